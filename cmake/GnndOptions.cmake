@@ -1,0 +1,12 @@
+# Compiler settings that all of the project's own targets share: link gnnd_options privately.
+if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+    set(CMAKE_BUILD_TYPE Release CACHE STRING "Release, RelWithDebInfo or Debug" FORCE)
+endif()
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+
+add_library(gnnd_options INTERFACE)
+target_compile_options(gnnd_options INTERFACE -Wall -Wextra $<$<BOOL:${GNND_WERROR}>:-Werror>)

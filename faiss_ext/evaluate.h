@@ -1,0 +1,33 @@
+#pragma once
+/// \file evaluate.h
+/// Recall@k of a graph against the exact neighbours.
+
+#include <cstdint>
+#include <vector>
+
+#include "faiss_ext/graph_builder.h"
+
+namespace faiss_ext {
+
+struct Recall {
+    double value = 0;          ///< Recall@k in [0, 1]
+    int k = 0;                 ///< neighbours compared
+    std::int64_t queries = 0;  ///< objects sampled
+    double seconds = 0;        ///< for finding the exact neighbours
+};
+
+/// `count` distinct objects out of n, ascending, reproducible from the seed; all of them when count is 0 or >= n.
+std::vector<std::int32_t> sample_objects(std::int64_t n, std::int64_t count, std::uint64_t seed);
+
+/// Recall@k over a sample of the objects: the share of the graph's first k entries that are no farther than the exact
+/// k-th neighbour. Ties are counted by distance: any object at the k-th distance is as good as another.
+/// \param count  objects sampled, 0: all
+/// \throws faiss::FaissException when k exceeds the graph's, or graph and source do not fit
+Recall recall(const VectorSource& source, const gnnd::KnnGraphView& graph, int k, std::int64_t count = 10000,
+              std::uint64_t seed = 1);
+
+/// The same against exact rows found before (truth row i belongs to objects[i], at least k columns).
+double recall_against(const VectorSource& source, const gnnd::KnnGraphView& graph,
+                      const std::vector<std::int32_t>& objects, const gnnd::KnnGraphView& truth, int k);
+
+}  // namespace faiss_ext

@@ -1,0 +1,50 @@
+#pragma once
+/// \file vector_source.h
+/// The vectors that a FAISS index holds.
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "faiss_ext/compat.h"
+#include "gnnd/graph.h"
+#include "gnnd/vectors.h"
+
+namespace faiss_ext {
+
+/// gnnd's metric for an index's, and back. \throws faiss::FaissException where there is no counterpart
+gnnd::Metric to_gnnd_metric(faiss::MetricType metric);
+faiss::MetricType to_faiss_metric(gnnd::Metric metric);
+
+/// A view of the vectors of a FAISS index, in the order of their storage, with the ids under which FAISS knows them.
+///
+/// IndexFlat is viewed in place; every other index is decoded once into memory owned here (n x d float32). The index
+/// is never changed and must outlive the view.
+/// Supported: IndexFlat, IndexScalarQuantizer, IndexPQ and other IndexFlatCodes, IndexIVF (any, ids need not be
+/// 0..n-1), IndexRefine (the refining index), IndexPreTransform (vectors in the space of the inner index; distances are
+/// those of that space), IndexIDMap and IndexIDMap2, IndexNSG, IndexHNSW and IndexNNDescent (their storage).
+class VectorSource {
+  public:
+    /// \throws faiss::FaissException for a null, unsupported or empty index, or one that cannot reconstruct
+    explicit VectorSource(const faiss::Index* index);
+    /// Vectors that no index holds; the memory must outlive the source.
+    VectorSource(const gnnd::VectorView& vectors, gnnd::Metric metric);
+
+    const gnnd::VectorView& vectors() const { return view_; }
+    gnnd::Metric metric() const { return metric_; }
+    /// The index's id of row i; i itself unless the index has ids of its own.
+    idx_t id_of(idx_t row) const { return ids_.empty() ? row : ids_[row]; }
+    /// Empty unless the index has ids of its own.
+    const std::vector<idx_t>& ids() const { return ids_; }
+
+  private:
+    gnnd::VectorView view_;
+    gnnd::Metric metric_ = gnnd::Metric::L2;
+    std::vector<float> decoded_;
+    std::vector<idx_t> ids_;
+};
+
+/// The graph's entries as FAISS ids (n x k, row-major; -1 stays -1), translated through the source's ids.
+std::vector<idx_t> to_faiss_ids(const gnnd::KnnGraphView& graph, const VectorSource& source);
+
+}  // namespace faiss_ext

@@ -1,0 +1,54 @@
+#pragma once
+/// \file builder.h
+/// The entry points: vectors in, k-NN graph out.
+
+#include <cstdint>
+#include <functional>
+
+#include "gnnd/graph.h"
+#include "gnnd/params.h"
+#include "gnnd/resources.h"
+#include "gnnd/stats.h"
+#include "gnnd/vectors.h"
+
+namespace gnnd {
+
+/// Hooks into a running build; called from the thread that called build(), never concurrently.
+struct Callbacks {
+    std::function<void(const IterationStats&)> progress;  ///< after the initialisation and after every iteration
+    std::function<bool()> interrupt;  ///< asked many times a second; true ends the build with gnnd::Interrupted
+};
+
+struct BuildResult {
+    KnnGraph graph;
+    BuildStats stats;
+};
+
+/// Builds the approximate k-NN graph of the vectors with GNND (the paper's Algorithm 1). Sets so small that all pairs
+/// are cheaper than sampling are compared exhaustively, which gives the exact graph.
+/// \param vectors    n x d, 2 <= n <= kMaxObjects, finite; any of f32, f16, u8, i8
+/// \param params     see BuildParams; k may exceed n - 1, the rows are padded then
+/// \param resources  where work memory comes from; the heap when null
+/// \throws InvalidArgument for parameters or vectors outside of what is allowed (the row is named), Unavailable for a
+///         device that is not there, Interrupted when the callback asked for it
+BuildResult build(const VectorView& vectors, const BuildParams& params, const Callbacks& callbacks = {},
+                  Resources* resources = nullptr);
+
+/// Runs GNND's iterations on a given graph instead of an initial one; init and trees of the parameters are ignored.
+/// \param graph  a graph over the same n vectors, any k, metric as in params; -1 entries and any order are fine. Its
+///               distances are not trusted but computed again.
+/// \throws as build(), and InvalidArgument where graph and vectors do not fit
+BuildResult refine(const VectorView& vectors, const KnnGraphView& graph, const BuildParams& params,
+                   const Callbacks& callbacks = {}, Resources* resources = nullptr);
+
+/// Exact neighbours of some of the objects by comparing each with all vectors (CPU, any metric).
+/// \param queries  `count` ids of objects; row i of the result belongs to queries[i]
+/// \return a graph of count rows that follows the invariants of graph.h, ids over [0, n)
+KnnGraph exact_neighbors(const VectorView& vectors, const std::int32_t* queries, std::int64_t count, int k,
+                         Metric metric, int threads = 0, const Callbacks& callbacks = {});
+
+/// The metric's value of pairs (a[i], b[i]) of objects, as it would stand in a graph; b[i] = -1 gives worst_value().
+void pair_distances(const VectorView& vectors, Metric metric, const std::int32_t* a, const std::int32_t* b,
+                    std::int64_t count, float* out);
+
+}  // namespace gnnd

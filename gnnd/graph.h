@@ -1,0 +1,59 @@
+#pragma once
+/// \file graph.h
+/// The k-NN graph. For every graph that leaves a public function:
+///  1. both arrays are n x k, row-major, each row sorted best first: by (distance, id) ascending, by similarity
+///     descending and then id ascending where the metric is a similarity;
+///  2. no self, no duplicate id in a row; every id in [0, n) or -1; -1 only where n - 1 < k, at the row's end, with
+///     distance +inf (-inf for similarities);
+///  3. distances are the metric's value of the pair, in float32 arithmetic on the input vectors (L2 is squared).
+
+#include <cstdint>
+#include <vector>
+
+#include "gnnd/metric.h"
+
+namespace gnnd {
+
+/// A graph in somebody else's memory.
+struct KnnGraphView {
+    std::int64_t n = 0;
+    std::int64_t k = 0;
+    Metric metric = Metric::L2;
+    const std::int32_t* ids = nullptr;  ///< n x k
+    const float* distances = nullptr;   ///< n x k
+
+    const std::int32_t* ids_of(std::int64_t i) const { return ids + i * k; }
+    const float* distances_of(std::int64_t i) const { return distances + i * k; }
+};
+
+/// A graph that owns its arrays.
+class KnnGraph {
+  public:
+    KnnGraph() = default;
+    /// An n x k graph of -1 and the metric's worst value.
+    KnnGraph(std::int64_t n, std::int64_t k, Metric metric);
+
+    std::int64_t n() const { return n_; }
+    std::int64_t k() const { return k_; }
+    Metric metric() const { return metric_; }
+    std::int32_t* ids() { return ids_.data(); }
+    float* distances() { return distances_.data(); }
+    const std::int32_t* ids() const { return ids_.data(); }
+    const float* distances() const { return distances_.data(); }
+    const std::int32_t* ids_of(std::int64_t i) const { return ids_.data() + i * k_; }
+    const float* distances_of(std::int64_t i) const { return distances_.data() + i * k_; }
+
+    KnnGraphView view() const { return {n_, k_, metric_, ids_.data(), distances_.data()}; }
+    operator KnnGraphView() const { return view(); }
+
+  private:
+    std::int64_t n_ = 0, k_ = 0;
+    Metric metric_ = Metric::L2;
+    std::vector<std::int32_t> ids_;
+    std::vector<float> distances_;
+};
+
+/// Checks invariants 1 and 2 (not the distances themselves); throws InvalidArgument that names the first offending row.
+void check_structure(const KnnGraphView& graph);
+
+}  // namespace gnnd

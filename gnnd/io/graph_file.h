@@ -1,0 +1,67 @@
+#pragma once
+/// \file graph_file.h
+/// The graph file (.gnnd). Little-endian:
+///
+///     offset 0   header, 64 bytes
+///                  0  char[8]  magic "GNNDGRPH"
+///                  8  u32      version (1)
+///                 12  u32      metric
+///                 16  u64      n
+///                 24  u64      k
+///                 32  u32      dtype of the vectors it was built from
+///                 36  u32      rows per checksum block
+///                 40  u64      XXH3 of the checksum table
+///                 48  u64      0, reserved
+///                 56  u64      XXH3 of the 56 bytes before
+///     64         ids, n x k int32
+///     64 + 4nk   distances, n x k float32
+///     64 + 8nk   checksum table, one u64 per block of rows: XXH3 of the block's ids followed by its distances
+///
+/// Every byte is covered by a checksum, and a range of rows can be read and verified without the rest.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "gnnd/dtype.h"
+#include "gnnd/graph.h"
+#include "gnnd/io/mapped_file.h"
+
+namespace gnnd::io {
+
+inline constexpr std::uint32_t kGraphFileVersion = 1;
+
+/// Writes the graph atomically (temporary name, fsync, rename). \throws IoError; the old file survives then
+void write_graph(const std::string& path, const KnnGraphView& graph, DType dtype);
+
+/// Opens a graph file for reading.
+class GraphFile {
+  public:
+    /// Checks magic, version, header checksum, the file's size and the checksum table.
+    /// \throws IoError: missing, not a graph file, truncated, altered, newer than this library
+    explicit GraphFile(const std::string& path);
+
+    const std::string& path() const { return path_; }
+    std::int64_t n() const { return n_; }
+    std::int64_t k() const { return k_; }
+    Metric metric() const { return metric_; }
+    DType dtype() const { return dtype_; }
+    std::uint32_t version() const { return kGraphFileVersion; }
+
+    /// Rows [begin, begin + count) as a graph of count rows (ids stay over [0, n)). Only the blocks that hold them are
+    /// read, and verified. \throws InvalidArgument for a range outside, IoError when altered
+    KnnGraph read(std::int64_t begin, std::int64_t count) const;
+    /// The whole graph, verified.
+    KnnGraph read() const { return read(0, n_); }
+
+  private:
+    std::string path_;
+    MappedFile file_;
+    std::int64_t n_ = 0, k_ = 0;
+    std::int64_t block_rows_ = 0;
+    Metric metric_ = Metric::L2;
+    DType dtype_ = DType::f32;
+    std::vector<std::uint64_t> checksums_;
+};
+
+}  // namespace gnnd::io

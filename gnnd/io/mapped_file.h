@@ -1,0 +1,33 @@
+#pragma once
+/// \file mapped_file.h
+/// A read-only memory-mapped file that can also be read by range.
+
+#include <cstddef>
+#include <string>
+
+namespace gnnd::io {
+
+class MappedFile {
+  public:
+    /// \throws IoError: missing, a folder, empty, not readable
+    explicit MappedFile(const std::string& path);
+    ~MappedFile();
+    MappedFile(MappedFile&& other) noexcept;
+    MappedFile& operator=(MappedFile&& other) noexcept;
+
+    const std::byte* data() const { return data_; }
+    std::size_t size() const { return size_; }
+
+    /// Reads [offset, offset + bytes) with pread, leaving the mapping alone. \throws IoError past the end
+    void read(std::size_t offset, std::size_t bytes, void* out) const;
+
+  private:
+    void close() noexcept;
+
+    std::string path_;
+    int descriptor_ = -1;
+    const std::byte* data_ = nullptr;
+    std::size_t size_ = 0;
+};
+
+}  // namespace gnnd::io

@@ -1,0 +1,68 @@
+#pragma once
+/// \file params.h
+/// Every knob of a build.
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "gnnd/metric.h"
+
+namespace gnnd {
+
+/// Largest k (and list length) that the builders accept.
+inline constexpr int kMaxK = 1024;
+
+/// Where a build runs.
+struct Device {
+    enum class Kind { automatic, cpu, cuda };
+    Kind kind = Kind::automatic;  ///< automatic: the GPU where there is one, else the CPU
+    int index = 0;                ///< which GPU, for cuda
+
+    /// "auto", "cpu", "cuda" or "cuda:N"; throws InvalidArgument otherwise.
+    static Device parse(std::string_view text);
+    std::string name() const;
+};
+
+/// How the candidates that a cross-match produces reach the lists.
+enum class Update {
+    selective,  ///< the paper's selective update: for each sample only its nearest NEW and nearest OLD partner
+    all,        ///< classic NN-Descent: every pair that beats the last entry of a list
+};
+
+/// What the lists start from.
+enum class Init {
+    random,      ///< p random neighbours per object, as in the paper's Algorithm 1
+    projection,  ///< random-projection trees; objects of one leaf become each other's neighbours
+};
+
+std::string_view name_of(Update update);
+std::string_view name_of(Init init);
+Update parse_update(std::string_view name);
+Init parse_init(std::string_view name);
+
+/// Parameters of build() and refine(). The defaults were chosen by measurement (benchs/NOTEBOOK.md).
+struct BuildParams {
+    int k = 32;                  ///< neighbours per object, 1 to kMaxK
+    Metric metric = Metric::L2;  ///< see Metric
+    int samples = 0;             ///< the paper's p: NEW and OLD samples per list, 1 to list length; 0: chosen from k
+    int list_size = 0;     ///< length of the lists while building, k to kMaxK; 0: max(k, 32). Longer: better recall
+    int iterations = 40;   ///< at most so many iterations, >= 0 (0: the initial lists)
+    float delta = 0.001f;  ///< stop when an iteration changes fewer than delta * n * k entries; 0: never
+    std::uint64_t seed = 1234;  ///< of all sampling. Bit-for-bit reproducible on the CPU with threads = 1
+    int threads = 0;            ///< CPU threads; 0: as many as OpenMP gives
+    Device device;              ///< where to run
+    Update update = Update::selective;
+    Init init = Init::projection;
+    int trees = 0;         ///< projection trees for Init::projection; 0: chosen from n
+    bool verbose = false;  ///< print one line per iteration to standard output
+
+    /// Throws InvalidArgument that names the field, its value and what is allowed.
+    void validate() const;
+
+    /// list_size and samples with 0 replaced by the choice made for it.
+    int resolved_list_size() const;
+    int resolved_samples() const;
+};
+
+}  // namespace gnnd

@@ -1,0 +1,81 @@
+#pragma once
+/// \file resources.h
+/// The interface through which a build takes its work memory. Whoever embeds gnnd passes an implementation to draw it
+/// from a pool or to bound it; the default allocates from the heap.
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+namespace gnnd {
+
+/// Hands out work memory. Implementations are thread-safe and throw (std::bad_alloc or gnnd::Error) when they have no
+/// more; a build gives back everything it took, also when it ends by an exception.
+class Resources {
+  public:
+    virtual ~Resources() = default;
+    /// At least `bytes` bytes of host memory aligned to 64 bytes, content undefined.
+    virtual void* allocate(std::size_t bytes) = 0;
+    /// `bytes` as passed to allocate().
+    virtual void deallocate(void* pointer, std::size_t bytes) noexcept = 0;
+};
+
+/// The default: the heap.
+class HeapResources final : public Resources {
+  public:
+    void* allocate(std::size_t bytes) override;
+    void deallocate(void* pointer, std::size_t bytes) noexcept override;
+};
+
+/// Passes requests on to another one, counts what is held and keeps it under a limit.
+class CountedResources final : public Resources {
+  public:
+    /// limit in bytes; 0: none. Past it allocate() throws gnnd::Error that says how much was asked, held and allowed.
+    explicit CountedResources(Resources& upstream, std::size_t limit = 0);
+    void* allocate(std::size_t bytes) override;
+    void deallocate(void* pointer, std::size_t bytes) noexcept override;
+    std::size_t held() const { return held_; }
+    std::size_t peak() const { return peak_; }
+
+  private:
+    Resources& upstream_;
+    std::size_t limit_;
+    std::atomic<std::size_t> held_{0}, peak_{0};
+};
+
+/// An array of trivial T taken from a Resources, given back on destruction.
+template <class T>
+class Buffer {
+  public:
+    Buffer() = default;
+    Buffer(Resources& resources, std::size_t size)
+        : resources_(&resources), data_(static_cast<T*>(resources.allocate(size * sizeof(T)))), size_(size) {}
+    Buffer(Buffer&& other) noexcept { swap(other); }
+    Buffer& operator=(Buffer&& other) noexcept {
+        Buffer(static_cast<Buffer&&>(other)).swap(*this);
+        return *this;
+    }
+    ~Buffer() {
+        if (data_ != nullptr) resources_->deallocate(data_, size_ * sizeof(T));
+    }
+    T* data() { return data_; }
+    const T* data() const { return data_; }
+    std::size_t size() const { return size_; }
+    T& operator[](std::size_t i) { return data_[i]; }
+    const T& operator[](std::size_t i) const { return data_[i]; }
+    T* begin() { return data_; }
+    T* end() { return data_ + size_; }
+
+  private:
+    void swap(Buffer& other) noexcept {
+        std::swap(resources_, other.resources_);
+        std::swap(data_, other.data_);
+        std::swap(size_, other.size_);
+    }
+    Resources* resources_ = nullptr;
+    T* data_ = nullptr;
+    std::size_t size_ = 0;
+};
+
+}  // namespace gnnd

@@ -1,0 +1,41 @@
+#pragma once
+/// \file stats.h
+/// What a build reports: one record per iteration and why it stopped, as data.
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "gnnd/params.h"
+
+namespace gnnd {
+
+/// One iteration of GNND. Iteration 0 is the initialisation.
+struct IterationStats {
+    int iteration = 0;
+    double seconds = 0;          ///< wall time of this iteration
+    double phi = 0;              ///< the paper's phi(G): sum of the metric's values over all k x n entries
+    std::int64_t changed = 0;    ///< entries of the lists that were replaced; the early stop compares it with delta
+    std::int64_t offered = 0;    ///< candidates that the cross-matches offered to lists
+    std::int64_t accepted = 0;   ///< offered candidates that entered a list (later ones may have pushed them out)
+    std::int64_t distances = 0;  ///< distances computed
+};
+
+enum class StopReason {
+    converged,   ///< an iteration changed fewer than delta * n * k entries
+    iterations,  ///< BuildParams::iterations was reached
+    exhaustive,  ///< the set is so small that all pairs were compared; the graph is exact
+};
+
+std::string_view name_of(StopReason reason);
+
+struct BuildStats {
+    std::vector<IterationStats> iterations;
+    StopReason stop = StopReason::iterations;
+    double seconds = 0;                ///< wall time of the whole call
+    std::int64_t peak_work_bytes = 0;  ///< most memory held at once beside vectors and result
+    Device device;                     ///< where it ran
+    int threads = 0;                   ///< CPU threads used
+};
+
+}  // namespace gnnd

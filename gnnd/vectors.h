@@ -1,0 +1,33 @@
+#pragma once
+/// \file vectors.h
+/// A non-owning view of n vectors of d components.
+
+#include <cstddef>
+#include <cstdint>
+
+#include "gnnd/dtype.h"
+
+namespace gnnd {
+
+/// Largest number of objects in one graph: ids are 32-bit, and one bit marks NEW entries.
+inline constexpr std::int64_t kMaxObjects = (std::int64_t(1) << 31) - 1;
+/// Largest dimension that files and builders accept.
+inline constexpr std::int64_t kMaxDim = 1 << 20;
+
+/// n rows of d components in host memory; the memory belongs to somebody else and outlives the view.
+/// Rows need no alignment beyond that of their element type.
+struct VectorView {
+    const void* data = nullptr;
+    std::int64_t n = 0;
+    std::int64_t d = 0;
+    DType dtype = DType::f32;
+    std::int64_t stride = 0;  ///< bytes from one row to the next; 0 stands for d * size_of(dtype)
+
+    std::int64_t row_bytes() const { return stride != 0 ? stride : d * std::int64_t(size_of(dtype)); }
+    const std::byte* row(std::int64_t i) const { return static_cast<const std::byte*>(data) + i * row_bytes(); }
+};
+
+/// Copies rows [begin, begin + count) to out, row-major count x d, converted to float32.
+void copy_as_f32(const VectorView& vectors, std::int64_t begin, std::int64_t count, float* out);
+
+}  // namespace gnnd
