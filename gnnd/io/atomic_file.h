@@ -8,10 +8,13 @@
 namespace gnnd::io {
 
 /// Writes to a temporary name beside the target; commit() flushes it to disk, renames it over the target and flushes
-/// the folder. Without commit() the temporary file is removed and the target stays as it was.
+/// the folder. Without commit(), and when anything fails, the temporary file is removed and the target stays as it
+/// was; only a killed process leaves NAME.tmp.PID.NUMBER behind. Symbolic links are followed, so that the file they
+/// point to is replaced. An existing file keeps its permissions, a new one gets those of the umask.
 class AtomicFile {
   public:
-    /// \throws IoError when the file cannot be created
+    /// \throws IoError when the file cannot be created, or the target exists and is write-protected or not a regular
+    ///         file (a folder, a pipe, a device)
     explicit AtomicFile(const std::string& path);
     ~AtomicFile();
     AtomicFile(const AtomicFile&) = delete;
@@ -19,15 +22,17 @@ class AtomicFile {
 
     /// Appends bytes (buffered). \throws IoError, for example when the disk is full
     void write(const void* data, std::size_t bytes);
+    /// The file appears under its name; nothing can be written afterwards. \throws IoError; the old file survives then
     void commit();
 
     const std::string& path() const { return path_; }
 
   private:
-    void flush();
-    [[noreturn]] void fail(const char* what);
+    void write_through(const char* data, std::size_t bytes);
+    void discard() noexcept;
+    [[noreturn]] void fail(const std::string& what, int error);
 
-    std::string path_, temporary_;
+    std::string path_, target_, temporary_;
     int descriptor_ = -1;
     std::string buffer_;
 };

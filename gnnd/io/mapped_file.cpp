@@ -1,0 +1,84 @@
+#include "gnnd/io/mapped_file.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <bit>
+#include <cerrno>
+#include <system_error>
+#include <utility>
+
+#include "gnnd/error.h"
+
+namespace gnnd::io {
+
+static_assert(std::endian::native == std::endian::little, "files are little-endian and mapped as they are");
+
+MappedFile::MappedFile(const std::string& path) : path_(path) {
+    // Non-blocking, because opening a named pipe would wait for a writer before it could be refused.
+    descriptor_ = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (descriptor_ < 0) fail("cannot open: " + std::generic_category().message(errno));
+    struct stat status;
+    if (fstat(descriptor_, &status) != 0) fail("cannot open: " + std::generic_category().message(errno));
+    if (S_ISDIR(status.st_mode)) fail("cannot open: " + std::generic_category().message(EISDIR));
+    if (!S_ISREG(status.st_mode)) fail("not a regular file; pipes and devices cannot be read by range");
+    if (status.st_size == 0) fail("the file is empty");
+    size_ = std::size_t(status.st_size);
+    void* mapping = mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, descriptor_, 0);
+    if (mapping == MAP_FAILED) fail("cannot map into memory: " + std::generic_category().message(errno));
+    data_ = static_cast<const std::byte*>(mapping);
+}
+
+MappedFile::~MappedFile() {
+    close();
+}
+
+MappedFile::MappedFile(MappedFile&& other) noexcept
+    : path_(std::move(other.path_)),
+      descriptor_(std::exchange(other.descriptor_, -1)),
+      data_(std::exchange(other.data_, nullptr)),
+      size_(std::exchange(other.size_, 0)) {}
+
+MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
+    if (this == &other) return *this;
+    close();
+    path_ = std::move(other.path_);
+    descriptor_ = std::exchange(other.descriptor_, -1);
+    data_ = std::exchange(other.data_, nullptr);
+    size_ = std::exchange(other.size_, 0);
+    return *this;
+}
+
+void MappedFile::read(std::size_t offset, std::size_t bytes, void* out) const {
+    if (offset > size_ || bytes > size_ - offset)
+        throw IoError(path_ + ": bytes " + std::to_string(offset) + " + " + std::to_string(bytes) +
+                      " are past the end, the file has " + std::to_string(size_));
+    char* to = static_cast<char*>(out);
+    while (bytes > 0) {
+        const ssize_t got = pread(descriptor_, to, bytes, off_t(offset));
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) throw IoError(path_ + ": cannot read: " + std::generic_category().message(errno));
+        if (got == 0)
+            throw IoError(path_ + ": the file ends at byte " + std::to_string(offset) + ", it had " +
+                          std::to_string(size_) + " when it was opened");
+        to += got;
+        offset += std::size_t(got);
+        bytes -= std::size_t(got);
+    }
+}
+
+void MappedFile::fail(const std::string& what) {
+    close();
+    throw IoError(path_ + ": " + what);
+}
+
+void MappedFile::close() noexcept {
+    if (data_ != nullptr) munmap(const_cast<std::byte*>(data_), size_);
+    if (descriptor_ >= 0) ::close(descriptor_);
+    data_ = nullptr;
+    descriptor_ = -1;
+}
+
+}  // namespace gnnd::io

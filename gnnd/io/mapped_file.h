@@ -7,9 +7,11 @@
 
 namespace gnnd::io {
 
+/// A file that another process truncates while it is mapped raises SIGBUS where data() is touched past the new end, as
+/// with every mapping; read() gives IoError there.
 class MappedFile {
   public:
-    /// \throws IoError: missing, a folder, empty, not readable
+    /// \throws IoError: missing, a folder or another thing that is not a regular file, empty, not readable
     explicit MappedFile(const std::string& path);
     ~MappedFile();
     MappedFile(MappedFile&& other) noexcept;
@@ -22,6 +24,7 @@ class MappedFile {
     void read(std::size_t offset, std::size_t bytes, void* out) const;
 
   private:
+    [[noreturn]] void fail(const std::string& what);
     void close() noexcept;
 
     std::string path_;
