@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
 
@@ -16,6 +17,7 @@ namespace gnnd::io {
 /// fvecs/bvecs/ivecs: every row is an int32 d and then d components (float32, uint8, int32).
 /// fbin/u8bin/i8bin/ibin: int32 n, int32 d, then the rows (float32, uint8, int8, int32).
 /// npy: NumPy's format 1 to 3, C order, two dimensions, <f4, <f2, |u1, |i1 or <i4.
+/// All little-endian.
 enum class VectorFormat { fvecs, bvecs, ivecs, fbin, u8bin, i8bin, ibin, npy };
 
 std::string_view name_of(VectorFormat format);
@@ -26,8 +28,9 @@ VectorFormat format_of(const std::string& path);
 /// Opens a file for reading. The header is checked against the file's size before anything else is read.
 class VectorFile {
   public:
-    /// \throws IoError: missing, empty, truncated, larger or smaller than its header says, d out of 1..kMaxDim, n over
-    ///         kMaxObjects, unknown extension, content that contradicts the extension
+    /// \throws IoError: missing, empty, truncated, larger or smaller than its header says, n out of 1..kMaxObjects or d
+    ///         out of 1..kMaxDim, unknown extension, content that contradicts the extension. Of a *vecs file only the
+    ///         first row's d and the size are checked here; see view() and read().
     explicit VectorFile(const std::string& path);
 
     const std::string& path() const { return path_; }
@@ -36,27 +39,35 @@ class VectorFile {
     std::int64_t d() const { return view_.d; }
     DType dtype() const { return view_.dtype; }
 
-    /// The whole file, memory-mapped: pages are read when touched. Valid as long as this object. For the *vecs formats
-    /// the view has a stride.
-    const VectorView& view() const { return view_; }
+    /// The whole file, memory-mapped: pages are read when touched. Valid as long as this object, moved or not. Do not
+    /// truncate the file meanwhile: touching what is gone raises SIGBUS. For the *vecs formats the view has a stride,
+    /// and the first call reads d of every row, which touches most of the file's pages.
+    /// \throws IoError when a row of a *vecs file has another d than the first
+    const VectorView& view() const;
 
     /// Reads rows [begin, begin + count) into out, row-major, in the file's own type; nothing else is read.
-    /// \throws InvalidArgument for a range outside of [0, n), IoError when a row of a *vecs file has another d
+    /// \throws InvalidArgument for a range outside of [0, n), IoError when one of these rows of a *vecs file has
+    ///         another d than the first, or the file was truncated after it was opened
     void read(std::int64_t begin, std::int64_t count, void* out) const;
 
   private:
+    void check_row(std::int64_t row, const std::byte* bytes) const;
+
     std::string path_;
     VectorFormat format_;
     MappedFile file_;
     VectorView view_;
+    std::unique_ptr<std::once_flag> rows_checked_ = std::make_unique<std::once_flag>();
 };
 
 /// Writes a vector file row by row; the file appears under its name only with commit().
 class VectorWriter {
   public:
-    /// \throws IoError when the format of the path cannot hold the type, or the file cannot be created
+    /// \throws InvalidArgument for n out of 1..kMaxObjects or d out of 1..kMaxDim, IoError when the format of the path
+    ///         cannot hold the type, or the file cannot be created
     VectorWriter(const std::string& path, std::int64_t n, std::int64_t d, DType dtype);
-    /// Appends `count` rows of d components of the writer's type.
+    /// Appends `count` rows of d components of the writer's type. \throws InvalidArgument past n rows, IoError when the
+    /// disk is full
     void append(const void* rows, std::int64_t count);
     /// \throws IoError unless exactly n rows were appended, or when the disk is full; the old file survives then
     void commit();
@@ -68,7 +79,7 @@ class VectorWriter {
     AtomicFile file_;
 };
 
-/// Writes all rows of the view. The format of the path must hold the view's type.
+/// Writes all rows of the view. The format of the path must hold the view's type. \throws as VectorWriter
 void write_vectors(const std::string& path, const VectorView& vectors);
 
 }  // namespace gnnd::io

@@ -1,0 +1,184 @@
+#pragma once
+/// \file npy_header.h
+/// NumPy's array header: a magic string, a version, a length and a Python dict literal.
+
+#include <algorithm>
+#include <charconv>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gnnd/dtype.h"
+#include "gnnd/error.h"
+#include "gnnd/io/mapped_file.h"
+
+namespace gnnd::io::detail {
+
+struct NpyHeader {
+    DType dtype;
+    std::vector<std::int64_t> shape;
+    std::size_t data_offset;
+};
+
+/// Reads the few literals that a header may hold.
+class NpyParser {
+  public:
+    NpyParser(const std::string& path, std::string_view text) : path_(path), text_(text) {}
+
+    NpyHeader parse() {
+        std::optional<DType> dtype;
+        std::optional<std::vector<std::int64_t>> shape;
+        std::optional<bool> fortran_order;
+        expect('{');
+        while (!accept('}')) {
+            const std::string_view key = string();
+            expect(':');
+            if (key == "descr")
+                dtype = parse_dtype();
+            else if (key == "shape")
+                shape = parse_shape();
+            else if (key == "fortran_order")
+                fortran_order = parse_bool();
+            else
+                fail("unknown key '" + std::string(key) + "'");
+            if (accept(',')) continue;
+            expect('}');
+            break;
+        }
+        skip_space();
+        if (at_ != text_.size()) fail("text after the closing brace");
+        if (!dtype || !shape || !fortran_order) fail("descr, fortran_order or shape is missing");
+        if (*fortran_order) fail("fortran_order is True, expected rows one after the other (C order)");
+        if (shape->size() != 2)
+            fail("the array has " + std::to_string(shape->size()) + " dimensions, expected 2 (n x d)");
+        return {*dtype, *shape, 0};
+    }
+
+  private:
+    [[noreturn]] void fail(const std::string& what) const { throw IoError(path_ + ": npy header: " + what); }
+
+    void skip_space() {
+        while (at_ < text_.size() && std::string_view(" \t\r\n").find(text_[at_]) != std::string_view::npos) ++at_;
+    }
+    bool accept(char wanted) {
+        skip_space();
+        if (at_ == text_.size() || text_[at_] != wanted) return false;
+        ++at_;
+        return true;
+    }
+    void expect(char wanted) {
+        if (!accept(wanted)) fail(std::string("expected '") + wanted + "' at character " + std::to_string(at_));
+    }
+    bool accept_word(std::string_view word) {
+        skip_space();
+        if (text_.substr(at_, word.size()) != word) return false;
+        at_ += word.size();
+        return true;
+    }
+
+    std::string_view string() {
+        const char quote = accept('\'') ? '\'' : '"';
+        if (quote == '"') expect('"');
+        const std::size_t end = text_.find(quote, at_);
+        if (end == std::string_view::npos) fail("a string does not end");
+        const std::string_view result = text_.substr(at_, end - at_);
+        at_ = end + 1;
+        return result;
+    }
+
+    bool parse_bool() {
+        if (accept_word("True")) return true;
+        if (!accept_word("False")) fail("fortran_order is neither True nor False");
+        return false;
+    }
+
+    std::vector<std::int64_t> parse_shape() {
+        std::vector<std::int64_t> shape;
+        expect('(');
+        while (!accept(')')) {
+            skip_space();
+            std::int64_t extent = 0;
+            const auto [end, error] = std::from_chars(text_.data() + at_, text_.data() + text_.size(), extent);
+            if (error != std::errc()) fail("the shape holds something else than 64-bit integers");
+            at_ = std::size_t(end - text_.data());
+            accept_word("L");  // Python 2 marks long integers
+            shape.push_back(extent);
+            if (accept(',')) continue;
+            expect(')');
+            break;
+        }
+        return shape;
+    }
+
+    DType parse_dtype() {
+        skip_space();
+        if (at_ < text_.size() && text_[at_] == '[') fail("a structured dtype, expected <f4, <f2, |u1, |i1 or <i4");
+        const std::string_view descr = string();
+        std::string_view type = descr;
+        const bool has_order = !type.empty() && std::string_view("<>|=").find(type[0]) != std::string_view::npos;
+        const char order = has_order ? type[0] : '=';
+        if (has_order) type.remove_prefix(1);
+        // The byte order of a single byte means nothing; "=" and none are the machine's own, which is little-endian.
+        if (type == "u1") return DType::u8;
+        if (type == "i1") return DType::i8;
+        if (order == '<' || order == '=') {
+            if (type == "f4") return DType::f32;
+            if (type == "f2") return DType::f16;
+            if (type == "i4") return DType::i32;
+        }
+        fail("dtype '" + std::string(descr) + "', expected <f4, <f2, |u1, |i1 or <i4");
+    }
+
+    const std::string& path_;
+    std::string_view text_;
+    std::size_t at_ = 0;
+};
+
+inline constexpr std::string_view kNpyMagic = "\x93NUMPY";
+
+/// \throws IoError unless the file starts with the header of a two-dimensional array of a known type
+inline NpyHeader read_npy_header(const std::string& path, const MappedFile& file) {
+    constexpr std::size_t kMaxHeader = 1 << 16;  // a header of two dimensions takes some 100 characters
+    unsigned char start[12] = {};
+    file.read(0, std::min<std::size_t>(file.size(), sizeof start), start);
+    if (std::string_view(reinterpret_cast<const char*>(start), kNpyMagic.size()) != kNpyMagic)
+        throw IoError(path + ": not an npy file, it does not start with \\x93NUMPY");
+    const int version = start[6];
+    if (version < 1 || version > 3)
+        throw IoError(path + ": npy format version " + std::to_string(version) + ", known are 1, 2 and 3");
+    const std::size_t text_offset = version == 1 ? 10 : 12;
+    std::size_t length = start[8] | std::size_t(start[9]) << 8;
+    if (version > 1) length |= std::size_t(start[10]) << 16 | std::size_t(start[11]) << 24;
+    if (length > kMaxHeader)
+        throw IoError(path + ": npy header of " + std::to_string(length) + " bytes, expected at most " +
+                      std::to_string(kMaxHeader));
+    if (file.size() < text_offset + length)
+        throw IoError(path + ": npy header says it ends at byte " + std::to_string(text_offset + length) +
+                      ", the file has " + std::to_string(file.size()));
+    std::string text(length, '\0');
+    file.read(text_offset, length, text.data());
+    NpyHeader header = NpyParser(path, text).parse();
+    header.data_offset = text_offset + length;
+    return header;
+}
+
+/// A version 1 header whose data starts at a multiple of 64 bytes, as NumPy writes it.
+inline std::string make_npy_header(std::int64_t n, std::int64_t d, DType dtype) {
+    const char* descr = dtype == DType::f32   ? "<f4"
+                        : dtype == DType::f16 ? "<f2"
+                        : dtype == DType::u8  ? "|u1"
+                        : dtype == DType::i8  ? "|i1"
+                                              : "<i4";
+    std::string text = "{'descr': '" + std::string(descr) + "', 'fortran_order': False, 'shape': (" +
+                       std::to_string(n) + ", " + std::to_string(d) + "), }";
+    text.append(63 - (10 + text.size()) % 64, ' ');
+    text += '\n';
+    std::string header(kNpyMagic);
+    header += {'\1', '\0', char(text.size() & 0xff), char(text.size() >> 8)};
+    return header + text;
+}
+
+}  // namespace gnnd::io::detail
