@@ -1,0 +1,191 @@
+#include "gnnd/io/graph_file.h"
+
+#include <xxhash.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "gnnd/error.h"
+#include "gnnd/io/atomic_file.h"
+#include "gnnd/vectors.h"
+
+namespace gnnd::io {
+
+namespace {
+
+constexpr char kMagic[8] = {'G', 'N', 'N', 'D', 'G', 'R', 'P', 'H'};
+constexpr std::int64_t kBlockBytes = 1 << 20;
+
+struct Header {
+    char magic[8];
+    std::uint32_t version, metric;
+    std::uint64_t n, k;
+    std::uint32_t dtype, block_rows;
+    std::uint64_t table_checksum, reserved, header_checksum;
+};
+static_assert(sizeof(Header) == 64);
+
+constexpr std::size_t kEntryBytes = sizeof(std::int32_t) + sizeof(float);
+
+std::uint64_t checksum_of(const Header& header) {
+    return XXH3_64bits(&header, offsetof(Header, header_checksum));
+}
+
+std::uint64_t checksum_of(const std::vector<std::uint64_t>& table) {
+    return XXH3_64bits(table.data(), table.size() * sizeof(std::uint64_t));
+}
+
+std::uint64_t checksum_of(const std::int32_t* ids, const float* distances, std::int64_t entries) {
+    XXH3_state_t state;
+    XXH3_64bits_reset(&state);
+    XXH3_64bits_update(&state, ids, std::size_t(entries) * sizeof *ids);
+    XXH3_64bits_update(&state, distances, std::size_t(entries) * sizeof *distances);
+    return XXH3_64bits_digest(&state);
+}
+
+std::int64_t blocks_of(std::int64_t n, std::int64_t block_rows) {
+    return n / block_rows + (n % block_rows != 0);
+}
+
+std::string range(std::int64_t most) {
+    return ", expected 1 to " + std::to_string(most);
+}
+
+/// The first entry of these that is neither -1 nor an object, or `entries`.
+std::int64_t find_bad_id(const std::int32_t* ids, std::int64_t entries, std::int64_t n) {
+    return std::find_if(ids, ids + entries, [n](std::int32_t id) { return id < -1 || id >= n; }) - ids;
+}
+
+std::string bad_id(std::int64_t row, std::int32_t id, std::int64_t n) {
+    return "row " + std::to_string(row) + " holds id " + std::to_string(id) + ", expected -1 to " +
+           std::to_string(n - 1);
+}
+
+}  // namespace
+
+void write_graph(const std::string& path, const KnnGraphView& graph, DType dtype) {
+    const auto refuse = [&](const std::string& what) {
+        throw InvalidArgument(path + ": cannot write the graph: " + what);
+    };
+    const std::int64_t n = graph.n, k = graph.k;
+    if (n < 1 || n > kMaxObjects) refuse("n = " + std::to_string(n) + range(kMaxObjects));
+    if (k < 1 || k > kMaxGraphFileK) refuse("k = " + std::to_string(k) + range(kMaxGraphFileK));
+    name_of(graph.metric);  // throws for numbers that no reader would know
+    name_of(dtype);
+
+    AtomicFile file(path);  // before the pass over the graph, which would be in vain if the file cannot be created
+    const std::int64_t block_rows = std::max<std::int64_t>(1, kBlockBytes / (k * std::int64_t(kEntryBytes)));
+    std::vector<std::uint64_t> table;
+    table.reserve(std::size_t(blocks_of(n, block_rows)));
+    for (std::int64_t first = 0; first < n; first += block_rows) {
+        const std::int64_t entries = std::min(block_rows, n - first) * k;
+        const std::int64_t bad = find_bad_id(graph.ids_of(first), entries, n);
+        if (bad < entries) refuse(bad_id(first + bad / k, graph.ids_of(first)[bad], n));
+        table.push_back(checksum_of(graph.ids_of(first), graph.distances_of(first), entries));
+    }
+
+    Header header{};
+    std::copy(std::begin(kMagic), std::end(kMagic), header.magic);
+    header.version = kGraphFileVersion;
+    header.metric = std::uint32_t(graph.metric);
+    header.n = std::uint64_t(n);
+    header.k = std::uint64_t(k);
+    header.dtype = std::uint32_t(dtype);
+    header.block_rows = std::uint32_t(block_rows);
+    header.table_checksum = checksum_of(table);
+    header.header_checksum = checksum_of(header);
+    file.write(&header, sizeof header);
+    file.write(graph.ids, std::size_t(n * k) * sizeof *graph.ids);
+    file.write(graph.distances, std::size_t(n * k) * sizeof *graph.distances);
+    file.write(table.data(), table.size() * sizeof(std::uint64_t));
+    file.commit();
+}
+
+GraphFile::GraphFile(const std::string& path) : path_(path), file_(path) {
+    const auto refuse = [&](const std::string& what) { throw IoError(path + ": " + what); };
+    Header header{};
+    file_.read(0, std::min(file_.size(), sizeof header), &header);
+    if (std::memcmp(header.magic, kMagic, sizeof kMagic) != 0)
+        refuse("not a graph file, it does not start with GNNDGRPH");
+    if (file_.size() < sizeof header)
+        refuse("truncated: the file has " + std::to_string(file_.size()) + " bytes, its header alone takes " +
+               std::to_string(sizeof header));
+    // Before the checksum, for a newer format may keep that elsewhere.
+    if (header.version > kGraphFileVersion)
+        refuse("graph file version " + std::to_string(header.version) + " is newer than this library, which knows " +
+               std::to_string(kGraphFileVersion));
+    if (header.header_checksum != checksum_of(header)) refuse("altered: the header does not match its checksum");
+    if (header.version != kGraphFileVersion)
+        refuse("graph file version " + std::to_string(header.version) + ", expected " +
+               std::to_string(kGraphFileVersion));
+
+    // From here on only a faulty writer or a forger can be wrong.
+    if (header.n < 1 || header.n > std::uint64_t(kMaxObjects))
+        refuse("header says n = " + std::to_string(header.n) + range(kMaxObjects));
+    if (header.k < 1 || header.k > std::uint64_t(kMaxGraphFileK))
+        refuse("header says k = " + std::to_string(header.k) + range(kMaxGraphFileK));
+    if (header.block_rows == 0 || header.reserved != 0) refuse("invalid header");
+    n_ = std::int64_t(header.n);
+    k_ = std::int64_t(header.k);
+    block_rows_ = header.block_rows;
+    metric_ = Metric(header.metric);
+    dtype_ = DType(header.dtype);
+    try {
+        name_of(metric_);
+        name_of(dtype_);
+    } catch (const InvalidArgument& error) {
+        refuse(error.what());
+    }
+
+    const std::size_t table_offset = sizeof header + std::size_t(n_ * k_) * kEntryBytes;
+    const std::size_t blocks = std::size_t(blocks_of(n_, block_rows_));
+    const std::size_t wanted = table_offset + blocks * sizeof(std::uint64_t);
+    if (file_.size() != wanted)
+        refuse((file_.size() < wanted ? "truncated: " : "too long: ") + std::string("header says ") +
+               std::to_string(n_) + " x " + std::to_string(k_) + " = " + std::to_string(wanted) +
+               " bytes, the file has " + std::to_string(file_.size()));
+    checksums_.resize(blocks);
+    file_.read(table_offset, blocks * sizeof(std::uint64_t), checksums_.data());
+    if (header.table_checksum != checksum_of(checksums_)) refuse("altered: the checksum table does not match its own");
+}
+
+KnnGraph GraphFile::read(std::int64_t begin, std::int64_t count) const {
+    if (begin < 0 || count < 0 || begin > n_ - count)
+        throw InvalidArgument(path_ + ": rows " + std::to_string(begin) + " + " + std::to_string(count) +
+                              " are outside of 0 to " + std::to_string(n_));
+    KnnGraph graph(count, k_, metric_);
+    if (count == 0) return graph;
+    const std::int64_t end = begin + count;
+    std::vector<std::int32_t> block_ids;
+    std::vector<float> block_distances;
+    for (std::int64_t first = begin - begin % block_rows_; first < end; first += block_rows_) {
+        const std::int64_t last = std::min(first + block_rows_, n_);
+        const std::int64_t entries = (last - first) * k_;
+        // Blocks go straight to their place; the two at the ends, if only a part of them was asked for, take a detour.
+        const bool whole = begin <= first && last <= end;
+        const std::int64_t from = std::max(first, begin), to = std::min(last, end);
+        const std::int64_t place = (from - begin) * k_;
+        if (!whole) {
+            block_ids.resize(std::size_t(entries));
+            block_distances.resize(std::size_t(entries));
+        }
+        std::int32_t* ids = whole ? graph.ids() + place : block_ids.data();
+        float* distances = whole ? graph.distances() + place : block_distances.data();
+        const std::size_t ids_offset = sizeof(Header) + std::size_t(first * k_) * sizeof *ids;
+        const std::size_t distances_offset = ids_offset + std::size_t(n_ * k_) * sizeof *ids;
+        file_.read(ids_offset, std::size_t(entries) * sizeof *ids, ids);
+        file_.read(distances_offset, std::size_t(entries) * sizeof *distances, distances);
+        if (checksum_of(ids, distances, entries) != checksums_[std::size_t(first / block_rows_)])
+            throw IoError(path_ + ": altered: rows " + std::to_string(first) + " to " + std::to_string(last - 1) +
+                          " do not match their checksum");
+        const std::int64_t bad = find_bad_id(ids, entries, n_);
+        if (bad < entries) throw IoError(path_ + ": invalid: " + bad_id(first + bad / k_, ids[bad], n_));
+        if (whole) continue;
+        const std::int64_t skip = (from - first) * k_, kept = (to - from) * k_;
+        std::copy_n(ids + skip, kept, graph.ids() + place);
+        std::copy_n(distances + skip, kept, graph.distances() + place);
+    }
+    return graph;
+}
+
+}  // namespace gnnd::io

@@ -17,7 +17,8 @@
 ///     64 + 4nk   distances, n x k float32
 ///     64 + 8nk   checksum table, one u64 per block of rows: XXH3 of the block's ids followed by its distances
 ///
-/// Every byte is covered by a checksum, and a range of rows can be read and verified without the rest.
+/// Every byte is covered by a checksum, and a range of rows can be read and verified without the rest. A block has as
+/// many rows as fit into 1 MiB, but at least one.
 
 #include <cstdint>
 #include <string>
@@ -30,14 +31,18 @@
 namespace gnnd::io {
 
 inline constexpr std::uint32_t kGraphFileVersion = 1;
+/// Largest k of a graph file.
+inline constexpr std::int64_t kMaxGraphFileK = 65535;
 
-/// Writes the graph atomically (temporary name, fsync, rename). \throws IoError; the old file survives then
+/// Writes the graph atomically (temporary name, fsync, rename), straight from the caller's arrays.
+/// \throws InvalidArgument for n out of 1..kMaxObjects, k out of 1..kMaxGraphFileK, or an id outside of [-1, n) (the
+///         row is named), IoError when it cannot be written; the old file survives in any case
 void write_graph(const std::string& path, const KnnGraphView& graph, DType dtype);
 
 /// Opens a graph file for reading.
 class GraphFile {
   public:
-    /// Checks magic, version, header checksum, the file's size and the checksum table.
+    /// Checks magic, version, header checksum, the values in the header, the file's size and the checksum table.
     /// \throws IoError: missing, not a graph file, truncated, altered, newer than this library
     explicit GraphFile(const std::string& path);
 
@@ -49,7 +54,7 @@ class GraphFile {
     std::uint32_t version() const { return kGraphFileVersion; }
 
     /// Rows [begin, begin + count) as a graph of count rows (ids stay over [0, n)). Only the blocks that hold them are
-    /// read, and verified. \throws InvalidArgument for a range outside, IoError when altered
+    /// read, and verified. \throws InvalidArgument for a range outside, IoError when altered or an id is not in [-1, n)
     KnnGraph read(std::int64_t begin, std::int64_t count) const;
     /// The whole graph, verified.
     KnnGraph read() const { return read(0, n_); }
