@@ -1,1 +1,83 @@
-int main(){}
+// gnnd: the command-line tool. Exit codes: 0 done, 1 something in a file or in the data was wrong, 2 wrong usage,
+// 128 + number of the signal that ended it.
+
+#include <faiss/impl/FaissException.h>
+
+#include <algorithm>
+#include <iostream>
+#include <new>
+#include <regex>
+#include <string>
+
+#include "commands.h"
+#include "faiss_ext/compat.h"
+#include "interrupt.h"
+
+namespace {
+
+int fail(int code, std::string message) {
+    std::replace(message.begin(), message.end(), '\n', ' ');
+    std::cerr << "gnnd: " << message << '\n';
+    return code;
+}
+
+int usage_error(const CLI::App& app, const CLI::ParseError& error) {
+    std::string command = app.get_name();
+    for (const CLI::App* sub : app.get_subcommands()) command += " " + sub->get_name();
+    return fail(2, error.what() + (" (see `" + command + " --help`)"));
+}
+
+/// FAISS's messages start with the function and the line that threw, which a user of the tool has no use for.
+std::string without_origin(const std::string& message) {
+    static const std::regex origin(R"(^(Error in .* at \S+:\d+: )?(Error: '.*' failed: )?)");
+    return std::regex_replace(message, origin, "", std::regex_constants::format_first_only);
+}
+
+std::string version() {
+    return "gnnd " GNND_VERSION " (FAISS " + std::to_string(FAISS_VERSION_MAJOR) + "." +
+           std::to_string(FAISS_VERSION_MINOR) + "." + std::to_string(FAISS_VERSION_PATCH) + ")";
+}
+
+int run(int argc, char** argv) {
+    CLI::App app("Approximate k-NN graphs for FAISS: build, check, convert and search them.", "gnnd");
+    app.get_formatter()->column_width(28);
+    app.set_version_flag("--version", version());
+    app.require_subcommand(1);
+    app.footer(
+        "Exit codes: 0 done, 1 a file or its data is not as it must be, 2 wrong usage, 130 interrupted.\n"
+        "`gnnd COMMAND --help` tells the options of a command.");
+    cli::add_build(app);
+    cli::add_eval(app);
+    cli::add_exact(app);
+    cli::add_info(app);
+    cli::add_convert(app);
+    cli::add_index(app);
+    cli::add_search(app);
+
+    try {
+        cli::catch_signals();
+        app.parse(argc, argv);
+        if (!std::cout.flush()) return fail(1, "cannot write to standard output");
+        return 0;
+    } catch (const CLI::Success& success) {
+        return app.exit(success);  // --help, --version
+    } catch (const CLI::ParseError& error) {
+        return usage_error(app, error);
+    } catch (const std::exception& error) {
+        // FAISS reports an interruption as an error like any other.
+        if (cli::caught_signal() != 0) return fail(128 + cli::caught_signal(), "interrupted, nothing was written");
+        if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr) return fail(1, "out of memory");
+        if (dynamic_cast<const faiss::FaissException*>(&error) != nullptr) return fail(1, without_origin(error.what()));
+        return fail(1, error.what());
+    }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    try {
+        return run(argc, argv);
+    } catch (const std::exception& error) {  // while the application itself was put together
+        return fail(1, error.what());
+    }
+}

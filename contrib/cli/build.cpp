@@ -1,0 +1,166 @@
+#include <cstdio>
+#include <memory>
+
+#include "commands.h"
+#include "common.h"
+#include "gnnd/builder.h"
+#include "gnnd/io/atomic_file.h"
+#include "gnnd/io/graph_file.h"
+#include "gnnd/io/vector_file.h"
+#include "interrupt.h"
+#include "progress.h"
+
+namespace cli {
+
+namespace {
+
+struct Options {
+    std::string base, graph, stats;
+    gnnd::BuildParams params;
+    bool json = false, quiet = false;
+};
+
+Json to_json(const gnnd::BuildParams& params) {
+    return {{"k", params.k},
+            {"metric", name_of(params.metric)},
+            {"samples", params.resolved_samples()},
+            {"list_size", params.resolved_list_size()},
+            {"iterations", params.iterations},
+            {"delta", params.delta},
+            {"seed", params.seed},
+            {"update", name_of(params.update)},
+            {"init", name_of(params.init)},
+            {"trees", params.trees}};
+}
+
+Json to_json(const gnnd::IterationStats& iteration) {
+    return {{"iteration", iteration.iteration}, {"seconds", iteration.seconds}, {"phi", iteration.phi},
+            {"changed", iteration.changed},     {"offered", iteration.offered}, {"accepted", iteration.accepted},
+            {"distances", iteration.distances}};
+}
+
+double final_phi(const gnnd::BuildStats& stats) {
+    return stats.iterations.empty() ? 0 : stats.iterations.back().phi;
+}
+
+/// The initialisation is record 0, not an iteration.
+int iterations_run(const gnnd::BuildStats& stats) {
+    return stats.iterations.empty() ? 0 : stats.iterations.back().iteration;
+}
+
+Json report(const Options& options, const gnnd::io::VectorFile& base, const gnnd::BuildStats& stats) {
+    Json iterations = Json::array();
+    for (const gnnd::IterationStats& iteration : stats.iterations) iterations.push_back(to_json(iteration));
+    return {{"graph", options.graph},
+            {"base", options.base},
+            {"n", base.n()},
+            {"d", base.d()},
+            {"dtype", name_of(base.dtype())},
+            {"params", to_json(options.params)},
+            {"device", stats.device.name()},
+            {"threads", stats.threads},
+            {"stop", name_of(stats.stop)},
+            {"phi", final_phi(stats)},
+            {"seconds", stats.seconds},
+            {"peak_work_bytes", stats.peak_work_bytes},
+            {"peak_memory_bytes", peak_memory()},
+            {"iterations", iterations}};
+}
+
+const char* explain(gnnd::StopReason reason) {
+    switch (reason) {
+        case gnnd::StopReason::converged:
+            return "few entries changed in the last one";
+        case gnnd::StopReason::iterations:
+            return "the limit";
+        case gnnd::StopReason::exhaustive:
+            return "the set is small: all pairs were compared, the graph is exact";
+    }
+    return "";
+}
+
+void print_summary(const Options& options, const gnnd::io::VectorFile& base, const gnnd::BuildStats& stats) {
+    std::printf("base        %s: %lld x %lld %s\n", options.base.c_str(), static_cast<long long>(base.n()),
+                static_cast<long long>(base.d()), std::string(name_of(base.dtype())).c_str());
+    std::printf("device      %s, %d threads\n", stats.device.name().c_str(), stats.threads);
+    std::printf("iterations  %d, stopped: %s (%s)\n", iterations_run(stats), std::string(name_of(stats.stop)).c_str(),
+                explain(stats.stop));
+    std::printf("phi(G)      %.6g\n", final_phi(stats));
+    std::printf("seconds     %.3f\n", stats.seconds);
+    std::printf("memory      %s at most, %s of it to work in\n", human_bytes(peak_memory()).c_str(),
+                human_bytes(stats.peak_work_bytes).c_str());
+    std::printf("graph       %s\n", options.graph.c_str());
+}
+
+void run(const Options& options) {
+    try {
+        options.params.validate();
+    } catch (const gnnd::InvalidArgument& error) {
+        throw CLI::ValidationError(error.what());
+    }
+    require_writable(options.graph);
+    if (!options.stats.empty()) require_writable(options.stats);
+
+    const gnnd::io::VectorFile base(options.base);
+    gnnd::BuildResult result;
+    {
+        Progress progress(options.params, base.n(), options.quiet);
+        gnnd::Callbacks callbacks;
+        callbacks.progress = [&](const gnnd::IterationStats& iteration) { progress.show(iteration); };
+        callbacks.interrupt = [] { return caught_signal() != 0; };
+        result = gnnd::build(base.view(), options.params, callbacks);
+    }
+    stop_if_interrupted();
+    gnnd::io::write_graph(options.graph, result.graph, base.dtype());
+
+    const Json json = report(options, base, result.stats);
+    if (!options.stats.empty()) {
+        gnnd::io::AtomicFile file(options.stats);
+        const std::string text = json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+        file.write(text.data(), text.size());
+        file.commit();
+    }
+    if (options.json)
+        print(json);
+    else
+        print_summary(options, base, result.stats);
+}
+
+}  // namespace
+
+void add_build(CLI::App& app) {
+    CLI::App& command = *app.add_subcommand("build", "Build the approximate k-NN graph of a file of vectors");
+    const auto options = std::make_shared<Options>();
+    gnnd::BuildParams& params = options->params;
+    add_base(command, options->base);
+    add_k(command, params.k, "neighbours per object, at most " + std::to_string(gnnd::kMaxK));
+    add_output(command, options->graph, "graph file to write; .gnnd by convention");
+    add_metric(command, params.metric);
+    command.add_option("--samples", params.samples, "NEW and OLD samples per list, the paper's p; 0: chosen from k")
+        ->capture_default_str();
+    command.add_option("--iterations", params.iterations, "at most so many iterations")->capture_default_str();
+    command.add_option("--delta", params.delta, "stop when fewer than delta * n * k entries change in one; 0: never")
+        ->capture_default_str();
+    command
+        .add_option("--list-size", params.list_size, "length of the lists while building, at least k; 0: chosen from k")
+        ->capture_default_str();
+    add_parsed(command, "--init", params.init, gnnd::parse_init, std::string(name_of(params.init)),
+               "what the lists start from: random or projection (random-projection trees)");
+    command.add_option("--trees", params.trees, "number of projection trees; 0: chosen from n")->capture_default_str();
+    add_parsed(command, "--update", params.update, gnnd::parse_update, std::string(name_of(params.update)),
+               "selective (the paper's) or all (classic NN-Descent)");
+    command.add_option("--seed", params.seed, "of all sampling; the same graph again with --threads 1")
+        ->capture_default_str();
+    command.add_option("--threads", params.threads, "CPU threads; 0: all")->capture_default_str();
+    add_parsed(command, "--device", params.device, gnnd::Device::parse, params.device.name(),
+               "auto, cpu, cuda or cuda:N");
+    command.add_option("--stats", options->stats, "also write what --json prints to this file")->type_name("FILE");
+    add_json(command, options->json);
+    command.add_flag("-q,--quiet", options->quiet, "no progress on standard error");
+    command.footer(
+        "An interrupted or failed build writes nothing and leaves an older GRAPH as it was.\n"
+        "Example: gnnd build base.fvecs -k 32 -o base.gnnd");
+    command.callback([options] { run(*options); });
+}
+
+}  // namespace cli

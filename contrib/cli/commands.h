@@ -1,0 +1,17 @@
+#pragma once
+/// The subcommands of gnnd, one per file. Each function adds one to the application: its options, its help and what
+/// it does.
+
+#include <CLI/CLI.hpp>
+
+namespace cli {
+
+void add_build(CLI::App& app);
+void add_eval(CLI::App& app);
+void add_exact(CLI::App& app);
+void add_info(CLI::App& app);
+void add_convert(CLI::App& app);
+void add_index(CLI::App& app);
+void add_search(CLI::App& app);
+
+}  // namespace cli

@@ -1,0 +1,56 @@
+#pragma once
+/// What several subcommands need: options that look alike everywhere, and printing.
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "gnnd/error.h"
+#include "gnnd/metric.h"
+
+namespace cli {
+
+using Json = nlohmann::ordered_json;
+
+/// The formats of vector files, for help texts.
+inline constexpr const char* kVectorFormats = "fvecs, bvecs, ivecs, fbin, u8bin, i8bin, ibin or npy";
+
+/// An option whose value is one of an enumeration's names. `parse` throws gnnd::InvalidArgument for other texts, which
+/// becomes a usage error.
+template <class T, class Parse>
+CLI::Option* add_parsed(CLI::App& app, const std::string& flag, T& value, Parse parse, const std::string& default_text,
+                        const std::string& help) {
+    const auto assign = [flag, &value, parse](const std::string& text) {
+        try {
+            value = parse(text);
+        } catch (const gnnd::InvalidArgument& error) {
+            throw CLI::ValidationError(flag, error.what());
+        }
+    };
+    return app.add_option_function<std::string>(flag, assign, help)->type_name("NAME")->default_str(default_text);
+}
+
+CLI::Option* add_base(CLI::App& app, std::string& path);
+CLI::Option* add_graph(CLI::App& app, std::string& path);
+/// -k and --k mean the same, in every subcommand.
+CLI::Option* add_k(CLI::App& app, int& k, const std::string& help);
+CLI::Option* add_metric(CLI::App& app, gnnd::Metric& metric);
+CLI::Option* add_output(CLI::App& app, std::string& path, const std::string& help);
+CLI::Option* add_json(CLI::App& app, bool& json);
+
+/// Fails now rather than after the work: the folder of an output file must be there and be writable.
+void require_writable(const std::string& path);
+
+/// True where the extension is one of a vector file's; graphs may have any other.
+bool is_vector_file(const std::string& path);
+
+/// The most memory this process had in use so far, in bytes; 0 where the system does not tell.
+std::int64_t peak_memory();
+
+/// "12.3 MiB"
+std::string human_bytes(std::int64_t bytes);
+
+void print(const Json& json);
+
+}  // namespace cli

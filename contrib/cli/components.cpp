@@ -1,0 +1,105 @@
+#include "components.h"
+
+#include <array>
+#include <cmath>
+#include <limits>
+#include <sstream>
+#include <type_traits>
+
+#include "gnnd/error.h"
+
+namespace cli {
+
+namespace {
+
+constexpr std::array kDTypes{gnnd::DType::f32, gnnd::DType::f16, gnnd::DType::u8, gnnd::DType::i8, gnnd::DType::i32};
+
+/// Calls f with a value of the component's C++ type.
+template <class F>
+decltype(auto) visit(gnnd::DType dtype, F&& f) {
+    switch (dtype) {
+        case gnnd::DType::f32:
+            return f(float{});
+        case gnnd::DType::f16:
+            return f(gnnd::half{});
+        case gnnd::DType::u8:
+            return f(std::uint8_t{});
+        case gnnd::DType::i8:
+            return f(std::int8_t{});
+        case gnnd::DType::i32:
+            return f(std::int32_t{});
+    }
+    throw gnnd::InvalidArgument("unknown element type number " + std::to_string(std::uint32_t(dtype)));
+}
+
+/// double holds every component of every type.
+template <class T>
+double load(T value) {
+    if constexpr (std::is_same_v<T, gnnd::half>)
+        return to_float(value);
+    else
+        return value;
+}
+
+template <class T>
+bool store(double value, T& out) {
+    if constexpr (std::is_same_v<T, gnnd::half>) {
+        out = gnnd::to_half(float(value));
+        return !std::isfinite(value) || std::isfinite(to_float(out));
+    } else if constexpr (std::is_same_v<T, float>) {
+        out = float(value);
+        return out == value || std::isnan(value);
+    } else {
+        if (!(value >= std::numeric_limits<T>::min() && value <= std::numeric_limits<T>::max())) return false;
+        out = T(value);
+        return out == value;
+    }
+}
+
+}  // namespace
+
+gnnd::DType parse_dtype(const std::string& name) {
+    for (const gnnd::DType dtype : kDTypes)
+        if (name_of(dtype) == name) return dtype;
+    throw gnnd::InvalidArgument("unknown element type " + name + ": f32, f16, u8, i8 or i32");
+}
+
+gnnd::DType dtype_for(gnnd::io::VectorFormat format, gnnd::DType source) {
+    using gnnd::io::VectorFormat;
+    switch (format) {
+        case VectorFormat::fvecs:
+        case VectorFormat::fbin:
+            return gnnd::DType::f32;
+        case VectorFormat::bvecs:
+        case VectorFormat::u8bin:
+            return gnnd::DType::u8;
+        case VectorFormat::i8bin:
+            return gnnd::DType::i8;
+        case VectorFormat::ivecs:
+        case VectorFormat::ibin:
+            return gnnd::DType::i32;
+        case VectorFormat::npy:
+            break;
+    }
+    return source;
+}
+
+std::int64_t convert_components(const void* in, gnnd::DType from, void* out, gnnd::DType to, std::int64_t count) {
+    return visit(from, [&](auto source) {
+        return visit(to, [&](auto target) {
+            const auto* a = static_cast<const decltype(source)*>(in);
+            auto* b = static_cast<decltype(target)*>(out);
+            for (std::int64_t i = 0; i < count; ++i)
+                if (!store(load(a[i]), b[i])) return i;
+            return std::int64_t(-1);
+        });
+    });
+}
+
+std::string component_text(const void* components, gnnd::DType dtype, std::int64_t i) {
+    std::ostringstream text;
+    text << visit(dtype, [&](auto type) { return load(static_cast<const decltype(type)*>(components)[i]); });
+    return text.str();
+}
+
+}  // namespace cli

@@ -1,0 +1,26 @@
+#pragma once
+/// Conversion between the element types of vector files.
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "gnnd/dtype.h"
+#include "gnnd/io/vector_file.h"
+
+namespace cli {
+
+/// The element type of that name. \throws gnnd::InvalidArgument
+gnnd::DType parse_dtype(const std::string& name);
+
+/// The type that a file of the format holds; npy holds any and keeps `source`.
+gnnd::DType dtype_for(gnnd::io::VectorFormat format, gnnd::DType source);
+
+/// Converts `count` components. \return -1, or the first one whose value the new type cannot hold exactly (f16 rounds,
+/// and fails only where a finite value would become infinite)
+std::int64_t convert_components(const void* in, gnnd::DType from, void* out, gnnd::DType to, std::int64_t count);
+
+/// The component as text, for messages.
+std::string component_text(const void* components, gnnd::DType dtype, std::int64_t i);
+
+}  // namespace cli

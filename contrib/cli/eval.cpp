@@ -1,0 +1,70 @@
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+
+#include "commands.h"
+#include "common.h"
+#include "faiss_ext/evaluate.h"
+#include "gnnd/io/graph_file.h"
+#include "gnnd/io/vector_file.h"
+#include "interrupt.h"
+
+namespace cli {
+
+namespace {
+
+struct Options {
+    std::string graph, base;
+    int k = 10;
+    bool k_given = false;
+    std::int64_t queries = 10000;
+    std::uint64_t seed = 1;
+    bool json = false;
+};
+
+void run(const Options& options) {
+    const gnnd::io::GraphFile file(options.graph);
+    const gnnd::io::VectorFile base(options.base);
+    const gnnd::KnnGraph graph = file.read();
+    const int k = options.k_given ? options.k : int(std::min<std::int64_t>(options.k, graph.k()));
+    const faiss_ext::VectorSource source(base.view(), graph.metric());
+    const faiss_ext::Recall recall = faiss_ext::recall(source, graph, k, options.queries, options.seed);
+    stop_if_interrupted();
+
+    if (options.json) {
+        print({{"recall", recall.value},
+               {"k", recall.k},
+               {"queries", recall.queries},
+               {"n", graph.n()},
+               {"metric", name_of(graph.metric())},
+               {"seconds", recall.seconds}});
+        return;
+    }
+    std::printf("Recall@%d %.4f\n", recall.k, recall.value);
+    std::printf("%lld of %lld objects searched exactly in %.2f s\n", static_cast<long long>(recall.queries),
+                static_cast<long long>(graph.n()), recall.seconds);
+}
+
+}  // namespace
+
+void add_eval(CLI::App& app) {
+    CLI::App& command = *app.add_subcommand("eval", "Compare a graph with the exact neighbours: Recall@k");
+    const auto options = std::make_shared<Options>();
+    add_graph(command, options->graph);
+    add_base(command, options->base);
+    const CLI::Option* k = add_k(command, options->k, "neighbours compared; by default no more than the graph has");
+    command.add_option("--queries", options->queries, "objects searched exactly, drawn at random; 0: all of them")
+        ->check(CLI::NonNegativeNumber)
+        ->capture_default_str();
+    command.add_option("--seed", options->seed, "of the draw")->capture_default_str();
+    add_json(command, options->json);
+    command.footer(
+        "The exact neighbours come from FAISS's flat search. Ties count by distance: any neighbour that is no\n"
+        "farther than the exact k-th one is right.");
+    command.callback([options, k] {
+        options->k_given = k->count() > 0;
+        run(*options);
+    });
+}
+
+}  // namespace cli

@@ -1,0 +1,115 @@
+#include <faiss/impl/io.h>
+#include <faiss/index_io.h>
+
+#include <chrono>
+#include <cstdio>
+#include <memory>
+
+#include "commands.h"
+#include "common.h"
+#include "faiss_ext/adapters.h"
+#include "gnnd/io/atomic_file.h"
+#include "gnnd/io/graph_file.h"
+#include "gnnd/io/vector_file.h"
+#include "interrupt.h"
+
+namespace cli {
+
+namespace {
+
+struct Options {
+    std::string graph, base, type, output;
+    faiss_ext::NsgParams nsg;
+    faiss_ext::HnswParams hnsw;
+    faiss_ext::NNDescentIndexParams nndescent;
+    int search_L = nsg.search_L;
+    bool json = false;
+};
+
+/// FAISS's own file writer would leave half an index under the final name when the disk is full.
+struct AtomicWriter : faiss::IOWriter {
+    explicit AtomicWriter(const std::string& path) : file(path) { name = path; }
+    size_t operator()(const void* data, size_t size, size_t count) override {
+        file.write(data, size * count);
+        return count;
+    }
+    gnnd::io::AtomicFile file;
+};
+
+std::unique_ptr<faiss::Index> make_index(const Options& options, const faiss_ext::VectorSource& source,
+                                         const gnnd::KnnGraphView& graph) {
+    if (options.type == "nsg") return faiss_ext::to_nsg(source, graph, options.nsg);
+    if (options.type == "hnsw") return faiss_ext::to_hnsw(source, graph, options.hnsw);
+    return faiss_ext::to_nndescent(source, graph, options.nndescent);
+}
+
+void run(const Options& options) {
+    require_writable(options.output);
+    const gnnd::io::GraphFile file(options.graph);
+    const gnnd::io::VectorFile base(options.base);
+    const gnnd::KnnGraph graph = file.read();
+    const faiss_ext::VectorSource source(base.view(), graph.metric());
+    const auto start = std::chrono::steady_clock::now();
+    const std::unique_ptr<faiss::Index> index = make_index(options, source, graph);
+    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+    stop_if_interrupted();
+    AtomicWriter writer(options.output);
+    faiss::write_index(index.get(), &writer);
+    writer.file.commit();
+
+    if (options.json) {
+        print({{"index", options.output},
+               {"type", options.type},
+               {"n", index->ntotal},
+               {"d", index->d},
+               {"seconds", seconds.count()}});
+        return;
+    }
+    std::printf("type        %s, %lld x %d\n", options.type.c_str(), static_cast<long long>(index->ntotal), index->d);
+    std::printf("seconds     %.3f\n", seconds.count());
+    std::printf("index       %s\n", options.output.c_str());
+}
+
+}  // namespace
+
+void add_index(CLI::App& app) {
+    CLI::App& command = *app.add_subcommand("index", "Make a FAISS graph index of a graph and its vectors");
+    const auto options = std::make_shared<Options>();
+    add_graph(command, options->graph);
+    add_base(command, options->base);
+    command.add_option("--type", options->type, "nsg, hnsw or nndescent")
+        ->required()
+        ->type_name("NAME")
+        ->check(CLI::IsMember({"nsg", "hnsw", "nndescent"}));
+    add_output(command, options->output, "index file to write; faiss::read_index opens it");
+    const CLI::Option* out_degree =
+        command.add_option("--R", options->nsg.R, "nsg: out-degree")->check(CLI::PositiveNumber)->capture_default_str();
+    const CLI::Option* links = command.add_option("--M", options->hnsw.M, "hnsw: level 0 holds 2M links per object")
+                                   ->check(CLI::PositiveNumber)
+                                   ->capture_default_str();
+    const CLI::Option* search_L = command.add_option("--search-L", options->search_L, "nsg, nndescent: search beam")
+                                      ->check(CLI::PositiveNumber)
+                                      ->capture_default_str();
+    const CLI::Option* ef = command.add_option("--ef-search", options->hnsw.efSearch, "hnsw: search beam")
+                                ->check(CLI::PositiveNumber)
+                                ->capture_default_str();
+    add_json(command, options->json);
+    command.footer(
+        "The search beam is what the index starts with; `gnnd search --ef` and FAISS change it.\n"
+        "FAISS's nsg and hnsw want l2 or ip graphs.");
+    command.callback([options, out_degree, links, search_L, ef] {
+        const bool nsg = options->type == "nsg", hnsw = options->type == "hnsw";
+        const auto only_for = [&](const CLI::Option* option, bool fits) {
+            if (option->count() > 0 && !fits)
+                throw CLI::ValidationError(option->get_name(), "has no meaning for --type " + options->type);
+        };
+        only_for(out_degree, nsg);
+        only_for(links, hnsw);
+        only_for(search_L, !hnsw);
+        only_for(ef, hnsw);
+        options->nsg.search_L = options->nndescent.search_L = options->search_L;
+        run(*options);
+    });
+}
+
+}  // namespace cli

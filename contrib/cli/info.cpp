@@ -1,0 +1,98 @@
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <vector>
+
+#include "commands.h"
+#include "common.h"
+#include "gnnd/io/graph_file.h"
+#include "gnnd/io/vector_file.h"
+#include "interrupt.h"
+
+namespace cli {
+
+namespace {
+
+Json vectors_info(const std::string& path) {
+    const gnnd::io::VectorFile file(path);
+    return {{"kind", "vectors"}, {"format", name_of(file.format())}, {"n", file.n()},
+            {"d", file.d()},     {"dtype", name_of(file.dtype())},   {"bytes", std::filesystem::file_size(path)}};
+}
+
+/// What one pass over the rows tells; it verifies the checksums at the same time.
+struct Degrees {
+    std::int64_t entries = 0;  ///< that are not -1
+    std::int64_t in_max = 0;   ///< the most lists that one object stands in
+    std::int64_t in_zero = 0;  ///< objects that stand in no list
+};
+
+Degrees count_degrees(const gnnd::io::GraphFile& file) {
+    constexpr std::int64_t kRows = 16384;
+    Degrees degrees;
+    std::vector<std::int64_t> in(file.n(), 0);
+    for (std::int64_t begin = 0; begin < file.n(); begin += kRows) {
+        stop_if_interrupted();
+        const gnnd::KnnGraph rows = file.read(begin, std::min(kRows, file.n() - begin));
+        for (std::int64_t i = 0; i < rows.n() * rows.k(); ++i) {
+            const std::int32_t id = rows.ids()[i];
+            if (id < 0) continue;
+            ++degrees.entries;
+            ++in.at(id);
+        }
+    }
+    for (const std::int64_t degree : in) {
+        degrees.in_max = std::max(degrees.in_max, degree);
+        degrees.in_zero += degree == 0;
+    }
+    return degrees;
+}
+
+Json graph_info(const std::string& path) {
+    const gnnd::io::GraphFile file(path);
+    const Degrees degrees = count_degrees(file);
+    return {{"kind", "graph"},
+            {"version", file.version()},
+            {"n", file.n()},
+            {"k", file.k()},
+            {"metric", name_of(file.metric())},
+            {"dtype", name_of(file.dtype())},
+            {"entries", degrees.entries},
+            {"padding", file.n() * file.k() - degrees.entries},
+            {"max_in_degree", degrees.in_max},
+            {"zero_in_degree", degrees.in_zero},
+            {"bytes", std::filesystem::file_size(path)}};
+}
+
+void run(const std::string& path, bool json) {
+    const Json info = is_vector_file(path) ? vectors_info(path) : graph_info(path);
+    if (json) {
+        print(info);
+        return;
+    }
+    for (const auto& [key, value] : info.items())
+        std::printf("%-15s %s\n", key.c_str(), (value.is_string() ? value.get<std::string>() : value.dump()).c_str());
+}
+
+}  // namespace
+
+void add_info(CLI::App& app) {
+    CLI::App& command = *app.add_subcommand("info", "Tell what is in a file of vectors or in a graph file");
+    struct Options {
+        std::string path;
+        bool json = false;
+    };
+    const auto options = std::make_shared<Options>();
+    command
+        .add_option("FILE", options->path,
+                    std::string("vectors (") + kVectorFormats + ", by extension) or, with any other extension, a graph")
+        ->required();
+    add_json(command, options->json);
+    command.footer(
+        "For a graph all rows are read and their checksums verified; dtype is that of the vectors it was built from,\n"
+        "padding counts the -1 entries, max_in_degree is the most lists that one object stands in, zero_in_degree\n"
+        "counts the objects that stand in none.");
+    command.callback([options] { run(options->path, options->json); });
+}
+
+}  // namespace cli

@@ -1,0 +1,48 @@
+#include "interrupt.h"
+
+#include <faiss/impl/AuxIndexStructures.h>
+
+#include <atomic>
+#include <csignal>
+#include <memory>
+
+#include "gnnd/error.h"
+
+namespace cli {
+
+namespace {
+
+std::atomic<int> signal_number{0};
+static_assert(std::atomic<int>::is_always_lock_free, "a signal handler may only touch lock-free atomics");
+
+struct FaissInterrupt : faiss::InterruptCallback {
+    bool want_interrupt() override { return caught_signal() != 0; }
+};
+
+void take(int number) {
+    struct sigaction action {};
+    // Whoever started the command with the signal ignored (nohup, a background job) wants it ignored.
+    if (sigaction(number, nullptr, &action) == 0 && action.sa_handler == SIG_IGN) return;
+    action = {};
+    action.sa_handler = [](int caught) { signal_number = caught; };
+    action.sa_flags = SA_RESTART | int(SA_RESETHAND);
+    sigaction(number, &action, nullptr);
+}
+
+}  // namespace
+
+void catch_signals() {
+    take(SIGINT);
+    take(SIGTERM);
+    faiss::InterruptCallback::instance = std::make_unique<FaissInterrupt>();
+}
+
+int caught_signal() {
+    return signal_number;
+}
+
+void stop_if_interrupted() {
+    if (caught_signal() != 0) throw gnnd::Interrupted("interrupted");
+}
+
+}  // namespace cli

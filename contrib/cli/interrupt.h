@@ -1,0 +1,16 @@
+#pragma once
+/// SIGINT and SIGTERM end a command between two steps, so that no half-written file is left behind. A second signal
+/// ends it at once.
+
+namespace cli {
+
+/// Takes the signals from here on, also on behalf of FAISS's own loops.
+void catch_signals();
+
+/// The signal that came, or 0.
+int caught_signal();
+
+/// \throws gnnd::Interrupted when a signal came
+void stop_if_interrupted();
+
+}  // namespace cli

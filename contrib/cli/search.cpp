@@ -1,0 +1,152 @@
+#include <faiss/IndexHNSW.h>
+#include <faiss/IndexIDMap.h>
+#include <faiss/IndexIVF.h>
+#include <faiss/IndexNNDescent.h>
+#include <faiss/IndexNSG.h>
+#include <faiss/IndexPreTransform.h>
+#include <faiss/IndexRefine.h>
+#include <faiss/index_io.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <limits>
+#include <memory>
+#include <optional>
+
+#include "commands.h"
+#include "common.h"
+#include "gnnd/io/vector_file.h"
+#include "interrupt.h"
+#include "truth.h"
+
+namespace cli {
+
+namespace {
+
+struct Options {
+    std::string index, queries, truth, output;
+    int k = 10;
+    int ef = 0;
+    bool json = false;
+};
+
+/// Sets what widens the search of the index: the beam of a graph, the lists that an IVF visits.
+void set_beam(faiss::Index* index, int beam) {
+    if (auto* map = dynamic_cast<faiss::IndexIDMap*>(index)) return set_beam(map->index, beam);
+    if (auto* transform = dynamic_cast<faiss::IndexPreTransform*>(index)) return set_beam(transform->index, beam);
+    if (auto* refine = dynamic_cast<faiss::IndexRefine*>(index)) return set_beam(refine->base_index, beam);
+    if (auto* nsg = dynamic_cast<faiss::IndexNSG*>(index))
+        nsg->nsg.search_L = beam;
+    else if (auto* hnsw = dynamic_cast<faiss::IndexHNSW*>(index))
+        hnsw->hnsw.efSearch = beam;
+    else if (auto* nndescent = dynamic_cast<faiss::IndexNNDescent*>(index))
+        nndescent->nndescent.search_L = beam;
+    else if (auto* ivf = dynamic_cast<faiss::IndexIVF*>(index))
+        ivf->nprobe = beam;
+    else
+        throw gnnd::InvalidArgument("--ef: this kind of index has no search beam");
+}
+
+std::int32_t to_file_id(faiss_ext::idx_t id) {
+    if (id > std::numeric_limits<std::int32_t>::max())
+        throw gnnd::InvalidArgument("id " + std::to_string(id) + " does not fit in the output's 32 bits");
+    return std::int32_t(id);
+}
+
+struct Outcome {
+    double seconds = 0;
+    std::optional<double> recall;
+};
+
+Outcome search(const Options& options, const faiss::Index& index, const gnnd::io::VectorFile& queries) {
+    std::optional<Truth> truth;
+    if (!options.truth.empty()) truth.emplace(options.truth, queries.n(), options.k, index.metric_type);
+    std::optional<gnnd::io::VectorWriter> writer;
+    if (!options.output.empty()) writer.emplace(options.output, queries.n(), options.k, gnnd::DType::i32);
+
+    // A graph's rows leave the object itself out; the search finds it, so ask for one more and leave it out as well.
+    const bool drop_self = truth && truth->leaves_self_out();
+    const int asked = options.k + (drop_self ? 1 : 0);
+    constexpr std::int64_t kBatch = 4096;
+    std::vector<float> vectors(std::min(kBatch, queries.n()) * queries.d());
+    std::vector<float> distances(kBatch * asked);
+    std::vector<faiss_ext::idx_t> ids(kBatch * asked);
+    std::vector<std::int32_t> row(options.k);
+    Outcome outcome;
+    std::int64_t hits = 0;
+    for (std::int64_t begin = 0; begin < queries.n(); begin += kBatch) {
+        const std::int64_t count = std::min(kBatch, queries.n() - begin);
+        gnnd::copy_as_f32(queries.view(), begin, count, vectors.data());
+        const auto start = std::chrono::steady_clock::now();
+        index.search(count, vectors.data(), asked, distances.data(), ids.data());
+        outcome.seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+        stop_if_interrupted();
+        for (std::int64_t i = 0; i < count; ++i) {
+            int kept = 0;
+            for (int j = 0; j < asked && kept < options.k; ++j) {
+                const faiss_ext::idx_t id = ids[i * asked + j];
+                if (drop_self && id == begin + i) continue;
+                row[kept++] = to_file_id(id);
+                if (truth && truth->holds(begin + i, id, distances[i * asked + j])) ++hits;
+            }
+            if (writer) writer->append(row.data(), 1);
+        }
+    }
+    if (writer) writer->commit();
+    if (truth) outcome.recall = double(hits) / (double(queries.n()) * options.k);
+    return outcome;
+}
+
+void run(const Options& options) {
+    if (!options.output.empty()) require_writable(options.output);
+    const std::unique_ptr<faiss::Index> index(faiss::read_index(options.index.c_str()));
+    const gnnd::io::VectorFile queries(options.queries);
+    if (queries.d() != index->d)
+        throw gnnd::InvalidArgument(options.queries + " has vectors of " + std::to_string(queries.d()) +
+                                    " components, " + options.index + " of " + std::to_string(index->d));
+    if (options.ef > 0) set_beam(index.get(), options.ef);
+
+    const Outcome outcome = search(options, *index, queries);
+    const double rate = double(queries.n()) / std::max(outcome.seconds, 1e-9);
+    if (options.json) {
+        Json json = {{"index", options.index},
+                     {"queries", queries.n()},
+                     {"k", options.k},
+                     {"seconds", outcome.seconds},
+                     {"queries_per_second", rate}};
+        if (outcome.recall) json["recall"] = *outcome.recall;
+        if (!options.output.empty()) json["output"] = options.output;
+        print(json);
+        return;
+    }
+    if (outcome.recall) std::printf("Recall@%d %.4f\n", options.k, *outcome.recall);
+    std::printf("%lld queries in %.3f s, %.0f queries/s\n", static_cast<long long>(queries.n()), outcome.seconds, rate);
+    if (!options.output.empty()) std::printf("neighbours  %s\n", options.output.c_str());
+}
+
+}  // namespace
+
+void add_search(CLI::App& app) {
+    CLI::App& command = *app.add_subcommand("search", "Search a FAISS index, of any kind, with a file of queries");
+    const auto options = std::make_shared<Options>();
+    command.add_option("INDEX", options->index, "index file of FAISS")->required();
+    command.add_option("QUERIES", options->queries, std::string("file of vectors: ") + kVectorFormats)->required();
+    add_k(command, options->k, "neighbours per query");
+    command
+        .add_option("--truth", options->truth,
+                    "right neighbours, for Recall@k: ids (ivecs, ibin, npy), one row per query, or the graph file of "
+                    "the queries when they are the indexed vectors")
+        ->type_name("FILE");
+    command.add_option("-o,--output", options->output, "write the neighbours' ids here: ivecs, ibin or npy")
+        ->type_name("FILE");
+    command
+        .add_option("--ef", options->ef,
+                    "search beam instead of the index's own: efSearch (HNSW), search_L (NSG, NNDescent), nprobe (IVF)")
+        ->check(CLI::PositiveNumber);
+    add_json(command, options->json);
+    command.footer("With a graph as truth the object itself is left out of its neighbours, in the output as well.");
+    command.callback([options] { run(*options); });
+}
+
+}  // namespace cli
