@@ -1,21 +1,26 @@
 # Installs the libraries, headers, the tool and a CMake package: find_package(gnnd) gives gnnd::gnnd, and gnnd::faiss_ext
-# where it was built.
+# where it was built. What needs FAISS is exported apart, so that the rest can be used without.
+# The relative paths matter with BUILD_SHARED_LIBS only: an installed library is found wherever the prefix lies.
 include(CMakePackageConfigHelpers)
 set(GNND_CMAKE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/gnnd)
 
 install(TARGETS gnnd EXPORT gnndTargets)
+install(EXPORT gnndTargets NAMESPACE gnnd:: DESTINATION ${GNND_CMAKE_DIR})
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/gnnd/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/gnnd FILES_MATCHING PATTERN "*.h"
         PATTERN "cpu" EXCLUDE)
 if(GNND_FAISS)
-    install(TARGETS faiss_ext EXPORT gnndTargets)
+    set_target_properties(faiss_ext PROPERTIES INSTALL_RPATH $ORIGIN)
+    install(TARGETS faiss_ext EXPORT gnndFaissTargets)
+    install(EXPORT gnndFaissTargets NAMESPACE gnnd:: DESTINATION ${GNND_CMAKE_DIR})
     install(DIRECTORY ${PROJECT_SOURCE_DIR}/faiss_ext/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/faiss_ext
             FILES_MATCHING PATTERN "*.h")
     install(FILES cmake/FindFaiss.cmake DESTINATION ${GNND_CMAKE_DIR})
 endif()
 if(TARGET gnnd_cli)
+    set_target_properties(gnnd_cli PROPERTIES INSTALL_RPATH $ORIGIN/../${CMAKE_INSTALL_LIBDIR})
     install(TARGETS gnnd_cli)
 endif()
-install(EXPORT gnndTargets NAMESPACE gnnd:: DESTINATION ${GNND_CMAKE_DIR})
+
 configure_package_config_file(cmake/gnndConfig.cmake.in ${PROJECT_BINARY_DIR}/gnndConfig.cmake
                               INSTALL_DESTINATION ${GNND_CMAKE_DIR})
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/gnndConfigVersion.cmake COMPATIBILITY SameMinorVersion)
