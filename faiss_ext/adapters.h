@@ -1,10 +1,18 @@
 #pragma once
 /// \file adapters.h
 /// From a k-NN graph to FAISS's graph indexes. The indexes own float32 copies of the vectors and are ordinary FAISS
-/// indexes from then on: search, write_index, read_index.
+/// indexes from then on: search, write_index, read_index. They number the vectors as the source's rows are; see
+/// VectorSource::id_of() for the ids of the index that the vectors came from.
 ///
-/// All of them throw faiss::FaissException when graph and vectors do not fit (n, metric), when FAISS has no such index
-/// for the metric, or when the graph is too small or has too many -1 entries for the index.
+/// Metrics: L2, inner product, L1 and Linf. Cosine becomes an index of normalised vectors under inner product, the way
+/// FAISS is used for it: normalise the queries too (faiss::fvec_renorm_L2).
+///
+/// All of them throw faiss::FaissException when graph and vectors do not fit (n, metric), when the graph breaks the
+/// invariants of gnnd/graph.h, when FAISS has no such metric (chi2), for fewer than 2 vectors or ones that
+/// gnnd::build() refuses, and for parameters outside of what is allowed.
+///
+/// FAISS itself does not check the k of a search: an IndexNSG must be asked for at most n, an IndexNNDescent for at
+/// most n - 1 neighbours.
 
 #include <faiss/IndexHNSW.h>
 #include <faiss/IndexNNDescent.h>
@@ -17,31 +25,35 @@
 namespace faiss_ext {
 
 struct NsgParams {
-    int R = 32;         ///< out-degree
-    int search_L = 64;  ///< beam width set on the index for searching
+    int R = 32;         ///< out-degree, at least 1
+    int search_L = 64;  ///< beam width set on the index for searching, at least 1; lowered to n
     bool verbose = false;
 };
 
-/// An NSG built from the graph (faiss::IndexNSG::build). Metrics L2 and inner product (as FAISS allows).
+/// An NSG over the graph: its links are chosen by NSG's rule among each object's neighbours, in both directions, and
+/// every object is reachable from the entry point (detail/search_links.h). faiss::IndexNSG::build() is not used,
+/// because it never returns when the objects that it reaches have R links each and others are left, as happens with
+/// equal or equidistant vectors.
 std::unique_ptr<faiss::IndexNSGFlat> to_nsg(const VectorSource& source, const gnnd::KnnGraphView& graph,
                                             const NsgParams& params = {});
 
 struct HnswParams {
-    int M = 16;         ///< level 0 holds 2M links per object
-    int efSearch = 64;  ///< beam width set on the index for searching
+    int M = 16;         ///< level 0 holds 2M links per object; at least 2
+    int efSearch = 64;  ///< beam width set on the index for searching, at least 1
     bool verbose = false;
 };
 
-/// A single-level HNSW whose level 0 is the graph, with reverse links added where room is left.
+/// A single-level HNSW over the graph, linked as to_nsg() does.
 std::unique_ptr<faiss::IndexHNSWFlat> to_hnsw(const VectorSource& source, const gnnd::KnnGraphView& graph,
                                               const HnswParams& params = {});
 
 struct NNDescentIndexParams {
-    int search_L = 64;  ///< beam width set on the index for searching
+    int search_L = 64;  ///< beam width set on the index for searching, at least 1; lowered to n - 1
     bool verbose = false;
 };
 
-/// An IndexNNDescent whose final graph is the graph.
+/// An IndexNNDescent whose final graph is the graph: its first min(k, n - 1) columns, since FAISS cannot search one
+/// with missing neighbours.
 std::unique_ptr<faiss::IndexNNDescentFlat> to_nndescent(const VectorSource& source, const gnnd::KnnGraphView& graph,
                                                         const NNDescentIndexParams& params = {});
 

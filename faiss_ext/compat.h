@@ -4,6 +4,9 @@
 
 #include <faiss/Index.h>
 #include <faiss/impl/FaissException.h>
+#include <faiss/utils/extra_distances.h>
+
+#include <cstddef>
 
 #define GNND_FAISS_VERSION (FAISS_VERSION_MAJOR * 10000 + FAISS_VERSION_MINOR * 100 + FAISS_VERSION_PATCH)
 
@@ -13,5 +16,17 @@ namespace faiss_ext {
 
 /// faiss::idx_t; 1.7.3 has it inside of faiss::Index only.
 using idx_t = decltype(faiss::Index::ntotal);
+
+/// faiss::knn_extra_metrics: the k nearest of ny vectors y for each of nx vectors x under a metric other than L2 and
+/// inner product, nearest first; distances and ids are nx x k. 1.9 replaced the heap in its signature.
+inline void knn_extra_metrics(const float* x, const float* y, std::size_t d, std::size_t nx, std::size_t ny,
+                              faiss::MetricType metric, std::size_t k, float* distances, idx_t* ids) {
+#if GNND_FAISS_VERSION >= 10900
+    faiss::knn_extra_metrics(x, y, d, nx, ny, metric, 0.0f, k, distances, ids);
+#else
+    faiss::float_maxheap_array_t heaps = {nx, k, ids, distances};
+    faiss::knn_extra_metrics(x, y, d, nx, ny, metric, 0.0f, &heaps);
+#endif
+}
 
 }  // namespace faiss_ext

@@ -17,17 +17,22 @@ gnnd::Metric to_gnnd_metric(faiss::MetricType metric);
 faiss::MetricType to_faiss_metric(gnnd::Metric metric);
 
 /// A view of the vectors of a FAISS index, in the order of their storage, with the ids under which FAISS knows them.
+/// Copies share what was decoded.
 ///
 /// IndexFlat is viewed in place; every other index is decoded once into memory owned here (n x d float32). The index
-/// is never changed and must outlive the view.
-/// Supported: IndexFlat, IndexScalarQuantizer, IndexPQ and other IndexFlatCodes, IndexIVF (any, ids need not be
-/// 0..n-1), IndexRefine (the refining index), IndexPreTransform (vectors in the space of the inner index; distances are
-/// those of that space), IndexIDMap and IndexIDMap2, IndexNSG, IndexHNSW and IndexNNDescent (their storage).
+/// is never changed; it must outlive the view and must not be added to meanwhile.
+/// Supported, also nested in one another: IndexFlat, IndexScalarQuantizer, IndexPQ and other IndexFlatCodes, IndexIVF
+/// (any ids; the rows are in the order of the ids, so that row i is object i of an index without ids of its own),
+/// IndexRefine (the refining index), IndexPreTransform (vectors in the space of the inner index; distances are those of
+/// that space), IndexIDMap and IndexIDMap2, IndexNSG, IndexHNSW and IndexNNDescent (their storage), and any other index
+/// whose reconstruct() works.
 class VectorSource {
   public:
-    /// \throws faiss::FaissException for a null, unsupported or empty index, or one that cannot reconstruct
+    /// \throws faiss::FaissException for a null or empty index, a metric that gnnd does not have, or an index that
+    ///         cannot reconstruct its vectors (its class is named)
     explicit VectorSource(const faiss::Index* index);
     /// Vectors that no index holds; the memory must outlive the source.
+    /// \throws faiss::FaissException when there are none
     VectorSource(const gnnd::VectorView& vectors, gnnd::Metric metric);
 
     const gnnd::VectorView& vectors() const { return view_; }
@@ -38,13 +43,18 @@ class VectorSource {
     const std::vector<idx_t>& ids() const { return ids_; }
 
   private:
+    void read(const faiss::Index* index);
+    void read_rows(const faiss::Index& index);
+    void read_inverted_lists(const faiss::Index& index);
+
     gnnd::VectorView view_;
     gnnd::Metric metric_ = gnnd::Metric::L2;
-    std::vector<float> decoded_;
+    std::shared_ptr<std::vector<float>> decoded_;
     std::vector<idx_t> ids_;
 };
 
 /// The graph's entries as FAISS ids (n x k, row-major; -1 stays -1), translated through the source's ids.
+/// \throws faiss::FaissException when an entry is no row of the source
 std::vector<idx_t> to_faiss_ids(const gnnd::KnnGraphView& graph, const VectorSource& source);
 
 }  // namespace faiss_ext

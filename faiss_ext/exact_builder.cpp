@@ -1,0 +1,126 @@
+#include <faiss/utils/distances.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <numeric>
+
+#include "faiss_ext/detail/errors.h"
+#include "faiss_ext/detail/rows.h"
+#include "faiss_ext/detail/timer.h"
+#include "faiss_ext/graph_builder.h"
+
+namespace faiss_ext {
+
+namespace {
+
+constexpr std::int64_t kSpare = 8;  // asked for beyond k and self, to see how far off the next ones are
+
+/// What FAISS's flat search reports for a batch of queries: ids and distances, queries x m, best first.
+struct Found {
+    std::int64_t m;
+    std::vector<idx_t> ids;
+    std::vector<float> distances;
+
+    void search(faiss::MetricType metric, const float* queries, std::int64_t count, const float* base, std::int64_t n,
+                std::int64_t d) {
+        if (metric == faiss::METRIC_L2)
+            faiss::knn_L2sqr(queries, base, d, count, n, m, distances.data(), ids.data());
+        else if (metric == faiss::METRIC_INNER_PRODUCT)
+            faiss::knn_inner_product(queries, base, d, count, n, m, distances.data(), ids.data());
+        else
+            knn_extra_metrics(queries, base, d, count, n, metric, m, distances.data(), ids.data());
+    }
+
+    /// Whether rounding can have kept a nearer object out of a finished row. How FAISS's values of the row's own
+    /// entries differ from the true ones shows how much it errs; what it did not report is no better than its last.
+    bool doubtful(std::int64_t row, const std::int32_t* kept, const float* values, std::int64_t count,
+                  bool similarity) const {
+        const idx_t* begin = ids.data() + row * m;
+        const float* reported = distances.data() + row * m;
+        double error = 0;
+        for (std::int64_t j = 0; j < count; ++j) {
+            const idx_t* position = std::find(begin, begin + m, idx_t(kept[j]));
+            if (position == begin + m) return true;  // FAISS found too few
+            error = std::max(error, std::fabs(double(reported[position - begin]) - values[j]));
+        }
+        const double last = values[count - 1], next = reported[m - 1];
+        return similarity ? !(last - 4 * error >= next) : !(last + 4 * error <= next);
+    }
+};
+
+}  // namespace
+
+gnnd::KnnGraph ExactGraphBuilder::build(const VectorSource& source, int k) {
+    return detail::with_faiss_errors([&] {
+        std::vector<std::int32_t> objects(source.vectors().n);
+        std::iota(objects.begin(), objects.end(), 0);
+        return search(source, objects, k);
+    });
+}
+
+gnnd::KnnGraph ExactGraphBuilder::search(const VectorSource& source, const std::vector<std::int32_t>& objects, int k) {
+    return detail::with_faiss_errors([&] {
+        const gnnd::VectorView& x = source.vectors();
+        const gnnd::Metric metric = source.metric();
+        detail::check_request(source, k);
+        if (batch < 1) detail::fail("ExactGraphBuilder: batch is " + std::to_string(batch) + ", allowed is 1 and more");
+        for (const std::int32_t object : objects)
+            if (object < 0 || object >= x.n)
+                detail::fail("ExactGraphBuilder: object " + std::to_string(object) + " is not in 0 to " +
+                             std::to_string(x.n - 1));
+        const gnnd::Callbacks hooks = detail::interrupt_hooks();
+        const std::int64_t total = std::int64_t(objects.size());
+        timing.clear();
+        detail::Timer timer;
+        if (metric == gnnd::Metric::ChiSquare) {
+            gnnd::KnnGraph graph = gnnd::exact_neighbors(x, objects.data(), total, k, metric, 0, hooks);
+            detail::append_seconds(timing, "search", timer.lap());
+            return graph;
+        }
+        const faiss::MetricType searched = detail::search_metric(metric, "ExactGraphBuilder");
+        const detail::FloatMatrix rows(source);
+        const std::int64_t wanted = std::min<std::int64_t>(k, x.n - 1);
+        const std::int64_t step = std::min<std::int64_t>(batch, total);
+        Found found{std::min<std::int64_t>(k + 1 + kSpare, x.n), {}, {}};
+        found.ids.resize(step * found.m);
+        found.distances.resize(step * found.m);
+        std::vector<float> queries(step * x.d);
+        std::vector<std::int64_t> doubts;  // rows to search again
+
+        gnnd::KnnGraph graph(total, k, metric);
+        for (std::int64_t begin = 0; begin < total; begin += step) {
+            detail::check_interrupt();
+            const std::int64_t count = std::min(step, total - begin);
+            for (std::int64_t r = 0; r < count; ++r)
+                std::copy_n(rows.row(objects[begin + r]), x.d, queries.data() + r * x.d);
+            found.search(searched, queries.data(), count, rows.data(), x.n, x.d);
+            detail::finish_rows(source, objects.data() + begin, count, found.ids.data(), found.m, k, 0,
+                                graph.ids() + begin * k, graph.distances() + begin * k);
+            for (std::int64_t r = 0; r < count && found.m < x.n; ++r)
+                if (found.doubtful(r, graph.ids_of(begin + r), graph.distances_of(begin + r), wanted,
+                                   gnnd::is_similarity(metric)))
+                    doubts.push_back(begin + r);
+            if (verbose) {
+                std::printf("exact: %lld of %lld rows\n", (long long)(begin + count), (long long)total);
+                std::fflush(stdout);
+            }
+        }
+        detail::append_seconds(timing, "search", timer.lap());
+        if (doubts.empty()) return graph;
+
+        std::vector<std::int32_t> again(doubts.size());
+        std::transform(doubts.begin(), doubts.end(), again.begin(), [&](std::int64_t row) { return objects[row]; });
+        const gnnd::KnnGraph sure =
+            gnnd::exact_neighbors(x, again.data(), std::int64_t(again.size()), k, metric, 0, hooks);
+        for (std::size_t i = 0; i < doubts.size(); ++i) {
+            std::copy_n(sure.ids_of(std::int64_t(i)), k, graph.ids() + doubts[i] * k);
+            std::copy_n(sure.distances_of(std::int64_t(i)), k, graph.distances() + doubts[i] * k);
+        }
+        detail::append_seconds(timing, "check", timer.lap());
+        if (verbose) std::printf("exact: %zu rows searched again\n", doubts.size());
+        return graph;
+    });
+}
+
+}  // namespace faiss_ext
