@@ -36,7 +36,7 @@ AtomicFile::AtomicFile(const std::string& path) : path_(path) {
     if (!exists && errno != ENOENT) fail("cannot create", errno);
     if (exists && S_ISDIR(status.st_mode)) fail("cannot write", EISDIR);
     if (exists && !S_ISREG(status.st_mode)) throw IoError(path + ": not a regular file, cannot be replaced as a whole");
-    if (exists && access(path.c_str(), W_OK) != 0) fail("cannot write", errno);
+    if (exists && faccessat(AT_FDCWD, path.c_str(), W_OK, AT_EACCESS) != 0) fail("cannot write", errno);
 
     const std::filesystem::path target = follow_links(path);
     if (target.filename().empty()) fail("cannot create", ENOENT);
