@@ -1,0 +1,349 @@
+#include "gnnd/io/graph_file.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <limits>
+#include <string>
+
+#include "gnnd/error.h"
+#include "gnnd/io/atomic_file.h"
+#include "gnnd/vectors.h"
+#include "tests/forged_graph_file.h"
+#include "tests/io_conditions.h"
+#include "tests/temp_dir.h"
+
+namespace gnnd::io {
+namespace {
+
+using test::message_of;
+using test::read_bytes;
+using test::TempDir;
+using test::write_bytes;
+
+/// Entries that differ from place to place; the file does not ask for sorted rows.
+KnnGraph make_graph(std::int64_t n, std::int64_t k, Metric metric = Metric::L2) {
+    KnnGraph graph(n, k, metric);
+    for (std::int64_t i = 0; i < n * k; ++i) {
+        graph.ids()[i] = std::int32_t((i * 7919 + 1) % (n + 1)) - 1;
+        graph.distances()[i] = graph.ids()[i] < 0 ? INFINITY : float(i) * 0.25f;
+    }
+    return graph;
+}
+
+void expect_rows(const KnnGraph& part, const KnnGraph& whole, std::int64_t begin, std::int64_t count) {
+    ASSERT_EQ(part.n(), count);
+    ASSERT_EQ(part.k(), whole.k());
+    ASSERT_EQ(part.metric(), whole.metric());
+    const std::int64_t entries = count * whole.k();
+    EXPECT_TRUE(std::equal(part.ids(), part.ids() + entries, whole.ids_of(begin)));
+    EXPECT_TRUE(std::equal(part.distances(), part.distances() + entries, whole.distances_of(begin)));
+}
+
+class GraphFileTest : public ::testing::Test {
+  protected:
+    /// What opening the file and reading all of it says, without the path.
+    std::string error() const {
+        const std::string message = message_of<IoError>([&] { GraphFile(path_).read(); });
+        EXPECT_TRUE(message.starts_with(path_ + ": ")) << message;
+        return message.substr(std::min(message.size(), path_.size() + 2));
+    }
+    std::string error(const std::string& bytes) const {
+        write_bytes(path_, bytes);
+        return error();
+    }
+    const TempDir dir_;
+    const std::string path_ = dir_.file("a.gnnd");
+};
+
+TEST_F(GraphFileTest, RoundTrips) {
+    for (const auto& [n, k] : {std::pair{1, 1}, {2, 1}, {20, 3}, {7, 65535}, {3000, 100}, {300000, 1}})
+        for (const Metric metric : {Metric::L2, Metric::InnerProduct, Metric::ChiSquare}) {
+            SCOPED_TRACE(testing::Message() << n << " x " << k);
+            const KnnGraph graph = make_graph(n, k, metric);
+            write_graph(path_, graph, DType::i8);
+            const GraphFile file(path_);
+            EXPECT_EQ(file.path(), path_);
+            EXPECT_EQ(file.n(), n);
+            EXPECT_EQ(file.k(), k);
+            EXPECT_EQ(file.metric(), metric);
+            EXPECT_EQ(file.dtype(), DType::i8);
+            EXPECT_EQ(file.version(), 1u);
+            expect_rows(file.read(), graph, 0, n);
+            expect_rows(file.read(n / 3, n - n / 3), graph, n / 3, n - n / 3);
+            expect_rows(file.read(n / 2, 1), graph, n / 2, 1);
+            EXPECT_EQ(file.read(n, 0).n(), 0);
+        }
+    EXPECT_EQ(dir_.entries(), 1u);
+}
+
+TEST_F(GraphFileTest, RangesAcrossBlocks) {
+    const std::int64_t n = 1000, k = 300, block = (1 << 20) / (8 * k);
+    const KnnGraph graph = make_graph(n, k);
+    write_graph(path_, graph, DType::f32);
+    const GraphFile file(path_);
+    for (const std::int64_t begin : {std::int64_t(0), std::int64_t(1), block - 1, block, block + 1})
+        for (const std::int64_t count :
+             {std::int64_t(0), std::int64_t(1), block - 1, block, block + 1, n - block - 1}) {
+            SCOPED_TRACE(testing::Message() << begin << " + " << count);
+            expect_rows(file.read(begin, count), graph, begin, count);
+        }
+    EXPECT_EQ(message_of<InvalidArgument>([&] { file.read(999, 2); }),
+              path_ + ": rows 999 + 2 are outside of 0 to 1000");
+    EXPECT_THROW(file.read(-1, 1), InvalidArgument);
+    EXPECT_THROW(file.read(0, -1), InvalidArgument);
+    EXPECT_THROW(file.read(std::numeric_limits<std::int64_t>::max(), 1), InvalidArgument);
+}
+
+TEST_F(GraphFileTest, EveryAlteredBitIsNoticed) {
+    write_graph(path_, make_graph(20, 3), DType::u8);
+    const std::string bytes = read_bytes(path_);
+    ASSERT_EQ(bytes.size(), 64u + 20 * 3 * 8 + 8);
+    for (std::size_t i = 0; i < bytes.size(); ++i)
+        for (int bit = 0; bit < 8; ++bit) {
+            std::string altered = bytes;
+            altered[i] = char(altered[i] ^ 1 << bit);
+            write_bytes(path_, altered);
+            EXPECT_THROW(GraphFile(path_).read(), IoError) << "byte " << i << " bit " << bit;
+        }
+    write_bytes(path_, bytes);
+    EXPECT_EQ(GraphFile(path_).read().n(), 20);
+}
+
+TEST_F(GraphFileTest, EveryOtherLengthIsNoticed) {
+    write_graph(path_, make_graph(20, 3), DType::u8);
+    const std::string bytes = read_bytes(path_);
+    for (std::size_t length = 0; length < bytes.size() + 20; ++length) {
+        if (length == bytes.size()) continue;
+        std::string other = bytes;
+        other.resize(length);
+        write_bytes(path_, other);
+        EXPECT_THROW(GraphFile{path_}, IoError) << length;
+    }
+    EXPECT_EQ(error(bytes.substr(0, 500)), "truncated: header says 20 x 3 = 552 bytes, the file has 500");
+    EXPECT_EQ(error(bytes + "x"), "too long: header says 20 x 3 = 552 bytes, the file has 553");
+    EXPECT_EQ(error(bytes.substr(0, 63)), "truncated: the file has 63 bytes, its header alone takes 64");
+    EXPECT_EQ(error(""), "the file is empty");
+    EXPECT_EQ(error("GNNDGRP"), "not a graph file, it does not start with GNNDGRPH");
+}
+
+TEST_F(GraphFileTest, OtherBlocksCanStillBeRead) {
+    const std::int64_t n = 1000, k = 300, block = (1 << 20) / (8 * k);
+    const KnnGraph graph = make_graph(n, k);
+    write_graph(path_, graph, DType::f32);
+    for (const bool in_distances : {false, true}) {
+        std::string bytes = read_bytes(path_);
+        bytes[std::size_t(64 + (in_distances ? 4 * n * k : 0) + 4 * (block + 5) * k)] ^= 1;
+        write_bytes(path_, bytes);
+        const GraphFile file(path_);
+        const std::string message = path_ + ": altered: rows " + std::to_string(block) + " to " +
+                                    std::to_string(2 * block - 1) + " do not match their checksum";
+        EXPECT_EQ(message_of<IoError>([&] { file.read(); }), message);
+        EXPECT_EQ(message_of<IoError>([&] { file.read(2 * block - 1, 1); }), message);
+        EXPECT_EQ(message_of<IoError>([&] { file.read(0, block + 1); }), message);
+        expect_rows(file.read(0, block), graph, 0, block);
+        expect_rows(file.read(2 * block, n - 2 * block), graph, 2 * block, n - 2 * block);
+        write_graph(path_, graph, DType::f32);
+    }
+}
+
+class ForgedGraphFile : public GraphFileTest {
+  protected:
+    ForgedGraphFile() {
+        write_graph(path_, make_graph(20, 3), DType::u8);
+        bytes_ = read_bytes(path_);
+    }
+    template <class T>
+    std::string forged(std::size_t offset, T value) const {
+        std::string bytes = bytes_;
+        std::memcpy(bytes.data() + offset, &value, sizeof value);
+        return test::with_fitting_checksums(bytes);
+    }
+    template <class T>
+    std::string error_with(std::size_t offset, T value) const {
+        return error(forged(offset, value));
+    }
+    std::string bytes_;
+};
+
+TEST_F(ForgedGraphFile, IsRefusedForWhatItSays) {
+    EXPECT_EQ(error_with<char>(0, 'X'), "not a graph file, it does not start with GNNDGRPH");
+    EXPECT_EQ(error_with<std::uint32_t>(8, 2), "graph file version 2 is newer than this library, which knows 1");
+    EXPECT_EQ(error_with<std::uint32_t>(8, 0), "graph file version 0, expected 1");
+    EXPECT_EQ(error_with<std::uint32_t>(12, 99), "unknown metric number 99");
+    EXPECT_EQ(error_with<std::uint64_t>(16, 0), "header says n = 0, expected 1 to 2147483647");
+    EXPECT_EQ(error_with<std::uint64_t>(16, ~0ull), "header says n = 18446744073709551615, expected 1 to 2147483647");
+    EXPECT_EQ(error_with<std::uint64_t>(16, 2147483647),
+              "truncated: header says 2147483647 x 3 = 51540000816 bytes, the file has 552");
+    EXPECT_EQ(error_with<std::uint64_t>(24, 0), "header says k = 0, expected 1 to 65535");
+    EXPECT_EQ(error_with<std::uint64_t>(24, 65536), "header says k = 65536, expected 1 to 65535");
+    EXPECT_EQ(error_with<std::uint64_t>(24, 2), "too long: header says 20 x 2 = 392 bytes, the file has 552");
+    EXPECT_EQ(error_with<std::uint32_t>(32, 5), "unknown dtype number 5");
+    EXPECT_EQ(error_with<std::uint32_t>(36, 0), "invalid header");
+    EXPECT_EQ(error_with<std::uint32_t>(36, 10), "truncated: header says 20 x 3 = 560 bytes, the file has 552");
+    EXPECT_EQ(error_with<std::uint64_t>(48, 1), "invalid header");
+    EXPECT_EQ(error_with<std::int32_t>(64 + 4 * 7, 20), "invalid: row 2 holds id 20, expected -1 to 19");
+    EXPECT_EQ(error_with<std::int32_t>(64 + 4 * 59, -2), "invalid: row 19 holds id -2, expected -1 to 19");
+}
+
+// The counterpart of the test above: with a change that makes sense, the forgery passes.
+TEST_F(ForgedGraphFile, ChecksumsAreTheDocumentedOnes) {
+    write_bytes(path_, forged<std::int32_t>(64 + 4 * 7, 19));
+    EXPECT_EQ(GraphFile(path_).read().ids()[7], 19);
+}
+
+TEST_F(GraphFileTest, WriterRefusesWhatAReaderWould) {
+    write_bytes(path_, "old");
+    KnnGraph graph = make_graph(4, 2);
+    const auto message = [&](const KnnGraphView& view, DType dtype = DType::f32) {
+        return message_of<InvalidArgument>([&] { write_graph(path_, view, dtype); });
+    };
+    const std::string start = path_ + ": cannot write the graph: ";
+    KnnGraphView view = graph;
+    view.n = 0;
+    EXPECT_EQ(message(view), start + "n = 0, expected 1 to 2147483647");
+    view.n = kMaxObjects + 1;
+    EXPECT_EQ(message(view), start + "n = 2147483648, expected 1 to 2147483647");
+    view = graph;
+    view.k = 65536;
+    EXPECT_EQ(message(view), start + "k = 65536, expected 1 to 65535");
+    view = graph;
+    view.metric = Metric(99);
+    EXPECT_EQ(message(view), "unknown metric number 99");
+    EXPECT_EQ(message(graph, DType(99)), "unknown dtype number 99");
+    graph.ids()[5] = 4;
+    EXPECT_EQ(message(graph), start + "row 2 holds id 4, expected -1 to 3");
+    EXPECT_EQ(read_bytes(path_), "old");
+    EXPECT_EQ(dir_.entries(), 1u);
+}
+
+TEST_F(GraphFileTest, FullDiskKeepsTheOldFile) {
+    const KnnGraph old = make_graph(5, 5), large = make_graph(5000, 100);
+    write_graph(path_, old, DType::f32);
+    for (const rlim_t room : {0, 64, 1000000, 2000000, 3999000}) {
+        const test::FullDisk disk(room);
+        EXPECT_EQ(message_of<IoError>([&] { write_graph(path_, large, DType::f32); }),
+                  path_ + ": cannot write: File too large");
+        EXPECT_EQ(dir_.entries(), 1u);
+    }
+    expect_rows(GraphFile(path_).read(), old, 0, 5);
+}
+
+class AtomicFileTest : public ::testing::Test {
+  protected:
+    static void write(const std::string& path, const std::string& bytes) {
+        AtomicFile file(path);
+        file.write(bytes.data(), bytes.size());
+        file.commit();
+    }
+    const TempDir dir_;
+    const std::string path_ = dir_.file("file");
+};
+
+TEST_F(AtomicFileTest, AppearsOnlyWithCommit) {
+    const std::string small = "small", large(3 << 20, 'x');
+    {
+        AtomicFile file(path_);
+        EXPECT_EQ(file.path(), path_);
+        for (const std::string& piece : {small, large, small}) file.write(piece.data(), piece.size());
+        EXPECT_FALSE(std::filesystem::exists(path_));
+        file.commit();
+        EXPECT_TRUE(read_bytes(path_) == small + large + small);
+        EXPECT_THROW(file.commit(), IoError);
+    }
+    {
+        AtomicFile dropped(path_), other(path_);
+        dropped.write("new", 3);
+        EXPECT_EQ(dir_.entries(), 3u);
+    }
+    EXPECT_TRUE(read_bytes(path_) == small + large + small);
+    EXPECT_EQ(dir_.entries(), 1u);
+}
+
+TEST_F(AtomicFileTest, AFailedWriteCannotBeCommitted) {
+    write_bytes(path_, "old");
+    AtomicFile file(path_);
+    {
+        const test::FullDisk disk(10);
+        const std::string large(3 << 20, 'x');
+        EXPECT_THROW(file.write(large.data(), large.size()), IoError);
+    }
+    file.write("new", 3);
+    EXPECT_THROW(file.commit(), IoError);
+    EXPECT_EQ(read_bytes(path_), "old");
+    EXPECT_EQ(dir_.entries(), 1u);
+}
+
+TEST_F(AtomicFileTest, PlacesThatCannotBeWritten) {
+    const auto message = [](const std::string& path) { return message_of<IoError>([&] { AtomicFile{path}; }); };
+    const std::string missing = dir_.file("no/such/folder");
+    EXPECT_EQ(message(missing), missing + ": cannot create: No such file or directory");
+    EXPECT_EQ(message(""), ": cannot create: No such file or directory");
+    EXPECT_EQ(message(dir_.path()), dir_.path() + ": cannot write: Is a directory");
+    EXPECT_EQ(message("/dev/full"), "/dev/full: not a regular file, cannot be replaced as a whole");
+    EXPECT_EQ(message("/proc/file"), "/proc/file: cannot create: No such file or directory");
+    write_bytes(path_, "old");
+    EXPECT_EQ(message(path_ + "/below"), path_ + "/below: cannot create: Not a directory");
+    const std::string long_name = dir_.file(std::string(256, 'x'));
+    EXPECT_EQ(message(long_name), long_name + ": cannot create: File name too long");
+    EXPECT_EQ(dir_.entries(), 1u);
+}
+
+TEST_F(AtomicFileTest, ProtectedFileAndFolder) {
+    write_bytes(path_, "old");
+    const std::string folder = dir_.file("folder"), below = folder + "/file";
+    std::filesystem::create_directory(folder);
+    ASSERT_EQ(chmod(path_.c_str(), 0444), 0);
+    ASSERT_EQ(chmod(folder.c_str(), 0555), 0);
+    ASSERT_EQ(chmod(dir_.path().c_str(), 0777), 0);
+    const test::OrdinaryUser user;
+    if (!user.is_ordinary()) GTEST_SKIP() << "cannot let go of the superuser's rights";
+    EXPECT_EQ(message_of<IoError>([&] { AtomicFile{path_}; }), path_ + ": cannot write: Permission denied");
+    EXPECT_EQ(message_of<IoError>([&] { AtomicFile{below}; }), below + ": cannot create: Permission denied");
+}
+
+TEST_F(AtomicFileTest, Permissions) {
+    const auto mode = [&] { return int(std::filesystem::status(path_).permissions()); };
+    const mode_t old = umask(027);
+    write(path_, "new");
+    umask(old);
+    EXPECT_EQ(mode(), 0640);
+    ASSERT_EQ(chmod(path_.c_str(), 0600), 0);
+    write(path_, "newer");
+    EXPECT_EQ(mode(), 0600);
+    EXPECT_EQ(read_bytes(path_), "newer");
+}
+
+TEST_F(AtomicFileTest, LinksStayAndTheirTargetIsReplaced) {
+    std::filesystem::create_directory(dir_.file("folder"));
+    std::filesystem::create_symlink("folder/target", dir_.file("link"));
+    std::filesystem::create_symlink(dir_.file("link"), path_);
+    for (const std::string bytes : {"created", "replaced"}) {
+        write(path_, bytes);
+        EXPECT_TRUE(std::filesystem::is_symlink(path_));
+        EXPECT_TRUE(std::filesystem::is_symlink(dir_.file("link")));
+        EXPECT_EQ(read_bytes(dir_.file("folder/target")), bytes);
+    }
+    std::filesystem::create_symlink("loop", dir_.file("loop"));
+    EXPECT_EQ(message_of<IoError>([&] { AtomicFile{dir_.file("loop")}; }),
+              dir_.file("loop") + ": cannot create: Too many levels of symbolic links");
+}
+
+TEST_F(AtomicFileTest, NamesAsLongAsTheSystemAllowsAndRelativeOnes) {
+    const std::string name = dir_.file(std::string(255, 'x'));
+    write(name, "new");
+    EXPECT_EQ(read_bytes(name), "new");
+    const auto before = std::filesystem::current_path();
+    std::filesystem::current_path(dir_.path());
+    write("relative", "new");
+    std::filesystem::current_path(before);
+    EXPECT_EQ(read_bytes(dir_.file("relative")), "new");
+    EXPECT_EQ(dir_.entries(), 2u);
+}
+
+}  // namespace
+}  // namespace gnnd::io

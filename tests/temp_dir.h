@@ -15,7 +15,7 @@ namespace gnnd::test {
 
 class TempDir {
   public:
-    TempDir() : path_(::testing::TempDir() + "/gnnd-test-XXXXXX") {
+    TempDir() : path_(::testing::TempDir() + "gnnd-test-XXXXXX") {
         if (mkdtemp(path_.data()) == nullptr) throw std::runtime_error("cannot create " + path_);
     }
     ~TempDir() {
@@ -45,6 +45,7 @@ inline std::string read_bytes(const std::string& path) {
 }
 
 inline void write_bytes(const std::string& path, const std::string& bytes) {
+    std::filesystem::remove(path);  // ext4 flushes a file to disk when it was overwritten, but not a new one
     std::ofstream out(path, std::ios::binary | std::ios::trunc);
     out.write(bytes.data(), std::streamsize(bytes.size()));
     if (!out.flush()) throw std::runtime_error("cannot write " + path);
