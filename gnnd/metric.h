@@ -5,10 +5,7 @@
 
 #include <cmath>
 #include <cstdint>
-#include <string>
 #include <string_view>
-
-#include "gnnd/error.h"
 
 #ifdef __CUDACC__
 #define GNND_HOST_DEVICE __host__ __device__
@@ -110,6 +107,8 @@ struct ChiSquare : Sum {
 
 }  // namespace metrics
 
+[[noreturn]] void throw_unknown(Metric metric);
+
 /// Calls f with the metric's struct; the one place that lists them all.
 template <class F>
 decltype(auto) visit(Metric metric, F&& f) {
@@ -127,7 +126,7 @@ decltype(auto) visit(Metric metric, F&& f) {
         case Metric::ChiSquare:
             return f(metrics::ChiSquare{});
     }
-    throw InvalidArgument("unknown metric number " + std::to_string(std::uint32_t(metric)));
+    throw_unknown(metric);
 }
 
 /// True where larger values are nearer (inner product, cosine).

@@ -1,0 +1,48 @@
+#include "gnnd/resources.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <new>
+#include <string>
+
+#include "gnnd/error.h"
+
+namespace gnnd {
+namespace {
+
+constexpr std::align_val_t kAlignment{64};
+
+}  // namespace
+
+void* HeapResources::allocate(std::size_t bytes) {
+    return ::operator new(std::max<std::size_t>(bytes, 1), kAlignment);
+}
+
+void HeapResources::deallocate(void* pointer, std::size_t) noexcept {
+    ::operator delete(pointer, kAlignment);
+}
+
+CountedResources::CountedResources(Resources& upstream, std::size_t limit) : upstream_(upstream), limit_(limit) {}
+
+void* CountedResources::allocate(std::size_t bytes) {
+    const std::size_t held = held_.fetch_add(bytes) + bytes;
+    try {
+        if (limit_ != 0 && held > limit_)
+            throw Error("out of work memory: asked for " + std::to_string(bytes) + " bytes, holding " +
+                        std::to_string(held - bytes) + ", allowed are " + std::to_string(limit_));
+        void* pointer = upstream_.allocate(bytes);
+        for (std::size_t peak = peak_; peak < held && !peak_.compare_exchange_weak(peak, held);) continue;
+        return pointer;
+    } catch (...) {
+        held_ -= bytes;
+        throw;
+    }
+}
+
+void CountedResources::deallocate(void* pointer, std::size_t bytes) noexcept {
+    upstream_.deallocate(pointer, bytes);
+    held_ -= bytes;
+}
+
+}  // namespace gnnd

@@ -1,0 +1,156 @@
+// GNND on the CPU: the loop.
+#include <chrono>
+#include <cstdio>
+#include <numeric>
+
+#include "gnnd/cpu/backend.h"
+#include "gnnd/cpu/steps.h"
+
+namespace gnnd::cpu {
+namespace {
+
+class Clock {
+  public:
+    double seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
+    /// Seconds since the last call.
+    double lap() {
+        const double now = seconds(), last = last_;
+        last_ = now;
+        return now - last;
+    }
+
+  private:
+    std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+    double last_ = 0;
+};
+
+/// Below this many objects all pairs cost less than sampling.
+std::int64_t exhaustive_limit(const BuildParams& params) {
+    return std::max<std::int64_t>(1024, 2 * params.resolved_list_size());
+}
+
+/// More objects make deeper trees, whose leaves hold a smaller share of an object's neighbours.
+int resolved_trees(const BuildParams& params) {
+    return params.trees != 0 ? params.trees : 8;
+}
+
+}  // namespace
+
+Counters& Counters::operator+=(const Counters& other) {
+    offered += other.offered;
+    accepted += other.accepted;
+    distances += other.distances;
+    return *this;
+}
+
+void State::size_blocks(int max_rows, int max_columns) {
+    for (Worker& worker : workers) {
+        worker.block = Block();  // gives back the old one first
+        worker.block = Block(space, max_rows, max_columns, resources);
+        worker.offers.resize(std::max(max_rows, max_columns));
+    }
+}
+
+Counters State::take_counters() {
+    Counters sum;
+    for (Worker& worker : workers) sum += std::exchange(worker.offers.counters, {});
+    return sum;
+}
+
+IterationStats review(State& state) {
+    struct alignas(64) Sum {
+        double phi = 0;
+        std::int64_t fresh = 0;
+    };
+    Lists& lists = state.lists;
+    constexpr std::int64_t kChunk = 1024;
+    // Summed chunk by chunk in a fixed order: the same phi on any number of threads.
+    std::vector<Sum> sums((lists.n() + kChunk - 1) / kChunk);
+    state.team.for_chunks(lists.n(), kChunk, [&](int, std::int64_t begin, std::int64_t end) {
+        Sum& sum = sums[begin / kChunk];
+        for (std::int64_t i = begin; i < end; ++i) {
+            lists.start_round(i);
+            const Entry* list = lists.of(i);
+            for (int j = 0; j < lists.length() && list[j] != kEmpty; ++j) {
+                if (j < state.params.k) sum.phi += state.space.value_of(key_of(list[j]));
+                sum.fresh += is_new(list[j]);
+            }
+        }
+    });
+    IterationStats stats;
+    for (const Sum& sum : sums) {
+        stats.phi += sum.phi;
+        stats.changed += sum.fresh;
+    }
+    const Counters counters = state.take_counters();
+    stats.offered = counters.offered;
+    stats.accepted = counters.accepted;
+    stats.distances = counters.distances;
+    return stats;
+}
+
+BuildResult build(const VectorView& vectors, const KnnGraphView* initial, const BuildParams& params,
+                  const Callbacks& callbacks, Resources& upstream) {
+    Clock clock;
+    CountedResources resources(upstream);
+    BuildResult result;
+    BuildStats& stats = result.stats;
+    const Team team{Team::resolve(params.threads), &callbacks.interrupt};
+    stats.device = {Device::Kind::cpu, 0};
+    stats.threads = team.threads;
+
+    if (vectors.n <= exhaustive_limit(params)) {
+        std::vector<std::int32_t> all(vectors.n);
+        std::iota(all.begin(), all.end(), 0);
+        result.graph = exact_neighbors(vectors, all.data(), vectors.n, params.k, params.metric, params.threads,
+                                       callbacks, resources);
+        stats.stop = StopReason::exhaustive;
+    } else {
+        const Space space(vectors, params.metric, team, resources);
+        State state{space,
+                    params,
+                    team,
+                    resources,
+                    Lists(vectors.n, params.resolved_list_size(), resources),
+                    std::vector<Worker>(team.threads),
+                    Buffer<std::int32_t>(resources, vectors.n)};
+        std::iota(state.order.begin(), state.order.end(), 0);
+        const auto report = [&](int iteration) {
+            IterationStats here = review(state);
+            here.iteration = iteration;
+            here.seconds = clock.lap();
+            stats.iterations.push_back(here);
+            if (params.verbose)
+                std::printf("GNND iteration %d: phi(G) %.6g, changed %lld, %.3f s\n", iteration, here.phi,
+                            static_cast<long long>(here.changed), here.seconds);
+            if (callbacks.progress) callbacks.progress(here);
+            return here.changed;
+        };
+
+        if (initial != nullptr)
+            initialize_from(state, *initial);
+        else if (params.init == Init::random)
+            initialize_randomly(state);
+        else
+            initialize_by_projection(state, resolved_trees(params));
+        report(0);
+        {
+            Samples samples(vectors.n, params.resolved_samples(), resources);
+            const double enough = double(params.delta) * double(vectors.n) * params.k;
+            for (int iteration = 1; iteration <= params.iterations; ++iteration) {
+                samples.draw(state, iteration);
+                cross_match(state, samples);
+                if (double(report(iteration)) < enough) {
+                    stats.stop = StopReason::converged;
+                    break;
+                }
+            }
+        }
+        result.graph = finish(state);
+    }
+    stats.peak_work_bytes = std::int64_t(resources.peak());
+    stats.seconds = clock.seconds();
+    return result;
+}
+
+}  // namespace gnnd::cpu

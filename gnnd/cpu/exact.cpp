@@ -1,0 +1,88 @@
+// Exhaustive comparison: exact neighbours, and the metric's value of given pairs.
+#include <algorithm>
+#include <numeric>
+
+#include "gnnd/cpu/backend.h"
+#include "gnnd/cpu/lists.h"
+#include "gnnd/cpu/space.h"
+
+namespace gnnd::cpu {
+namespace {
+
+constexpr int kQueries = 32;
+constexpr int kColumns = 128;
+
+/// The k smallest entries seen, as a heap whose root is the largest.
+void keep_smallest(std::vector<Entry>& heap, int k, Entry entry) {
+    if (int(heap.size()) < k) {
+        heap.push_back(entry);
+        std::push_heap(heap.begin(), heap.end());
+    } else if (entry < heap.front()) {
+        std::pop_heap(heap.begin(), heap.end());
+        heap.back() = entry;
+        std::push_heap(heap.begin(), heap.end());
+    }
+}
+
+}  // namespace
+
+KnnGraph exact_neighbors(const VectorView& vectors, const std::int32_t* queries, std::int64_t count, int k,
+                         Metric metric, int threads, const Callbacks& callbacks, Resources& resources) {
+    const Team team{Team::resolve(threads), &callbacks.interrupt};
+    const Space space(vectors, metric, team, resources);
+    KnnGraph graph(count, k, metric);
+    std::vector<Block> blocks;
+    for (int t = 0; t < team.threads; ++t) blocks.emplace_back(space, kQueries, kColumns, resources);
+
+    team.for_chunks(count, kQueries, [&](int thread, std::int64_t begin, std::int64_t end) {
+        Block& block = blocks[thread];
+        const int rows = int(end - begin);
+        std::vector<std::vector<Entry>> heaps(rows);
+        std::int32_t columns[kColumns];
+        for (std::int64_t first = 0; first < vectors.n; first += kColumns) {
+            const int column_count = int(std::min<std::int64_t>(kColumns, vectors.n - first));
+            std::iota(columns, columns + column_count, std::int32_t(first));
+            block.compute(queries + begin, rows, columns, column_count);
+            for (int i = 0; i < rows; ++i) {
+                const float* row = block.row(i);
+                const float bound = int(heaps[i].size()) < k ? HUGE_VALF : key_of(heaps[i].front());
+                for (int j = 0; j < column_count; ++j)
+                    if (row[j] <= bound && columns[j] != queries[begin + i])
+                        keep_smallest(heaps[i], k, make_entry(row[j], columns[j], false));
+            }
+        }
+        for (int i = 0; i < rows; ++i) {
+            std::sort_heap(heaps[i].begin(), heaps[i].end());
+            for (std::size_t j = 0; j < heaps[i].size(); ++j) {
+                graph.ids()[(begin + i) * k + j] = id_of(heaps[i][j]);
+                graph.distances()[(begin + i) * k + j] = space.value_of(key_of(heaps[i][j]));
+            }
+        }
+    });
+    return graph;
+}
+
+void pair_distances(const VectorView& vectors, Metric metric, const std::int32_t* a, const std::int32_t* b,
+                    std::int64_t count, float* out, Resources& resources) {
+    const Team team{Team::resolve(0), nullptr};
+    const Space space(vectors, metric, team, resources);
+    std::vector<Block> blocks;
+    for (int t = 0; t < team.threads; ++t) blocks.emplace_back(space, 1, kColumns, resources);
+    team.for_chunks(count, 1024, [&](int thread, std::int64_t begin, std::int64_t end) {
+        Block& block = blocks[thread];
+        for (std::int64_t i = begin; i < end;) {
+            if (b[i] < 0) {
+                out[i++] = worst_value(metric);
+                continue;
+            }
+            // A run of pairs with the same first object is one row of a block.
+            int run = 1;
+            while (run < kColumns && i + run < end && a[i + run] == a[i] && b[i + run] >= 0) ++run;
+            block.compute(a + i, 1, b + i, run);
+            for (int j = 0; j < run; ++j) out[i + j] = space.value_of(block.row(0)[j]);
+            i += run;
+        }
+    });
+}
+
+}  // namespace gnnd::cpu

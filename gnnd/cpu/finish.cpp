@@ -1,0 +1,46 @@
+// Step 5: from lists to a graph.
+#include <algorithm>
+
+#include "gnnd/cpu/steps.h"
+#include "gnnd/random.h"
+
+namespace gnnd::cpu {
+namespace {
+
+/// Tops a short list up with random objects. Rare: sampling reaches every list many times over unless k is close to n
+/// or there are hardly any iterations.
+void fill_up(State& state, Worker& worker, std::int32_t i) {
+    const std::int64_t n = state.lists.n();
+    const int wanted = int(std::min<std::int64_t>(state.params.k, n - 1));
+    Random random(state.params.seed ^ 0xf111, i);
+    while (state.lists.of(i)[wanted - 1] == kEmpty) {
+        const auto id = std::int32_t(random.below(std::uint32_t(n)));
+        if (id == i) continue;
+        worker.block.compute(&i, 1, &id, 1);
+        const Entry entry = make_entry(worker.block.row(0)[0], id, true);
+        state.lists.insert(i, &entry, 1);
+    }
+}
+
+}  // namespace
+
+KnnGraph finish(State& state) {
+    const std::int64_t n = state.lists.n();
+    const int k = state.params.k;
+    KnnGraph graph(n, k, state.params.metric);
+    const int used = int(std::min<std::int64_t>(k, n - 1));
+    state.size_blocks(1, 1);
+    state.team.for_chunks(n, 256, [&](int thread, std::int64_t begin, std::int64_t end) {
+        for (std::int64_t i = begin; i < end; ++i) {
+            fill_up(state, state.workers[thread], std::int32_t(i));
+            const Entry* list = state.lists.of(i);
+            for (int j = 0; j < used; ++j) {
+                graph.ids()[i * k + j] = id_of(list[j]);
+                graph.distances()[i * k + j] = state.space.value_of(key_of(list[j]));
+            }
+        }
+    });
+    return graph;
+}
+
+}  // namespace gnnd::cpu

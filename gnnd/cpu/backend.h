@@ -1,0 +1,23 @@
+#pragma once
+/// \file backend.h
+/// What builder.h offers, on the CPU. Arguments were checked by the caller.
+
+#include "gnnd/builder.h"
+
+namespace gnnd::cpu {
+
+/// initial: the graph to start from, null for build().
+BuildResult build(const VectorView& vectors, const KnnGraphView* initial, const BuildParams& params,
+                  const Callbacks& callbacks, Resources& resources);
+
+KnnGraph exact_neighbors(const VectorView& vectors, const std::int32_t* queries, std::int64_t count, int k,
+                         Metric metric, int threads, const Callbacks& callbacks, Resources& resources);
+
+void pair_distances(const VectorView& vectors, Metric metric, const std::int32_t* a, const std::int32_t* b,
+                    std::int64_t count, float* out, Resources& resources);
+
+/// Refuses vectors with NaN, infinite or overflowing components, zero vectors where the metric normalises, negative
+/// components under chi2. \throws InvalidArgument that names the row
+void check_vectors(const VectorView& vectors, Metric metric, int threads, const Callbacks& callbacks);
+
+}  // namespace gnnd::cpu

@@ -1,0 +1,55 @@
+#pragma once
+/// \file kernels.h
+/// Distances of small blocks of vectors, vectorised for the instruction sets of x86-64 and picked at run time.
+///
+/// Rows are first gathered into a tile: a dense block in the working type of the metric and dtype (int16 where the
+/// metric is exact in integers, float32 otherwise), a slice of at most kSlice bytes per row at a time, padded with
+/// zeros, which change no metric. So no kernel knows a remainder, and a pair's value is the same in every block.
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "gnnd/dtype.h"
+#include "gnnd/metric.h"
+
+namespace gnnd::cpu {
+
+enum class Isa { baseline, avx2, avx512 };
+
+/// The instruction sets that this processor runs, best last.
+std::vector<Isa> supported_isas();
+const char* name_of(Isa isa);
+
+inline constexpr std::size_t kSlice = 512;  ///< bytes of a tile's row
+
+/// The kernels of one metric, dtype and instruction set. Everything is in plain pointers: see kernels_isa.cpp.
+struct Kernels {
+    std::size_t element;  ///< bytes of one component in a tile: 2 (int16) or 4 (float32)
+
+    /// Converts components [begin, begin + width) of rows ids[0..count) to rows of kSlice bytes, padded with zeros to a
+    /// multiple of 64 bytes. ids may be null: rows 0..count then.
+    void (*gather)(const std::byte* base, std::int64_t row_bytes, const std::int32_t* ids, int count,
+                   std::int64_t begin, int width, void* tile);
+
+    /// out[i * ldo + j] for a's row i and b's row j over `width` components (padded to a multiple of 64 bytes), joined
+    /// with what is there if `continues`. Row counts are rounded up to 4: tiles and out hold as many. `triangular`:
+    /// a and b begin with the same rows, and values with j < i are not needed.
+    void (*block)(const void* a, int rows, const void* b, int columns, int width, float* out, int ldo, bool continues,
+                  bool triangular);
+
+    /// Turns accumulated values into keys, where smaller is nearer: normalises and negates as the metric demands.
+    /// scale_a and scale_b: inverse norms, null unless the metric is normalized.
+    void (*finish)(float* out, int rows, int columns, int ldo, const float* scale_a, const float* scale_b);
+
+    /// The smallest of row[begin..end) and where it stands; end > begin.
+    int (*nearest)(const float* row, int begin, int end);
+    /// For every j in [begin, end) where row[j] < best[j]: best[j] = row[j], index[j] = i.
+    void (*keep_nearer)(const float* row, int begin, int end, int i, float* best, std::int32_t* index);
+    /// The j in [begin, end) where row[j] <= bound or row[j] <= bounds[j]; returns how many.
+    int (*within)(const float* row, int begin, int end, float bound, const float* bounds, std::int32_t* hits);
+};
+
+Kernels kernels(Metric metric, DType dtype, Isa isa);
+
+}  // namespace gnnd::cpu

@@ -1,0 +1,107 @@
+#pragma once
+/// \file lists.h
+/// The lists of the graph while it is being built.
+
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+
+#include "gnnd/resources.h"
+
+namespace gnnd::cpu {
+
+/// One entry: the key in the upper half, as bits that order like the float; then the id and the NEW flag. So entries
+/// order by (key, id), and one comparison serves for both.
+using Entry = std::uint64_t;
+
+inline constexpr Entry kEmpty = ~Entry(0);
+
+inline Entry make_entry(float key, std::int32_t id, bool is_new) {
+    const auto bits = std::bit_cast<std::uint32_t>(key);
+    const std::uint32_t ordered = bits ^ (bits >> 31 != 0 ? 0xffffffffu : 0x80000000u);
+    return Entry(ordered) << 32 | Entry(std::uint32_t(id)) << 1 | Entry(is_new);
+}
+inline float key_of(Entry e) {
+    const auto ordered = std::uint32_t(e >> 32);
+    return std::bit_cast<float>(ordered ^ (ordered >> 31 != 0 ? 0x80000000u : 0xffffffffu));
+}
+inline std::int32_t id_of(Entry e) {
+    return std::int32_t(std::uint32_t(e) >> 1);
+}
+inline bool is_new(Entry e) {
+    return (e & 1) != 0;
+}
+
+/// n lists of `length` entries, each ascending, kEmpty at the end, no id twice.
+///
+/// A list takes in the best of what it is offered, whatever the order of the offers: entries are totally ordered, and
+/// what counts as an improvement is fixed for a whole round. So a round gives the same lists on any number of threads.
+class Lists {
+  public:
+    Lists(std::int64_t n, int length, Resources& resources)
+        : n_(n), length_(length), entries_(resources, n * length), bounds_(resources, n), locks_(resources, n) {
+        std::fill(entries_.begin(), entries_.end(), kEmpty);
+        std::memset(locks_.data(), 0, locks_.size());
+        for (std::int64_t i = 0; i < n; ++i) start_round(i);
+    }
+
+    std::int64_t n() const { return n_; }
+    int length() const { return length_; }
+    Entry* of(std::int64_t i) { return entries_.data() + i * length_; }
+    const Entry* of(std::int64_t i) const { return entries_.data() + i * length_; }
+
+    /// Largest key that list i still takes. Never below what insert() would accept, so that it serves as a filter.
+    float bound(std::int64_t i) const {
+        return std::atomic_ref<float>(const_cast<float&>(bounds_[i])).load(std::memory_order_relaxed);
+    }
+
+    /// From here on only keys below the list's present last one are improvements: equal ones would only exchange
+    /// objects at the same distance, without end where many vectors are equal.
+    void start_round(std::int64_t i) {
+        const Entry last = of(i)[length_ - 1];
+        bounds_[i] = last == kEmpty ? HUGE_VALF : std::nextafter(key_of(last), -HUGE_VALF);
+    }
+
+    /// Asks the processor to bring list i near.
+    void prefetch(std::int64_t i) const {
+        const Entry* list = of(i);
+        for (int j = 0; j < length_; j += 64 / int(sizeof(Entry))) __builtin_prefetch(list + j, 1);
+    }
+
+    /// Offers entries (marked NEW) to list i; thread-safe. Returns how many entered.
+    int insert(std::int64_t i, const Entry* offers, int count) {
+        Entry* list = of(i);
+        const Entry& last = list[length_ - 1];
+        int entered = 0;
+        std::atomic_ref<std::uint8_t> lock(locks_[i]);
+        while (lock.exchange(1, std::memory_order_acquire) != 0) continue;
+        const float limit = bound(i);
+        for (int c = 0; c < count; ++c)
+            if (offers[c] < last && key_of(offers[c]) <= limit) entered += insert_sorted(list, offers[c]);
+        if (entered != 0 && last != kEmpty && key_of(last) < limit)
+            std::atomic_ref<float>(bounds_[i]).store(key_of(last), std::memory_order_relaxed);
+        lock.store(0, std::memory_order_release);
+        return entered;
+    }
+
+  private:
+    bool insert_sorted(Entry* list, Entry entry) const {
+        Entry* end = list + length_;
+        Entry* place = std::lower_bound(list, end, entry & ~Entry(1));
+        if ((*place | 1) == entry) return false;  // the same object; entry < last, so place is inside
+        std::memmove(place + 1, place, (end - place - 1) * sizeof(Entry));
+        *place = entry;
+        return true;
+    }
+
+    std::int64_t n_;
+    int length_;
+    Buffer<Entry> entries_;
+    Buffer<float> bounds_;
+    Buffer<std::uint8_t> locks_;
+};
+
+}  // namespace gnnd::cpu

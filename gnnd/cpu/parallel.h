@@ -1,0 +1,51 @@
+#pragma once
+/// \file parallel.h
+/// The one parallel loop of the CPU backend.
+
+#include <omp.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <exception>
+#include <functional>
+
+#include "gnnd/error.h"
+
+namespace gnnd::cpu {
+
+/// How loops run: on how many threads, and whom to ask whether to stop.
+struct Team {
+    int threads = 1;
+    const std::function<bool()>* interrupt = nullptr;  ///< asked by the calling thread only, between chunks
+
+    /// threads as in BuildParams: 0 stands for all that OpenMP gives.
+    static int resolve(int threads) { return threads > 0 ? threads : omp_get_max_threads(); }
+
+    /// Calls body(thread, begin, end) for chunks of [0, count); thread is in [0, threads). What body or the interrupt
+    /// callback throws ends the loop and is thrown here (one of them, if there are several).
+    /// \throws Interrupted
+    template <class Body>
+    void for_chunks(std::int64_t count, std::int64_t chunk, const Body& body) const {
+        std::atomic<bool> stop{false};
+        std::exception_ptr error;
+        const std::int64_t chunks = (count + chunk - 1) / chunk;
+#pragma omp parallel for schedule(dynamic) num_threads(threads)
+        for (std::int64_t c = 0; c < chunks; ++c) {
+            if (stop.load(std::memory_order_relaxed)) continue;
+            const int thread = omp_get_thread_num();
+            try {
+                if (thread == 0 && interrupt != nullptr && *interrupt && (*interrupt)())
+                    throw Interrupted("interrupted by the caller");
+                body(thread, c * chunk, std::min(count, (c + 1) * chunk));
+            } catch (...) {
+                stop.store(true, std::memory_order_relaxed);
+#pragma omp critical(gnnd_for_chunks)
+                if (!error) error = std::current_exception();
+            }
+        }
+        if (error) std::rethrow_exception(error);
+    }
+};
+
+}  // namespace gnnd::cpu

@@ -1,0 +1,81 @@
+#include "gnnd/cpu/space.h"
+
+#include <cmath>
+#include <cstring>
+
+namespace gnnd::cpu {
+namespace {
+
+constexpr int kRowsAtOnce = 64;
+
+int round_up_to_4(int count) {
+    return (count + 3) / 4 * 4;
+}
+
+}  // namespace
+
+Space::Space(const VectorView& vectors, Metric metric, const Team& team, Resources& resources)
+    : vectors(vectors),
+      metric(metric),
+      kernels(cpu::kernels(metric, vectors.dtype, supported_isas().back())),
+      similarity(is_similarity(metric)) {
+    if (!visit(metric, [](auto m) { return m.normalized; })) return;
+    inverse_norms = Buffer<float>(resources, vectors.n);
+    Buffer<float> rows(resources, std::size_t(team.threads) * vectors.d);
+    team.for_chunks(vectors.n, kRowsAtOnce, [&](int thread, std::int64_t begin, std::int64_t end) {
+        float* row = rows.data() + thread * vectors.d;
+        for (std::int64_t i = begin; i < end; ++i) {
+            copy_as_f32(vectors, i, 1, row);
+            double sum = 0;
+            for (std::int64_t c = 0; c < vectors.d; ++c) sum += double(row[c]) * row[c];
+            inverse_norms[i] = float(1 / std::sqrt(sum));
+        }
+    });
+}
+
+Block::Block(const Space& space, int max_rows, int max_columns, Resources& resources)
+    : space_(&space),
+      stride_(round_up_to_4(max_columns)),
+      row_tile_(resources, round_up_to_4(max_rows) * kSlice),
+      column_tile_(resources, stride_ * kSlice),
+      keys_(resources, std::size_t(round_up_to_4(max_rows)) * stride_) {
+    // Kernels read the rows that fill up a group of four; their values are never used, but they must be there.
+    std::memset(row_tile_.data(), 0, row_tile_.size());
+    std::memset(column_tile_.data(), 0, column_tile_.size());
+    if (space.inverse_norms.size() != 0) {
+        row_scales_ = Buffer<float>(resources, max_rows);
+        column_scales_ = Buffer<float>(resources, max_columns);
+    }
+}
+
+void Block::run(const std::int32_t* rows, int row_count, const std::int32_t* columns, int column_count) {
+    const VectorView& x = space_->vectors;
+    const Kernels& kernels = space_->kernels;
+    const auto* base = static_cast<const std::byte*>(x.data);
+    const bool triangular = rows == columns;
+    const int slice = int(kSlice / kernels.element);
+    for (std::int64_t begin = 0; begin < x.d; begin += slice) {
+        const int width = int(std::min<std::int64_t>(slice, x.d - begin));
+        kernels.gather(base, x.row_bytes(), columns, column_count, begin, width, column_tile_.data());
+        if (!triangular) kernels.gather(base, x.row_bytes(), rows, row_count, begin, width, row_tile_.data());
+        kernels.block(triangular ? column_tile_.data() : row_tile_.data(), row_count, column_tile_.data(), column_count,
+                      width, keys_.data(), stride_, begin > 0, triangular);
+    }
+    if (!space_->similarity) return;
+    const Buffer<float>& norms = space_->inverse_norms;
+    if (norms.size() != 0) {
+        for (int i = 0; i < row_count; ++i) row_scales_[i] = norms[rows[i]];
+        for (int j = 0; j < column_count; ++j) column_scales_[j] = norms[columns[j]];
+    }
+    kernels.finish(keys_.data(), row_count, column_count, stride_, row_scales_.data(), column_scales_.data());
+}
+
+void Block::compute(const std::int32_t* rows, int row_count, const std::int32_t* columns, int column_count) {
+    run(rows, row_count, columns, column_count);
+}
+
+void Block::compute_triangle(const std::int32_t* columns, int row_count, int column_count) {
+    run(columns, row_count, columns, column_count);
+}
+
+}  // namespace gnnd::cpu

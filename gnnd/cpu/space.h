@@ -1,0 +1,53 @@
+#pragma once
+/// \file space.h
+/// Vectors under a metric, and one thread's scratch space for blocks of distances. Distances appear as keys: smaller is
+/// nearer for every metric (similarities are negated).
+
+#include <cstdint>
+
+#include "gnnd/cpu/kernels.h"
+#include "gnnd/cpu/parallel.h"
+#include "gnnd/resources.h"
+#include "gnnd/vectors.h"
+
+namespace gnnd::cpu {
+
+struct Space {
+    VectorView vectors;
+    Metric metric;
+    Kernels kernels;
+    Buffer<float> inverse_norms;  ///< n, for normalized metrics only
+
+    /// Picks the kernels for this processor.
+    Space(const VectorView& vectors, Metric metric, const Team& team, Resources& resources);
+
+    /// The metric's value of a key.
+    float value_of(float key) const { return similarity ? 0 - key : key; }
+    bool similarity;
+};
+
+/// Keys of all pairs of two small sets of objects.
+class Block {
+  public:
+    Block() = default;
+    Block(const Space& space, int max_rows, int max_columns, Resources& resources);
+
+    /// Keys of objects rows[i] and columns[j]; see row().
+    void compute(const std::int32_t* rows, int row_count, const std::int32_t* columns, int column_count);
+
+    /// Keys among `columns`, whose first row_count objects are the rows; only those with j > i are defined.
+    void compute_triangle(const std::int32_t* columns, int row_count, int column_count);
+
+    const float* row(int i) const { return keys_.data() + std::size_t(i) * stride_; }
+    float* row(int i) { return keys_.data() + std::size_t(i) * stride_; }
+
+  private:
+    void run(const std::int32_t* rows, int row_count, const std::int32_t* columns, int column_count);
+
+    const Space* space_ = nullptr;
+    int stride_ = 0;
+    Buffer<std::byte> row_tile_, column_tile_;
+    Buffer<float> keys_, row_scales_, column_scales_;
+};
+
+}  // namespace gnnd::cpu

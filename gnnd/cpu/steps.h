@@ -1,0 +1,130 @@
+#pragma once
+/// \file steps.h
+/// The steps of GNND (the paper's Algorithm 1) on the CPU, in the paper's order. build.cpp puts them together.
+
+#include <cstdint>
+#include <vector>
+
+#include "gnnd/builder.h"
+#include "gnnd/cpu/lists.h"
+#include "gnnd/cpu/parallel.h"
+#include "gnnd/cpu/space.h"
+
+namespace gnnd::cpu {
+
+/// What the steps count; one per thread, added up per iteration.
+struct Counters {
+    std::int64_t offered = 0, accepted = 0, distances = 0;
+    Counters& operator+=(const Counters& other);
+};
+
+/// Collects what a block of distances offers to its objects, so that every list is locked and touched once.
+class Offers {
+  public:
+    /// Room for the offers to `objects` objects.
+    void resize(int objects) {
+        counts_.assign(objects, 0);
+        entries_.resize(std::size_t(objects) * kRoom);
+    }
+
+    /// Offers object v to objects[i].
+    void add(Lists& lists, const std::int32_t* objects, int i, std::int32_t v, float key) {
+        if (counts_[i] == kRoom) flush(lists, objects, i);
+        entries_[i * kRoom + counts_[i]++] = make_entry(key, v, true);
+    }
+
+    /// Passes the offers to the first `count` objects on to their lists.
+    void flush_all(Lists& lists, const std::int32_t* objects, int count) {
+        for (int i = 0; i < count; ++i)
+            if (counts_[i] != 0) flush(lists, objects, i);
+    }
+
+    Counters counters;
+
+  private:
+    static constexpr int kRoom = 64;
+
+    void flush(Lists& lists, const std::int32_t* objects, int i) {
+        counters.offered += counts_[i];
+        counters.accepted += lists.insert(objects[i], entries_.data() + i * kRoom, counts_[i]);
+        counts_[i] = 0;
+    }
+
+    std::vector<int> counts_;
+    std::vector<Entry> entries_;
+};
+
+/// Scratch space of one thread.
+struct alignas(64) Worker {
+    Block block;
+    Offers offers;
+    std::vector<float> bounds, nearest_keys;
+    std::vector<std::int32_t> ids, hits, nearest;
+};
+
+/// What all steps work on.
+struct State {
+    const Space& space;
+    const BuildParams& params;
+    Team team;
+    Resources& resources;
+    Lists lists;
+    std::vector<Worker> workers;  ///< one per thread
+
+    /// An order of the objects in which neighbours in space are mostly near each other; work in it shares cache lines.
+    Buffer<std::int32_t> order;
+
+    /// Gives every worker a block of that size, and room for offers to its rows and columns.
+    void size_blocks(int max_rows, int max_columns);
+    /// The sum over all workers, which start from zero again.
+    Counters take_counters();
+};
+
+/// Step 1, the paper's: p random neighbours for every object.
+void initialize_randomly(State& state);
+
+/// Step 1, the other way: `trees` random-projection trees; all pairs within a leaf are offered to each other.
+void initialize_by_projection(State& state, int trees);
+
+/// Step 1 of refine(): the graph's entries.
+void initialize_from(State& state, const KnnGraphView& graph);
+
+/// The NEW and OLD samples of all objects: at most 2p ids each, of which those of the object's own list come first.
+class Samples {
+  public:
+    Samples(std::int64_t n, int p, Resources& resources);
+    int capacity() const { return 2 * p_; }
+    const std::int32_t* new_of(std::int64_t i) const { return ids_.data() + i * 4 * p_; }
+    const std::int32_t* old_of(std::int64_t i) const { return new_of(i) + 2 * p_; }
+    int new_count(std::int64_t i) const { return counts_[i].new_all; }
+    int old_count(std::int64_t i) const { return counts_[i].old_all; }
+
+    /// Step 2, ParallelSample: the first p NEW and the first p OLD entries of every list; the NEW ones become OLD in
+    /// the list. Then every object u that took v as a sample is appended to v's samples of the same kind, up to 2p.
+    /// Which ones, where there are more, depends on the round only, not on threads.
+    void draw(State& state, int round);
+
+  private:
+    struct Counts {
+        std::uint16_t new_own, old_own, new_all, old_all;
+    };
+    void draw_own(Lists& lists, std::int64_t i);
+    void append_reverse(std::int64_t first, std::int64_t last, std::int64_t start);
+
+    std::int64_t n_;
+    int p_;
+    Buffer<std::int32_t> ids_;
+    Buffer<Counts> counts_;
+};
+
+/// Steps 3 and 4: compares the NEW samples of every object with each other and with its OLD samples, and updates the
+/// lists of both sides with what came out, as BuildParams::update says.
+void cross_match(State& state, const Samples& samples);
+
+/// What an iteration left: phi(G) over the first k entries, how many entries are NEW, and the bounds of the next round.
+IterationStats review(State& state);
+
+/// Step 5: the first k entries of every list as a graph. Lists that sampling left short are filled with random objects.
+KnnGraph finish(State& state);
+
+}  // namespace gnnd::cpu

@@ -1,0 +1,38 @@
+#pragma once
+/// \file names.h
+/// Enumerations with names, as the command line and files spell them.
+
+#include <array>
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "gnnd/error.h"
+
+namespace gnnd {
+
+/// The names of an enumeration E, each written once.
+template <class E, std::size_t N>
+struct NameTable {
+    std::string_view what;  ///< what the enumeration is called in error messages
+    std::array<std::pair<E, std::string_view>, N> entries;
+
+    std::string_view name_of(E value) const {
+        for (const auto& [entry, name] : entries)
+            if (entry == value) return name;
+        throw InvalidArgument("unknown " + std::string(what) + " number " + std::to_string(int(value)));
+    }
+
+    /// \throws InvalidArgument that lists the known names
+    E parse(std::string_view text) const {
+        std::string known;
+        for (const auto& [entry, name] : entries) {
+            if (name == text) return entry;
+            known += (known.empty() ? "" : ", ") + std::string(name);
+        }
+        throw InvalidArgument("unknown " + std::string(what) + " '" + std::string(text) + "'; known are " + known);
+    }
+};
+
+}  // namespace gnnd
