@@ -108,7 +108,9 @@ TEST_F(GraphFileTest, EveryAlteredBitIsNoticed) {
             std::string altered = bytes;
             altered[i] = char(altered[i] ^ 1 << bit);
             write_bytes(path_, altered);
-            EXPECT_THROW(GraphFile(path_).read(), IoError) << "byte " << i << " bit " << bit;
+            const bool on_open = i < 64 || i >= bytes.size() - 8;
+            EXPECT_THROW(on_open ? void(GraphFile(path_)) : void(GraphFile(path_).read()), IoError)
+                << "byte " << i << " bit " << bit;
         }
     write_bytes(path_, bytes);
     EXPECT_EQ(GraphFile(path_).read().n(), 20);
