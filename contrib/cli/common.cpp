@@ -15,11 +15,13 @@
 namespace cli {
 
 CLI::Option* add_base(CLI::App& app, std::string& path) {
-    return app.add_option("BASE", path, std::string("file of vectors: ") + kVectorFormats)->required();
+    return app.add_option("BASE", path, std::string("file of vectors: ") + kVectorFormats)
+        ->required()
+        ->type_name("FILE");
 }
 
 CLI::Option* add_graph(CLI::App& app, std::string& path) {
-    return app.add_option("GRAPH", path, "graph file, as `gnnd build` writes it")->required();
+    return app.add_option("GRAPH", path, "graph file, as `gnnd build` writes it")->required()->type_name("FILE");
 }
 
 CLI::Option* add_k(CLI::App& app, int& k, const std::string& help) {
@@ -32,7 +34,7 @@ CLI::Option* add_metric(CLI::App& app, gnnd::Metric& metric) {
 }
 
 CLI::Option* add_output(CLI::App& app, std::string& path, const std::string& help) {
-    return app.add_option("-o,--output", path, help)->required();
+    return app.add_option("-o,--output", path, help)->required()->type_name("FILE");
 }
 
 CLI::Option* add_json(CLI::App& app, bool& json) {

@@ -101,8 +101,11 @@ void add_convert(CLI::App& app) {
     command
         .add_option("IN", options->in,
                     std::string("vectors (") + kVectorFormats + ", by extension) or, with any other extension, a graph")
-        ->required();
-    command.add_option("OUT", options->out, "file to write; the extension tells the format")->required();
+        ->required()
+        ->type_name("FILE");
+    command.add_option("OUT", options->out, "file to write; the extension tells the format")
+        ->required()
+        ->type_name("FILE");
     command.add_flag("--distances", options->distances, "of a graph, write the distances (fvecs, fbin, npy), not ids");
     add_parsed(command, "--dtype", options->dtype, parse_dtype, "",
                "element type for npy: f32, f16, u8, i8 or i32; IN's by default");

@@ -86,7 +86,8 @@ void add_info(CLI::App& app) {
     command
         .add_option("FILE", options->path,
                     std::string("vectors (") + kVectorFormats + ", by extension) or, with any other extension, a graph")
-        ->required();
+        ->required()
+        ->type_name("FILE");
     add_json(command, options->json);
     command.footer(
         "For a graph all rows are read and their checksums verified; dtype is that of the vectors it was built from,\n"

@@ -8,6 +8,7 @@
 #include <new>
 #include <regex>
 #include <string>
+#include <vector>
 
 #include "commands.h"
 #include "faiss_ext/compat.h"
@@ -22,9 +23,11 @@ int fail(int code, std::string message) {
 }
 
 int usage_error(const CLI::App& app, const CLI::ParseError& error) {
-    std::string command = app.get_name();
+    std::string command = app.get_name(), message = error.what();
+    const std::vector<std::string> unknown = app.remaining();
+    if (app.get_subcommands().empty() && !unknown.empty()) message = "no such command: " + unknown.front();
     for (const CLI::App* sub : app.get_subcommands()) command += " " + sub->get_name();
-    return fail(2, error.what() + (" (see `" + command + " --help`)"));
+    return fail(2, message + " (see `" + command + " --help`)");
 }
 
 /// FAISS's messages start with the function and the line that threw, which a user of the tool has no use for.
@@ -40,7 +43,7 @@ std::string version() {
 
 int run(int argc, char** argv) {
     CLI::App app("Approximate k-NN graphs for FAISS: build, check, convert and search them.", "gnnd");
-    app.get_formatter()->column_width(28);
+    app.get_formatter()->column_width(32);
     app.set_version_flag("--version", version());
     app.require_subcommand(1);
     app.footer(

@@ -130,8 +130,10 @@ void run(const Options& options) {
 void add_search(CLI::App& app) {
     CLI::App& command = *app.add_subcommand("search", "Search a FAISS index, of any kind, with a file of queries");
     const auto options = std::make_shared<Options>();
-    command.add_option("INDEX", options->index, "index file of FAISS")->required();
-    command.add_option("QUERIES", options->queries, std::string("file of vectors: ") + kVectorFormats)->required();
+    command.add_option("INDEX", options->index, "index file of FAISS")->required()->type_name("FILE");
+    command.add_option("QUERIES", options->queries, std::string("file of vectors: ") + kVectorFormats)
+        ->required()
+        ->type_name("FILE");
     add_k(command, options->k, "neighbours per query");
     command
         .add_option("--truth", options->truth,
