@@ -1,0 +1,74 @@
+#include "gnnd/graph.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "gnnd/error.h"
+
+namespace gnnd {
+namespace {
+
+/// Three objects on a line, k = 3: one entry of padding in each row.
+KnnGraph line(Metric metric = Metric::L1) {
+    KnnGraph graph(3, 3, metric);
+    const float sign = is_similarity(metric) ? -1 : 1;
+    const auto put = [&](int row, int j, int id, float distance) {
+        graph.ids()[row * 3 + j] = id;
+        graph.distances()[row * 3 + j] = sign * distance;
+    };
+    put(0, 0, 1, 1), put(0, 1, 2, 2);
+    put(1, 0, 0, 1), put(1, 1, 2, 1);
+    put(2, 0, 1, 1), put(2, 1, 0, 2);
+    return graph;
+}
+
+TEST(KnnGraph, StartsAsPadding) {
+    const KnnGraph graph(2, 5, Metric::InnerProduct);
+    for (int i = 0; i < 10; ++i) {
+        EXPECT_EQ(graph.ids()[i], -1);
+        EXPECT_EQ(graph.distances()[i], -INFINITY);
+    }
+    EXPECT_EQ(KnnGraph(1, 1, Metric::L2).distances()[0], INFINITY);
+}
+
+TEST(KnnGraph, RefusesImpossibleShapes) {
+    EXPECT_THROW(KnnGraph(-1, 1, Metric::L2), InvalidArgument);
+    EXPECT_THROW(KnnGraph(std::int64_t(1) << 31, 1, Metric::L2), InvalidArgument);
+    EXPECT_THROW(KnnGraph(1, 0, Metric::L2), InvalidArgument);
+    EXPECT_THROW(KnnGraph(1, 65536, Metric::L2), InvalidArgument);
+}
+
+TEST(CheckStructure, AcceptsValidGraphs) {
+    EXPECT_NO_THROW(check_structure(line()));
+    EXPECT_NO_THROW(check_structure(line(Metric::InnerProduct)));
+    EXPECT_NO_THROW(check_structure(KnnGraph(1, 4, Metric::L2)));
+}
+
+TEST(CheckStructure, NamesTheRow) {
+    const std::function<void(KnnGraph&)> faults[] = {
+        [](KnnGraph& g) { g.ids()[4] = 3; },                        // out of range
+        [](KnnGraph& g) { g.ids()[4] = -1; },                       // padding too early
+        [](KnnGraph& g) { g.ids()[4] = 1; },                        // self
+        [](KnnGraph& g) { g.ids()[4] = 0; },                        // twice
+        [](KnnGraph& g) { std::swap(g.ids()[3], g.ids()[4]); },     // ids of equal distance
+        [](KnnGraph& g) { g.distances()[4] = 0.5f; },               // distances
+        [](KnnGraph& g) { g.distances()[4] = std::nanf(""); },      // NaN
+        [](KnnGraph& g) { g.ids()[5] = 0; },                        // no padding
+        [](KnnGraph& g) { g.distances()[5] = -INFINITY; },          // padding of the other sign
+        [](KnnGraph& g) { g.ids()[4] = 0, g.distances()[4] = 3; },  // twice, in order
+    };
+    for (std::size_t i = 0; i < std::size(faults); ++i) {
+        KnnGraph graph = line();
+        faults[i](graph);
+        try {
+            check_structure(graph);
+            ADD_FAILURE() << "fault " << i << " was accepted";
+        } catch (const InvalidArgument& e) {
+            EXPECT_NE(std::string(e.what()).find("row 1"), std::string::npos) << e.what();
+        }
+    }
+}
+
+}  // namespace
+}  // namespace gnnd

@@ -1,0 +1,66 @@
+// Recall floors on real SIFT descriptors (tests/data).
+#include <gtest/gtest.h>
+
+#include "gnnd/builder.h"
+#include "gnnd/io/vector_file.h"
+#include "tests/invariants.h"
+
+namespace gnnd {
+namespace {
+
+struct Case {
+    int k;
+    Metric metric;
+    Update update;
+    Init init;
+    double floor;  ///< of Recall@10
+    friend std::ostream& operator<<(std::ostream& out, const Case& c) {
+        return out << 'k' << c.k << '_' << name_of(c.metric) << '_' << name_of(c.update) << '_' << name_of(c.init);
+    }
+};
+
+class RecallTest : public testing::TestWithParam<Case> {
+  protected:
+    io::VectorFile file{GNND_TEST_DATA "/photosift20k.u8bin"};
+    std::vector<std::int32_t> objects;
+    RecallTest() {
+        for (int i = 0; i < 20000; i += 20) objects.push_back(i);
+    }
+    double recall(const KnnGraph& graph, const VectorView& vectors) const {
+        const KnnGraph truth =
+            exact_neighbors(vectors, objects.data(), std::int64_t(objects.size()), 10, graph.metric());
+        return test::recall_at(graph, truth, objects, 10);
+    }
+};
+
+TEST_P(RecallTest, OnRealDescriptors) {
+    const Case c = GetParam();
+    BuildParams params;
+    params.k = c.k;
+    params.metric = c.metric;
+    params.update = c.update;
+    params.init = c.init;
+    const BuildResult result = build(file.view(), params);
+    EXPECT_EQ(result.stats.stop, StopReason::converged);
+    EXPECT_NO_THROW(check_structure(result.graph));
+    const double value = recall(result.graph, file.view());
+    RecordProperty("recall", std::to_string(value));
+    EXPECT_GE(value, c.floor);
+}
+
+constexpr Update kAll = Update::all, kSelective = Update::selective;
+INSTANTIATE_TEST_SUITE_P(All, RecallTest,
+                         testing::Values(Case{10, Metric::L2, kAll, Init::projection, 0.99},
+                                         Case{32, Metric::L2, kAll, Init::projection, 0.99},
+                                         Case{32, Metric::L2, kAll, Init::random, 0.99},
+                                         Case{32, Metric::L2, kSelective, Init::projection, 0.98},
+                                         Case{32, Metric::L2, kSelective, Init::random, 0.98},
+                                         Case{32, Metric::InnerProduct, kAll, Init::projection, 0.95},
+                                         Case{32, Metric::Cosine, kAll, Init::projection, 0.99},
+                                         Case{32, Metric::L1, kAll, Init::projection, 0.99},
+                                         Case{32, Metric::Linf, kAll, Init::projection, 0.95},
+                                         Case{32, Metric::ChiSquare, kAll, Init::projection, 0.99}),
+                         testing::PrintToStringParamName());
+
+}  // namespace
+}  // namespace gnnd

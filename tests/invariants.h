@@ -1,0 +1,61 @@
+#pragma once
+/// \file invariants.h
+/// What must hold for every graph that leaves a public function (gnnd/graph.h), asserted in one place.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "gnnd/graph.h"
+#include "tests/reference.h"
+
+namespace gnnd::test {
+
+/// \param objects  row r of the graph belongs to objects[r]; null: to object r, and the graph has a row for every
+/// object
+inline void expect_valid_graph(const KnnGraphView& graph, const VectorView& vectors,
+                               const std::vector<std::int32_t>* objects = nullptr) {
+    ASSERT_EQ(graph.n, objects != nullptr ? std::int64_t(objects->size()) : vectors.n);
+    const std::int64_t full = std::min(graph.k, vectors.n - 1);
+    std::vector<float> rows(vectors.n * vectors.d);
+    copy_as_f32(vectors, 0, vectors.n, rows.data());
+    for (std::int64_t r = 0; r < graph.n; ++r) {
+        const std::int64_t self = objects != nullptr ? (*objects)[r] : r;
+        std::set<std::int32_t> seen;
+        for (std::int64_t j = 0; j < graph.k; ++j) {
+            const std::int32_t id = graph.ids_of(r)[j];
+            const float distance = graph.distances_of(r)[j];
+            if (j >= full) {
+                ASSERT_EQ(id, -1) << "row " << r;
+                ASSERT_EQ(distance, worst_value(graph.metric)) << "row " << r;
+                continue;
+            }
+            ASSERT_GE(id, 0) << "row " << r;
+            ASSERT_LT(id, vectors.n) << "row " << r;
+            ASSERT_NE(id, self) << "row " << r;
+            ASSERT_TRUE(seen.insert(id).second) << "row " << r << " holds " << id << " twice";
+            const Reference reference = reference_distance(graph.metric, rows.data() + self * vectors.d,
+                                                           rows.data() + id * vectors.d, vectors.d);
+            ASSERT_NEAR(distance, reference.value, tolerance(reference)) << "row " << r << ", id " << id;
+            if (j == 0) continue;
+            const double before = order_of(graph.metric, graph.distances_of(r)[j - 1]);
+            const double here = order_of(graph.metric, distance);
+            ASSERT_TRUE(before < here || (before == here && graph.ids_of(r)[j - 1] < id))
+                << "row " << r << ", entry " << j;
+        }
+    }
+}
+
+/// The share of the first k entries of rows `objects` that are no farther than the k-th of the truth's rows.
+inline double recall_at(const KnnGraphView& graph, const KnnGraphView& truth, const std::vector<std::int32_t>& objects,
+                        int k) {
+    std::int64_t hits = 0;
+    for (std::size_t r = 0; r < objects.size(); ++r) {
+        const double limit = order_of(graph.metric, truth.distances_of(r)[k - 1]);
+        for (int j = 0; j < k; ++j) hits += order_of(graph.metric, graph.distances_of(objects[r])[j]) <= limit;
+    }
+    return double(hits) / (double(objects.size()) * k);
+}
+
+}  // namespace gnnd::test
