@@ -22,7 +22,7 @@ mkdir -p out
 "$build/bin/gnnd" build "$base" -k 32 -o "$graph" --stats "${graph%.gnnd}.json"
 
 say "Comparing it with FAISS's exact search"
-"$build/bin/gnnd" eval "$graph" "$base" --queries 0
+"$build/bin/gnnd" eval "$graph" "$base"
 
 say "Done"
 echo "graph      $PWD/$graph"

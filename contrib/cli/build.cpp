@@ -3,6 +3,7 @@
 
 #include "commands.h"
 #include "common.h"
+#include "files.h"
 #include "gnnd/builder.h"
 #include "gnnd/io/atomic_file.h"
 #include "gnnd/io/graph_file.h"

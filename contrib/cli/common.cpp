@@ -1,16 +1,11 @@
 #include "common.h"
 
-#include <unistd.h>
-
 #include <array>
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
-#include <filesystem>
 #include <fstream>
 #include <iostream>
 
-#include "gnnd/io/vector_file.h"
+#include "files.h"
 
 namespace cli {
 
@@ -39,23 +34,6 @@ CLI::Option* add_output(CLI::App& app, std::string& path, const std::string& hel
 
 CLI::Option* add_json(CLI::App& app, bool& json) {
     return app.add_flag("--json", json, "print one JSON object instead of text");
-}
-
-void require_writable(const std::string& path) {
-    const std::filesystem::path file(path);
-    if (std::filesystem::is_directory(file)) throw gnnd::IoError(path + ": cannot write: is a folder");
-    const std::filesystem::path folder = file.has_parent_path() ? file.parent_path() : ".";
-    if (access(folder.c_str(), W_OK | X_OK) != 0)
-        throw gnnd::IoError(path + ": cannot write to folder " + folder.string() + ": " + std::strerror(errno));
-}
-
-bool is_vector_file(const std::string& path) {
-    try {
-        gnnd::io::format_of(path);
-        return true;
-    } catch (const gnnd::IoError&) {
-        return false;
-    }
 }
 
 std::int64_t peak_memory() {

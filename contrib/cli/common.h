@@ -13,9 +13,6 @@ namespace cli {
 
 using Json = nlohmann::ordered_json;
 
-/// The formats of vector files, for help texts.
-inline constexpr const char* kVectorFormats = "fvecs, bvecs, ivecs, fbin, u8bin, i8bin, ibin or npy";
-
 /// An option whose value is one of an enumeration's names. `parse` throws gnnd::InvalidArgument for other texts, which
 /// becomes a usage error.
 template <class T, class Parse>
@@ -38,12 +35,6 @@ CLI::Option* add_k(CLI::App& app, int& k, const std::string& help);
 CLI::Option* add_metric(CLI::App& app, gnnd::Metric& metric);
 CLI::Option* add_output(CLI::App& app, std::string& path, const std::string& help);
 CLI::Option* add_json(CLI::App& app, bool& json);
-
-/// Fails now rather than after the work: the folder of an output file must be there and be writable.
-void require_writable(const std::string& path);
-
-/// True where the extension is one of a vector file's; graphs may have any other.
-bool is_vector_file(const std::string& path);
 
 /// The most memory this process had in use so far, in bytes; 0 where the system does not tell.
 std::int64_t peak_memory();

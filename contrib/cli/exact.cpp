@@ -5,6 +5,7 @@
 #include "commands.h"
 #include "common.h"
 #include "faiss_ext/graph_builder.h"
+#include "files.h"
 #include "gnnd/io/graph_file.h"
 #include "gnnd/io/vector_file.h"
 #include "interrupt.h"

@@ -8,6 +8,7 @@
 #include "commands.h"
 #include "common.h"
 #include "faiss_ext/adapters.h"
+#include "files.h"
 #include "gnnd/io/atomic_file.h"
 #include "gnnd/io/graph_file.h"
 #include "gnnd/io/vector_file.h"

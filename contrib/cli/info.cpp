@@ -6,6 +6,7 @@
 
 #include "commands.h"
 #include "common.h"
+#include "files.h"
 #include "gnnd/io/graph_file.h"
 #include "gnnd/io/vector_file.h"
 #include "interrupt.h"

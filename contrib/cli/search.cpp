@@ -16,6 +16,7 @@
 
 #include "commands.h"
 #include "common.h"
+#include "files.h"
 #include "gnnd/io/vector_file.h"
 #include "interrupt.h"
 #include "truth.h"

@@ -2,7 +2,8 @@
 
 #include <algorithm>
 
-#include "common.h"
+#include "files.h"
+#include "gnnd/error.h"
 #include "gnnd/io/graph_file.h"
 #include "gnnd/io/vector_file.h"
 
