@@ -53,7 +53,7 @@ class ExactGraphBuilder : public GraphBuilder {
     /// \throws faiss::FaissException, also when an object is not in [0, n)
     gnnd::KnnGraph search(const VectorSource& source, const std::vector<std::int32_t>& objects, int k);
 
-    idx_t batch = 1024;  ///< queries per call into FAISS
+    idx_t batch = 4096;  ///< queries per call into FAISS; its matrix products take so many at once
 };
 
 struct IvfpqParams {

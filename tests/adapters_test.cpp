@@ -1,0 +1,230 @@
+#include "faiss_ext/adapters.h"
+
+#include <faiss/IndexFlat.h>
+#include <faiss/index_io.h>
+#include <faiss/utils/distances.h>
+
+#include <algorithm>
+#include <functional>
+
+#include "faiss_ext/graph_builder.h"
+#include "tests/faiss_helpers.h"
+#include "tests/temp_dir.h"
+
+namespace {
+
+using faiss_ext::ExactGraphBuilder;
+using faiss_ext::idx_t;
+using faiss_ext::to_hnsw;
+using faiss_ext::to_nndescent;
+using faiss_ext::to_nsg;
+using faiss_ext::VectorSource;
+using gnnd::KnnGraph;
+using gnnd::KnnGraphView;
+using gnnd::Metric;
+using gnnd::test::expect_faiss_error;
+using gnnd::test::random_rows;
+using gnnd::test::view_of;
+
+/// One of the adapters, with its default parameters.
+struct Adapter {
+    const char* name;
+    std::function<std::unique_ptr<faiss::Index>(const VectorSource&, const KnnGraphView&)> make;
+};
+
+const Adapter kAdapters[] = {
+    {"nsg", [](const VectorSource& source, const KnnGraphView& graph) { return to_nsg(source, graph); }},
+    {"hnsw", [](const VectorSource& source, const KnnGraphView& graph) { return to_hnsw(source, graph); }},
+    {"nndescent", [](const VectorSource& source, const KnnGraphView& graph) { return to_nndescent(source, graph); }},
+};
+
+struct Result {
+    std::vector<float> distances;
+    std::vector<idx_t> ids;
+};
+
+Result search(const faiss::Index& index, const std::vector<float>& queries, idx_t k) {
+    const idx_t count = idx_t(queries.size()) / index.d;
+    Result result{std::vector<float>(count * k), std::vector<idx_t>(count * k)};
+    index.search(count, queries.data(), k, result.distances.data(), result.ids.data());
+    return result;
+}
+
+/// Recall@k of an index for queries, against a flat index of the same rows; ties are counted by distance.
+double recall(const faiss::Index& index, const faiss::IndexFlat& flat, const std::vector<float>& queries, idx_t k) {
+    const Result found = search(index, queries, k), exact = search(flat, queries, k);
+    const bool similarity = flat.metric_type == faiss::METRIC_INNER_PRODUCT;
+    std::size_t hits = 0;
+    for (std::size_t i = 0; i < found.ids.size(); ++i) {
+        const float limit = exact.distances[i / k * k + k - 1] * (similarity ? 1 - 1e-6f : 1 + 1e-6f);
+        hits += similarity ? found.distances[i] >= limit : found.distances[i] <= limit;
+    }
+    return double(hits) / double(found.ids.size());
+}
+
+/// How many objects can be reached along the links of an NSG or of level 0 of an HNSW.
+std::size_t reachable(const faiss::Index& index) {
+    std::vector<std::int32_t> queue;
+    std::function<std::vector<std::int32_t>(std::int32_t)> links;
+    if (auto* nsg = dynamic_cast<const faiss::IndexNSG*>(&index)) {
+        const auto& graph = *nsg->nsg.final_graph;
+        queue.push_back(nsg->nsg.enterpoint);
+        links = [&graph](std::int32_t i) {
+            return std::vector<std::int32_t>(graph.data + std::size_t(i) * graph.K,
+                                             graph.data + (std::size_t(i) + 1) * graph.K);
+        };
+    } else {
+        const faiss::HNSW& hnsw = dynamic_cast<const faiss::IndexHNSW&>(index).hnsw;
+        queue.push_back(hnsw.entry_point);
+        links = [&hnsw](std::int32_t i) {
+            return std::vector<std::int32_t>(hnsw.neighbors.data() + hnsw.offsets[i],
+                                             hnsw.neighbors.data() + hnsw.offsets[i + 1]);
+        };
+    }
+    std::vector<bool> seen(index.ntotal);
+    seen[queue[0]] = true;
+    for (std::size_t next = 0; next < queue.size(); ++next)
+        for (const std::int32_t to : links(queue[next])) {
+            if (to < 0 || seen[to]) continue;
+            seen[to] = true;
+            queue.push_back(to);
+        }
+    return queue.size();
+}
+
+class Adapters : public testing::TestWithParam<Adapter> {};
+
+INSTANTIATE_TEST_SUITE_P(All, Adapters, testing::ValuesIn(kAdapters),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+// 19,000 rows of the real sample, its last 1,000 as queries. Beam width 64, R = 2 M = 32.
+TEST_P(Adapters, SearchRealVectorsAndSurviveFiles) {
+    static const VectorSource source(gnnd::test::sample(19000), Metric::L2);
+    static const KnnGraph graph = faiss_ext::GnndGraphBuilder().build(source, 32);
+    std::vector<float> rows(19000 * 128), queries(1000 * 128);
+    gnnd::copy_as_f32(source.vectors(), 0, 19000, rows.data());
+    gnnd::copy_as_f32(gnnd::test::sample(20000), 19000, 1000, queries.data());
+    faiss::IndexFlatL2 flat(128);
+    flat.add(19000, rows.data());
+
+    const auto index = GetParam().make(source, graph);
+    EXPECT_EQ(index->ntotal, 19000);
+    EXPECT_GE(recall(*index, flat, queries, 10), 0.95);
+
+    const gnnd::test::TempDir dir;
+    faiss::write_index(index.get(), dir.file("index").c_str());
+    const std::unique_ptr<faiss::Index> read(faiss::read_index(dir.file("index").c_str()));
+    const Result before = search(*index, queries, 10), after = search(*read, queries, 10);
+    EXPECT_EQ(before.ids, after.ids);
+    EXPECT_EQ(before.distances, after.distances);
+    EXPECT_EQ(VectorSource(read.get()).vectors().n, 19000);
+}
+
+TEST_P(Adapters, TakeTheMetricsOfFaiss) {
+    const std::vector<float> rows = random_rows(1200, 16, true), queries = random_rows(100, 16, true, 2);
+    for (const Metric metric : {Metric::L2, Metric::InnerProduct, Metric::Cosine, Metric::L1, Metric::Linf}) {
+        SCOPED_TRACE(std::string(gnnd::name_of(metric)));
+        const bool cosine = metric == Metric::Cosine;
+        std::vector<float> stored = rows, asked = queries;
+        if (cosine) {
+            faiss::fvec_renorm_L2(16, 1200, stored.data());
+            faiss::fvec_renorm_L2(16, 100, asked.data());
+        }
+        faiss::IndexFlat flat(16, cosine ? faiss::METRIC_INNER_PRODUCT : faiss_ext::to_faiss_metric(metric));
+        flat.add(1200, stored.data());
+        const VectorSource source(view_of(rows, 16), metric);
+        const auto index = GetParam().make(source, ExactGraphBuilder().build(source, 24));
+        EXPECT_EQ(index->metric_type, flat.metric_type);
+        EXPECT_GE(recall(*index, flat, asked, 10), 0.9);
+    }
+    const VectorSource chi2(view_of(rows, 16), Metric::ChiSquare);
+    expect_faiss_error("no metric chi2", [&] { GetParam().make(chi2, ExactGraphBuilder().build(chi2, 5)); });
+}
+
+TEST_P(Adapters, TakeTinySets) {
+    for (const int n : {2, 3, 5, 20, 70}) {
+        SCOPED_TRACE(n);
+        const std::vector<float> rows = random_rows(n, 3);
+        const VectorSource source(view_of(rows, 3), Metric::L2);
+        const auto index = GetParam().make(source, ExactGraphBuilder().build(source, 32));
+        faiss::IndexFlatL2 flat(3);
+        flat.add(n, rows.data());
+        const idx_t k = std::min(n - 1, 10);
+        EXPECT_EQ(recall(*index, flat, rows, k), 1);
+    }
+}
+
+TEST_P(Adapters, RefuseWhatDoesNotFit) {
+    std::vector<float> rows = random_rows(50, 4);
+    const VectorSource source(view_of(rows, 4), Metric::L2);
+    const KnnGraph graph = ExactGraphBuilder().build(source, 5);
+    const VectorSource fewer(gnnd::VectorView{rows.data(), 49, 4}, Metric::L2);
+    expect_faiss_error("the graph has 50 objects under l2, the source 49", [&] { GetParam().make(fewer, graph); });
+    const VectorSource other(view_of(rows, 4), Metric::L1);
+    expect_faiss_error("under l1", [&] { GetParam().make(other, graph); });
+
+    KnnGraph gaps = graph;
+    gaps.ids()[7 * 5 + 4] = -1;
+    expect_faiss_error("7", [&] { GetParam().make(source, gaps); });
+    KnnGraph wild = graph;
+    wild.ids()[9 * 5] = 50;
+    expect_faiss_error("9", [&] { GetParam().make(source, wild); });
+
+    const VectorSource single(gnnd::VectorView{rows.data(), 1, 4}, Metric::L2);
+    expect_faiss_error("1 vectors", [&] { GetParam().make(single, KnnGraph(1, 5, Metric::L2)); });
+    rows[3 * 4] = INFINITY;
+    expect_faiss_error("vector 3 ", [&] { GetParam().make(source, graph); });
+}
+
+TEST(AdapterParameters, AreChecked) {
+    const std::vector<float> rows = random_rows(50, 4);
+    const VectorSource source(view_of(rows, 4), Metric::L2);
+    const KnnGraph graph = ExactGraphBuilder().build(source, 5);
+    expect_faiss_error("R is 0", [&] { to_nsg(source, graph, {.R = 0}); });
+    expect_faiss_error("R is 5000", [&] { to_nsg(source, graph, {.R = 5000}); });
+    expect_faiss_error("search_L is 0", [&] { to_nsg(source, graph, {.search_L = 0}); });
+    expect_faiss_error("M is 1", [&] { to_hnsw(source, graph, {.M = 1}); });
+    expect_faiss_error("efSearch is 0", [&] { to_hnsw(source, graph, {.efSearch = 0}); });
+    expect_faiss_error("search_L is -1", [&] { to_nndescent(source, graph, {.search_L = -1}); });
+}
+
+/// Row sets on which links lead nowhere, or only to each other.
+std::vector<float> awkward(const std::string& kind) {
+    std::vector<float> rows = random_rows(1000, 8);
+    for (std::int64_t i = 0; i < 1000; ++i) {
+        float* row = rows.data() + i * 8;
+        if (kind == "equal") std::fill_n(row, 8, 3.0f);
+        if (kind == "few values") std::fill_n(row, 8, float(i % 5));
+        if (kind == "far clusters")
+            for (int c = 0; c < 8; ++c) row[c] += 1000.0f * float((i % 20 * 7 + c * 3) % 11);
+    }
+    if (kind != "equidistant") return rows;
+    rows.assign(200 * 200, 0.0f);
+    for (int i = 0; i < 200; ++i) rows[i * 200 + i] = 1;
+    return rows;
+}
+
+class AwkwardRows : public testing::TestWithParam<const char*> {};
+
+INSTANTIATE_TEST_SUITE_P(All, AwkwardRows, testing::Values("equal", "few values", "far clusters", "equidistant"));
+
+TEST_P(AwkwardRows, AreAllReachable) {
+    const std::vector<float> rows = awkward(GetParam());
+    const std::int64_t d = GetParam() == std::string("equidistant") ? 200 : 8;
+    const VectorSource source(view_of(rows, d), Metric::L2);
+    const KnnGraph graph = ExactGraphBuilder().build(source, 16);
+    const auto n = std::size_t(source.vectors().n);
+    for (const int R : {1, 2, 8, 32}) {
+        SCOPED_TRACE(R);
+        const auto index = to_nsg(source, graph, {.R = R});
+        EXPECT_EQ(reachable(*index), n);
+    }
+    const auto hnsw = to_hnsw(source, graph, {.M = 4});
+    EXPECT_EQ(reachable(*hnsw), n);
+    if (GetParam() == std::string("equidistant")) return;  // no beam search finds its way where nothing is nearer
+    faiss::IndexFlatL2 flat(d);
+    flat.add(idx_t(n), rows.data());
+    EXPECT_GE(recall(*hnsw, flat, rows, 1), 0.99);
+}
+
+}  // namespace

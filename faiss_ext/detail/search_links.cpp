@@ -13,7 +13,8 @@ namespace faiss_ext::detail {
 
 namespace {
 
-constexpr int kBeam = 64;  // width of the search that places unreached objects
+constexpr int kBeam = 64;     // width of the search that places unreached objects
+constexpr int kMendings = 4;  // at most so many passes over those placed
 
 /// Distances under the storage's metric; smaller is nearer.
 class Distances {
@@ -109,18 +110,35 @@ class Linker {
 
     void connect() {
         parents_.assign(n_, -1);
-        seen_.assign(n_, -1);
+        seen_.assign(n_, 0);
         reach(links_.entry, links_.entry);
+        std::vector<std::int32_t> attached;
         for (std::int64_t i = 0; i < n_; ++i) {
             if (parents_[i] >= 0) continue;
-            if (i % 1024 == 0) check_interrupt();
+            if (attached.size() % 1024 == 0) check_interrupt();
             const auto object = std::int32_t(i);
-            bool linked = false;
-            for (const Step& step : beam_search(object))
-                if ((linked = make_link(step.id, object))) break;
+            std::int32_t from = spare_link(beam_search(object), object);
             // Among many equal vectors all that the search finds may be taken; some other reached object never is,
             // since there are more links than objects to reach.
-            while (!linked && !(linked = make_link(reached_[spare_], object))) ++spare_;
+            while (from < 0 && !make_link(reached_[spare_], object)) ++spare_;
+            reach(object, from < 0 ? reached_[spare_] : from);
+            attached.push_back(object);
+        }
+        mend(attached);
+    }
+
+    /// A search for an object that was attached early may now end at others, attached later and nearer to it.
+    void mend(const std::vector<std::int32_t>& attached) {
+        bool missed = true;
+        for (int round = 0; round < kMendings && missed; ++round) {
+            missed = false;
+            for (const std::int32_t object : attached) {
+                const std::vector<Step>& found = beam_search(object);
+                if (found.front().distance <= distances_.between(object, object)) continue;
+                missed = true;
+                spare_link(found, object);
+            }
+            check_interrupt();
         }
     }
 
@@ -140,18 +158,6 @@ class Linker {
         }
     }
 
-    /// Links a reached object to an unreached one, unless all its links are how their targets are reached.
-    bool make_link(std::int32_t from, std::int32_t to) {
-        if (!add(from, to)) {
-            int j = degree_ - 1;
-            while (j >= 0 && parents_[row(from)[j]] == from) --j;
-            if (j < 0) return false;
-            row(from)[j] = to;
-        }
-        reach(to, from);
-        return true;
-    }
-
     struct Step {
         float distance;
         std::int32_t id;
@@ -161,9 +167,28 @@ class Linker {
         }
     };
 
+    /// Links one object to another that it does not link to yet, unless all its links are how their targets are
+    /// reached.
+    bool make_link(std::int32_t from, std::int32_t to) {
+        if (add(from, to)) return true;
+        int j = degree_ - 1;
+        while (j >= 0 && parents_[row(from)[j]] == from) --j;
+        if (j < 0) return false;
+        row(from)[j] = to;
+        return true;
+    }
+
+    /// Links the nearest found that has a link to spare to the object; which one that is, or -1.
+    std::int32_t spare_link(const std::vector<Step>& found, std::int32_t object) {
+        for (const Step& step : found)
+            if (make_link(step.id, object)) return step.id;
+        return -1;
+    }
+
     /// What a greedy search for the object finds, nearest first.
     const std::vector<Step>& beam_search(std::int32_t object) {
         pool_.clear();
+        ++search_;
         visit(object, links_.entry);
         for (std::size_t at = 0; at < pool_.size();) {
             if (pool_[at].expanded) {
@@ -179,7 +204,7 @@ class Linker {
 
     /// Puts an object into the pool if it belongs there and was not seen by this search; where, or kBeam.
     std::size_t visit(std::int32_t query, std::int32_t id) {
-        if (std::exchange(seen_[id], query) == query) return kBeam;
+        if (std::exchange(seen_[id], search_) == search_) return kBeam;
         const Step step{distances_.between(query, id), id, false};
         const auto position = std::lower_bound(pool_.begin(), pool_.end(), step) - pool_.begin();
         if (position == kBeam) return kBeam;
@@ -198,7 +223,8 @@ class Linker {
     std::vector<std::int32_t> parents_;  // through whom each object is reached, -1: not yet
     std::vector<std::int32_t> reached_;  // in the order in which they were reached
     std::size_t spare_ = 0;              // those before it in reached_ have no link to spare
-    std::vector<std::int32_t> seen_;     // by whose search last
+    std::vector<std::uint32_t> seen_;    // in which search last
+    std::uint32_t search_ = 0;
     std::vector<Step> pool_;
 };
 
