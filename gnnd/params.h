@@ -52,9 +52,9 @@ struct BuildParams {
     std::uint64_t seed = 1234;  ///< of all sampling. Bit-for-bit reproducible on the CPU with threads = 1
     int threads = 0;            ///< CPU threads; 0: as many as OpenMP gives
     Device device;              ///< where to run
-    Update update = Update::selective;
+    Update update = Update::all;
     Init init = Init::projection;
-    int trees = 0;         ///< projection trees for Init::projection; 0: chosen from n
+    int trees = 0;         ///< projection trees for Init::projection; 0: chosen by the backend
     bool verbose = false;  ///< print one line per iteration to standard output
 
     /// Throws InvalidArgument that names the field, its value and what is allowed.

@@ -270,6 +270,7 @@ TEST(BuildErrors, ShapesAreChecked) {
 TEST(BuildErrors, BadRowsAreNamed) {
     const auto with = [](float value, DType dtype, Metric metric) {
         Vectors vectors = random_vectors(2000, 5, dtype, true);
+        for (int i = 0; i < 2000; ++i) vectors.set(i, 0, 1);  // no other zero vectors
         for (int c = 0; c < 5; ++c) vectors.set(1234, c, value);
         BuildParams params = params_of(3);
         params.metric = metric;
@@ -282,6 +283,9 @@ TEST(BuildErrors, BadRowsAreNamed) {
         EXPECT_EQ(with(-inf, dtype, Metric::Cosine), "vector 1234 holds an infinite component");
         EXPECT_EQ(with(0, dtype, Metric::L2), "");
     }
+    Vectors two = random_vectors(2000, 5, DType::f32);
+    two.set(1900, 0, nan), two.set(700, 1, nan);
+    EXPECT_EQ(error_of(two), "vector 700 holds NaN");
     EXPECT_EQ(with(1e19f, DType::f32, Metric::L2), "vector 1234 is too large: its squared norm must stay below 8.5e37");
     for (DType dtype : kDTypes)
         EXPECT_EQ(with(0, dtype, Metric::Cosine),

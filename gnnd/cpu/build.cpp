@@ -29,10 +29,8 @@ std::int64_t exhaustive_limit(const BuildParams& params) {
     return std::max<std::int64_t>(1024, 2 * params.resolved_list_size());
 }
 
-/// More objects make deeper trees, whose leaves hold a smaller share of an object's neighbours.
-int resolved_trees(const BuildParams& params) {
-    return params.trees != 0 ? params.trees : 8;
-}
+/// Chosen by measurement (benchs/NOTEBOOK.md): more of them cost more time than the iterations they save.
+constexpr int kDefaultTrees = 6;
 
 }  // namespace
 
@@ -132,7 +130,7 @@ BuildResult build(const VectorView& vectors, const KnnGraphView* initial, const 
         else if (params.init == Init::random)
             initialize_randomly(state);
         else
-            initialize_by_projection(state, resolved_trees(params));
+            initialize_by_projection(state, params.trees != 0 ? params.trees : kDefaultTrees);
         report(0);
         {
             Samples samples(vectors.n, params.resolved_samples(), resources);

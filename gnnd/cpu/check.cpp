@@ -1,4 +1,6 @@
 // Values that no metric can work with are refused before anything is built on them.
+#include <algorithm>
+#include <atomic>
 #include <cfloat>
 #include <cmath>
 #include <string>
@@ -38,14 +40,18 @@ void check_vectors(const VectorView& vectors, Metric metric, int threads, const 
 
     const Team team{Team::resolve(threads), &callbacks.interrupt};
     std::vector<std::vector<float>> rows(team.threads, std::vector<float>(vectors.d));
-    team.for_chunks(vectors.n, 256, [&](int thread, std::int64_t begin, std::int64_t end) {
+    const auto fault_of_row = [&](int thread, std::int64_t i) {
         float* row = rows[thread].data();
-        for (std::int64_t i = begin; i < end; ++i) {
-            copy_as_f32(vectors, i, 1, row);
-            if (const char* fault = fault_of(row, vectors.d, normalized, needs_nonnegative))
-                throw InvalidArgument("vector " + std::to_string(i) + " " + fault);
-        }
+        copy_as_f32(vectors, i, 1, row);
+        return fault_of(row, vectors.d, normalized, needs_nonnegative);
+    };
+    std::atomic<std::int64_t> first{vectors.n};  // of several bad rows always the first is named
+    team.for_chunks(vectors.n, 256, [&](int thread, std::int64_t begin, std::int64_t end) {
+        for (std::int64_t i = begin; i < std::min<std::int64_t>(end, first); ++i)
+            if (fault_of_row(thread, i) != nullptr)
+                for (std::int64_t seen = first; i < seen && !first.compare_exchange_weak(seen, i);) continue;
     });
+    if (first < vectors.n) throw InvalidArgument("vector " + std::to_string(first) + " " + fault_of_row(0, first));
 }
 
 }  // namespace gnnd::cpu

@@ -96,10 +96,7 @@ void cross_match(State& state, const Samples& samples) {
             std::fill(tables[thread].begin(), tables[thread].end(), -1);
             const int count = new_count + old_count;
             if (count < 2) continue;
-            for (int i = 0; i < count; ++i) {
-                worker.bounds[i] = state.lists.bound(ids[i]);
-                state.lists.prefetch(ids[i]);
-            }
+            for (int i = 0; i < count; ++i) worker.bounds[i] = state.lists.bound(ids[i]);
             worker.block.compute_triangle(ids, new_count, count);
             worker.offers.counters.distances += new_count * (new_count - 1) / 2 + new_count * old_count;
             if (selective)

@@ -66,7 +66,6 @@ void join_leaf(State& state, Worker& worker, const Projected* objects, int count
     for (int i = 0; i < count; ++i) {
         ids[i] = objects[i].id;
         bounds[i] = state.lists.bound(ids[i]);
-        state.lists.prefetch(ids[i]);
     }
     worker.block.compute_triangle(ids.data(), count, count);
     worker.offers.counters.distances += count * (count - 1) / 2;

@@ -36,6 +36,8 @@ class Offers {
     /// Passes the offers to the first `count` objects on to their lists.
     void flush_all(Lists& lists, const std::int32_t* objects, int count) {
         for (int i = 0; i < count; ++i)
+            if (counts_[i] != 0) lists.prefetch(objects[i]);
+        for (int i = 0; i < count; ++i)
             if (counts_[i] != 0) flush(lists, objects, i);
     }
 

@@ -1,0 +1,91 @@
+// The CPU kernels alone: pairs per second of the blocks that a cross-match computes, rows gathered, entries inserted.
+#include <benchmark/benchmark.h>
+
+#include <numeric>
+#include <random>
+#include <string>
+
+#include "gnnd/cpu/kernels.h"
+#include "gnnd/cpu/lists.h"
+#include "gnnd/random.h"
+
+namespace gnnd::cpu {
+namespace {
+
+constexpr int kRows = 32, kColumns = 64;  // NEW and all samples with p = 16
+
+/// Random rows that every dtype and metric accepts.
+std::vector<std::byte> random_rows(std::int64_t n, std::int64_t d, DType dtype) {
+    std::vector<std::byte> rows(n * d * size_of(dtype));
+    Random random(1);
+    for (std::int64_t i = 0; i < n * d; ++i) {
+        const std::uint32_t value = random.below(128);
+        std::byte* at = rows.data() + i * size_of(dtype);
+        if (dtype == DType::f32)
+            *reinterpret_cast<float*>(at) = float(value);
+        else if (dtype == DType::f16)
+            *reinterpret_cast<half*>(at) = to_half(float(value));
+        else
+            *at = std::byte(value);
+    }
+    return rows;
+}
+
+void cross_match_block(benchmark::State& state, Metric metric, DType dtype, Isa isa) {
+    const std::int64_t n = 10000, d = state.range(0);
+    const Kernels k = kernels(metric, dtype, isa);
+    const std::vector<std::byte> base = random_rows(n, d, dtype);
+    std::vector<std::byte> tile(kColumns * kSlice);
+    std::vector<float> out(kRows * kColumns);
+    std::int32_t ids[kColumns];
+    Random random(2);
+    const int slice = int(kSlice / k.element);
+    for (auto _ : state) {
+        for (auto& id : ids) id = std::int32_t(random.below(std::uint32_t(n)));
+        for (std::int64_t begin = 0; begin < d; begin += slice) {
+            const int width = int(std::min<std::int64_t>(slice, d - begin));
+            k.gather(base.data(), d * std::int64_t(size_of(dtype)), ids, kColumns, begin, width, tile.data());
+            k.block(tile.data(), kRows, tile.data(), kColumns, width, out.data(), kColumns, begin > 0, true);
+        }
+        benchmark::DoNotOptimize(out.data());
+        benchmark::ClobberMemory();
+    }
+    const std::int64_t pairs = kRows * (kRows - 1) / 2 + kRows * (kColumns - kRows);
+    state.counters["pairs"] = benchmark::Counter(double(pairs), benchmark::Counter::kIsIterationInvariantRate);
+}
+
+void insert(benchmark::State& state) {
+    HeapResources heap;
+    const std::int64_t n = 1000;  // stays in the cache, and the lists fill up as in late iterations
+    Lists lists(n, int(state.range(0)), heap);
+    Random random(3);
+    float scale = 1;
+    std::int64_t entered = 0;
+    for (auto _ : state) {
+        const Entry offer = make_entry(scale * float(random.below(1 << 20)), std::int32_t(random.below(n)), true);
+        entered += lists.insert(random.below(n), &offer, 1);
+    }
+    state.counters["offers"] = benchmark::Counter(1, benchmark::Counter::kIsIterationInvariantRate);
+    state.counters["entered"] = double(entered) / double(state.iterations());
+}
+BENCHMARK(insert)->Arg(32)->Arg(64);
+
+const int registered = [] {
+    for (Isa isa : supported_isas())
+        for (const auto& [metric, dtype] : {std::pair{Metric::L2, DType::u8},
+                                            {Metric::L2, DType::f32},
+                                            {Metric::L2, DType::f16},
+                                            {Metric::InnerProduct, DType::f32},
+                                            {Metric::L1, DType::f32},
+                                            {Metric::ChiSquare, DType::f32}})
+            benchmark::RegisterBenchmark(("cross_match_block/" + std::string(gnnd::name_of(metric)) + '/' +
+                                          std::string(gnnd::name_of(dtype)) + '/' + name_of(isa))
+                                             .c_str(),
+                                         cross_match_block, metric, dtype, isa)
+                ->Arg(128)
+                ->Arg(960);
+    return 0;
+}();
+
+}  // namespace
+}  // namespace gnnd::cpu
