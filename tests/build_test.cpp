@@ -68,8 +68,8 @@ TEST_P(InvariantsTest, HoldWhereAllPairsAreCompared) {
 }
 
 TEST_P(InvariantsTest, HoldWherePairsAreSampled) {
-    for (std::int64_t d : kDims)
-        for (int k : {1, 10, 32}) run(1100, d, k);
+    for (std::int64_t d : kDims) run(1100, d, 10);
+    for (int k : {1, 32}) run(1100, 31, k);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, InvariantsTest, testing::ValuesIn(all_cases()), testing::PrintToStringParamName());
@@ -122,8 +122,8 @@ TEST(Build, ShortListsAreFilled) {
 TEST(Build, LargeKAndSamples) {
     const Vectors vectors = random_vectors(2300, 6, DType::f32);
     BuildParams params = params_of(kMaxK);
-    params.samples = 300;
-    params.iterations = 2;
+    params.samples = 70;
+    params.iterations = 1;
     const BuildResult result = build(vectors, params);
     expect_valid_graph(result.graph, vectors);
     EXPECT_NE(result.stats.stop, StopReason::exhaustive);
