@@ -102,7 +102,8 @@ gnnd::KnnGraph ExactGraphBuilder::search(const VectorSource& source, const std::
                                    gnnd::is_similarity(metric)))
                     doubts.push_back(begin + r);
             if (verbose) {
-                std::printf("exact: %lld of %lld rows\n", (long long)(begin + count), (long long)total);
+                std::printf("exact: %s of %s rows\n", std::to_string(begin + count).c_str(),
+                            std::to_string(total).c_str());
                 std::fflush(stdout);
             }
         }

@@ -90,10 +90,9 @@ faiss::MetricType to_faiss_metric(gnnd::Metric metric) {
         case gnnd::Metric::Linf:
             return faiss::METRIC_Linf;
         default:
-            break;
+            fail("FAISS has no metric " +
+                 detail::with_faiss_errors([&] { return std::string(gnnd::name_of(metric)); }));
     }
-    return detail::with_faiss_errors(
-        [&]() -> faiss::MetricType { fail("FAISS has no metric " + std::string(gnnd::name_of(metric))); });
 }
 
 VectorSource::VectorSource(const faiss::Index* index) {

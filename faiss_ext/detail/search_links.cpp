@@ -63,8 +63,10 @@ class Linker {
     void prune() {
         // One per thread, made here: what is thrown in a parallel region ends the process.
         std::vector<Distances> distances;
-        for (int t = 0; t < omp_get_max_threads(); ++t) distances.emplace_back(storage_);
-#pragma omp parallel for schedule(dynamic, 256)
+        const int threads = omp_get_max_threads();
+        distances.reserve(threads);
+        for (int t = 0; t < threads; ++t) distances.emplace_back(storage_);
+#pragma omp parallel for schedule(dynamic, 256) num_threads(threads)
         for (std::int64_t i = 0; i < n_; ++i) {
             Distances& dis = distances[omp_get_thread_num()];
             std::int32_t* kept = row(i);
