@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <pty.h>
+#include <regex.h>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -11,10 +12,10 @@
 #include <chrono>
 #include <csignal>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <numeric>
-#include <regex>
 #include <thread>
 
 #include "gnnd/io/graph_file.h"
@@ -42,9 +43,19 @@ struct Result {
     bool says(const std::string& text) const { return err.find(text) != std::string::npos; }
 };
 
+/// Whether the POSIX extended regular expression matches. The one in <regex> costs a minute under the sanitizers.
+bool matches(const std::string& text, const std::string& pattern) {
+    regex_t compiled;
+    if (regcomp(&compiled, pattern.c_str(), REG_EXTENDED | REG_NOSUB) != 0)
+        throw std::invalid_argument("bad pattern: " + pattern);
+    const bool found = regexec(&compiled, text.c_str(), 0, nullptr, 0) == 0;
+    regfree(&compiled);
+    return found;
+}
+
 /// A run that failed as it should: one line on standard error, nothing on standard output.
 testing::AssertionResult failed(const Result& result, int code, const std::string& text) {
-    const bool one_line = std::regex_match(result.err, std::regex("gnnd: [^\n]+\n"));
+    const bool one_line = matches(result.err, "^gnnd: [^\n]+\n$");
     if (result.code == code && one_line && result.says(text) && result.out.empty()) return testing::AssertionSuccess();
     return testing::AssertionFailure() << "expected code " << code << " and one line with \"" << text << "\", got "
                                        << result.code << "\n"
@@ -128,7 +139,7 @@ class Cli : public testing::Test {
 
 TEST_F(Cli, VersionNamesFaissToo) {
     const Result result = good({"--version"});
-    EXPECT_TRUE(std::regex_match(result.out, std::regex(R"(gnnd \d+\.\d+\.\d+ \(FAISS \d+\.\d+\.\d+\)\n)")))
+    EXPECT_TRUE(matches(result.out, "^gnnd [0-9]+[.][0-9]+[.][0-9]+ [(]FAISS [0-9]+[.][0-9]+[.][0-9]+[)]\n$"))
         << result.out;
 }
 
@@ -189,7 +200,7 @@ TEST_F(Cli, BuildPrintsASummary) {
     for (const std::string part : {"2000 x 128 u8", "iterations ", "stopped: ", "phi(G) ", "seconds ", "memory "})
         EXPECT_NE(result.out.find(part), std::string::npos) << part << " is missing in\n" << result.out;
     EXPECT_NE(result.out.find(file("g.gnnd")), std::string::npos);
-    EXPECT_TRUE(std::regex_search(result.err, std::regex(R"(^iteration 0: changed .*phi\(G\))"))) << result.err;
+    EXPECT_TRUE(matches(result.err, "^iteration 0: changed .*phi[(]G[)]")) << result.err;
     const GraphFile graph(file("g.gnnd"));
     EXPECT_EQ(graph.n(), 2000);
     EXPECT_EQ(graph.k(), 16);
@@ -273,13 +284,12 @@ TEST_P(CliMetric, BuildsEvaluatesAndComparesWithExact) {
     EXPECT_EQ(good({"eval", exact, base(), "--json", "--queries", "500"}).parsed()["recall"], 1.0);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, CliMetric, testing::Values("l2", "ip", "cosine", "l1", "linf", "chi2"));
+INSTANTIATE_TEST_SUITE_P(All, CliMetric, testing::Values("l2", "ip", "cosine", "l1", "linf", "chi2"),
+                         [](const auto& info) { return std::string(info.param); });
 
 TEST_F(Cli, EvalPrintsRecall) {
     const Result result = good({"eval", graph(), base(), "--k", "5", "--queries", "300", "--seed", "3"});
-    EXPECT_TRUE(
-        std::regex_search(result.out, std::regex(R"(^Recall@5 (0\.9\d{3}|1\.0000)\n300 of 2000 objects .* s\n)")))
-        << result.out;
+    EXPECT_TRUE(matches(result.out, "^Recall@5 (0[.]9[0-9]{3}|1[.]0000)\n300 of 2000 objects .* s\n$")) << result.out;
     const json all = good({"eval", graph(), base(), "--queries", "0", "--json"}).parsed();
     EXPECT_EQ(all["queries"], 2000);
     EXPECT_EQ(all["k"], 10);
@@ -319,7 +329,7 @@ TEST_F(Cli, InfoKnowsVectorsAndGraphs) {
     EXPECT_EQ(info["padding"], 0);
     EXPECT_GT(info["max_in_degree"], 16);
     EXPECT_LT(info["zero_in_degree"], 2000);
-    EXPECT_TRUE(std::regex_search(good({"info", graph()}).out, std::regex("\nmetric +l2\n")));
+    EXPECT_TRUE(matches(good({"info", graph()}).out, "\nmetric +l2\n"));
 }
 
 TEST_F(Cli, InfoSeesAnAlteredGraph) {
@@ -402,6 +412,7 @@ TEST_F(Cli, ConvertWritesAGraphsIdsAndDistances) {
 struct IndexCase {
     std::string type;
     Arguments options;
+    friend std::ostream& operator<<(std::ostream& out, const IndexCase& c) { return out << c.type; }
 };
 
 class CliIndex : public Cli, public testing::WithParamInterface<IndexCase> {};
@@ -434,7 +445,7 @@ TEST_P(CliIndex, PlainFaissOpensAndSearchesIt) {
     arguments.insert(arguments.end(), GetParam().options.begin(), GetParam().options.end());
     EXPECT_EQ(good(arguments).parsed()["type"], GetParam().type);
     const Result wide = good({"search", path, base(), "-k", "5", "--ef", "200", "--truth", graph(), "-o", ids});
-    EXPECT_TRUE(std::regex_search(wide.out, std::regex(R"(^Recall@5 (0\.9|1)\d*)"))) << wide.out;
+    EXPECT_TRUE(matches(wide.out, "^Recall@5 (0[.]9[0-9]{3}|1[.]0000)\n")) << wide.out;
     const VectorFile found(ids);
     EXPECT_EQ(found.n(), 2000);
     EXPECT_EQ(found.d(), 5);
@@ -461,8 +472,7 @@ TEST_F(Cli, SearchComparesWithAFileOfIds) {
     good({"search", index, base(), "-k", "6", "-o", file("truth.ibin")});
     EXPECT_EQ(good({"search", index, base(), "-k", "5", "--truth", file("truth.ibin"), "--json"}).parsed()["recall"],
               1.0);
-    EXPECT_TRUE(
-        std::regex_search(good({"search", index, base()}).out, std::regex(R"(^2000 queries in .* queries/s\n)")));
+    EXPECT_TRUE(matches(good({"search", index, base()}).out, "^2000 queries in .* queries/s\n$"));
 
     EXPECT_TRUE(failed(run({"search", index, base(), "-k", "7", "--truth", file("truth.ibin")}), 1, "truth.ibin"));
     EXPECT_TRUE(failed(run({"search", index, base(1000), "--truth", file("truth.ibin")}), 1, "1000 queries"));
@@ -556,6 +566,7 @@ TEST_P(CliSignal, EndsAnExactBuildWithoutATrace) {
     EXPECT_EQ(dir_.entries(), 1u);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, CliSignal, testing::Values(SIGINT, SIGTERM));
+INSTANTIATE_TEST_SUITE_P(All, CliSignal, testing::Values(SIGINT, SIGTERM),
+                         [](const auto& info) { return info.param == SIGINT ? "INT" : "TERM"; });
 
 }  // namespace

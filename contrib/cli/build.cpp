@@ -15,7 +15,7 @@ namespace cli {
 
 namespace {
 
-struct Options {
+struct BuildOptions {
     std::string base, graph, stats;
     gnnd::BuildParams params;
     bool json = false, quiet = false;
@@ -49,7 +49,7 @@ int iterations_run(const gnnd::BuildStats& stats) {
     return stats.iterations.empty() ? 0 : stats.iterations.back().iteration;
 }
 
-Json report(const Options& options, const gnnd::io::VectorFile& base, const gnnd::BuildStats& stats) {
+Json report(const BuildOptions& options, const gnnd::io::VectorFile& base, const gnnd::BuildStats& stats) {
     Json iterations = Json::array();
     for (const gnnd::IterationStats& iteration : stats.iterations) iterations.push_back(to_json(iteration));
     return {{"graph", options.graph},
@@ -80,7 +80,7 @@ const char* explain(gnnd::StopReason reason) {
     return "";
 }
 
-void print_summary(const Options& options, const gnnd::io::VectorFile& base, const gnnd::BuildStats& stats) {
+void print_summary(const BuildOptions& options, const gnnd::io::VectorFile& base, const gnnd::BuildStats& stats) {
     std::printf("base        %s: %lld x %lld %s\n", options.base.c_str(), static_cast<long long>(base.n()),
                 static_cast<long long>(base.d()), std::string(name_of(base.dtype())).c_str());
     std::printf("device      %s, %d threads\n", stats.device.name().c_str(), stats.threads);
@@ -93,7 +93,7 @@ void print_summary(const Options& options, const gnnd::io::VectorFile& base, con
     std::printf("graph       %s\n", options.graph.c_str());
 }
 
-void run(const Options& options) {
+void run(const BuildOptions& options) {
     try {
         options.params.validate();
     } catch (const gnnd::InvalidArgument& error) {
@@ -131,7 +131,7 @@ void run(const Options& options) {
 
 void add_build(CLI::App& app) {
     CLI::App& command = *app.add_subcommand("build", "Build the approximate k-NN graph of a file of vectors");
-    const auto options = std::make_shared<Options>();
+    const auto options = std::make_shared<BuildOptions>();
     gnnd::BuildParams& params = options->params;
     add_base(command, options->base);
     add_k(command, params.k, "neighbours per object, at most " + std::to_string(gnnd::kMaxK));

@@ -18,7 +18,7 @@ namespace cli {
 
 namespace {
 
-struct Options {
+struct ConvertOptions {
     std::string in, out;
     std::optional<gnnd::DType> dtype;
     std::int64_t offset = 0, count = 0;
@@ -29,7 +29,7 @@ struct Rows {
     std::int64_t begin, count;
 };
 
-Rows selected(const Options& options, std::int64_t n) {
+Rows selected(const ConvertOptions& options, std::int64_t n) {
     const std::int64_t count = options.count > 0 ? options.count : n - options.offset;
     if (options.offset >= n || count > n - options.offset)
         throw gnnd::InvalidArgument("rows " + std::to_string(options.offset) + " to " +
@@ -48,7 +48,7 @@ void for_pieces(Rows rows, std::int64_t row_bytes, const std::function<void(std:
     }
 }
 
-void convert_vectors(const Options& options) {
+void convert_vectors(const ConvertOptions& options) {
     const gnnd::io::VectorFile in(options.in);
     const gnnd::DType to = options.dtype ? *options.dtype : dtype_for(gnnd::io::format_of(options.out), in.dtype());
     const Rows rows = selected(options, in.n());
@@ -70,7 +70,7 @@ void convert_vectors(const Options& options) {
     writer.commit();
 }
 
-void convert_graph(const Options& options) {
+void convert_graph(const ConvertOptions& options) {
     if (options.dtype) throw CLI::ValidationError("--dtype", "is for vectors, not for a graph");
     const gnnd::io::GraphFile in(options.in);
     const Rows rows = selected(options, in.n());
@@ -86,7 +86,7 @@ void convert_graph(const Options& options) {
     writer.commit();
 }
 
-void run(const Options& options) {
+void run(const ConvertOptions& options) {
     gnnd::io::format_of(options.out);  // an unknown extension is told before the folder is looked at
     require_writable(options.out);
     if (!is_vector_file(options.in)) return convert_graph(options);
@@ -98,7 +98,7 @@ void run(const Options& options) {
 
 void add_convert(CLI::App& app) {
     CLI::App& command = *app.add_subcommand("convert", "Write vectors, or a graph's ids, in another format");
-    const auto options = std::make_shared<Options>();
+    const auto options = std::make_shared<ConvertOptions>();
     command
         .add_option("IN", options->in,
                     std::string("vectors (") + kVectorFormats + ", by extension) or, with any other extension, a graph")

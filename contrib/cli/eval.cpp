@@ -13,7 +13,7 @@ namespace cli {
 
 namespace {
 
-struct Options {
+struct EvalOptions {
     std::string graph, base;
     int k = 10;
     bool k_given = false;
@@ -22,7 +22,7 @@ struct Options {
     bool json = false;
 };
 
-void run(const Options& options) {
+void run(const EvalOptions& options) {
     const gnnd::io::GraphFile file(options.graph);
     const gnnd::io::VectorFile base(options.base);
     const gnnd::KnnGraph graph = file.read();
@@ -49,7 +49,7 @@ void run(const Options& options) {
 
 void add_eval(CLI::App& app) {
     CLI::App& command = *app.add_subcommand("eval", "Compare a graph with the exact neighbours: Recall@k");
-    const auto options = std::make_shared<Options>();
+    const auto options = std::make_shared<EvalOptions>();
     add_graph(command, options->graph);
     add_base(command, options->base);
     const CLI::Option* k = add_k(command, options->k, "neighbours compared; by default no more than the graph has");

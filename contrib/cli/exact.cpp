@@ -14,14 +14,14 @@ namespace cli {
 
 namespace {
 
-struct Options {
+struct ExactOptions {
     std::string base, graph;
     int k = gnnd::BuildParams{}.k;
     gnnd::Metric metric = gnnd::BuildParams{}.metric;
     bool json = false;
 };
 
-void run(const Options& options) {
+void run(const ExactOptions& options) {
     require_writable(options.graph);
     const gnnd::io::VectorFile base(options.base);
     const auto start = std::chrono::steady_clock::now();
@@ -51,7 +51,7 @@ void run(const Options& options) {
 
 void add_exact(CLI::App& app) {
     CLI::App& command = *app.add_subcommand("exact", "Build the exact k-NN graph with FAISS's flat search");
-    const auto options = std::make_shared<Options>();
+    const auto options = std::make_shared<ExactOptions>();
     add_base(command, options->base);
     add_k(command, options->k, "neighbours per object, at most " + std::to_string(gnnd::kMaxK));
     add_output(command, options->graph, "graph file to write; .gnnd by convention");

@@ -18,7 +18,7 @@ namespace cli {
 
 namespace {
 
-struct Options {
+struct IndexOptions {
     std::string graph, base, type, output;
     faiss_ext::NsgParams nsg;
     faiss_ext::HnswParams hnsw;
@@ -37,14 +37,14 @@ struct AtomicWriter : faiss::IOWriter {
     gnnd::io::AtomicFile file;
 };
 
-std::unique_ptr<faiss::Index> make_index(const Options& options, const faiss_ext::VectorSource& source,
+std::unique_ptr<faiss::Index> make_index(const IndexOptions& options, const faiss_ext::VectorSource& source,
                                          const gnnd::KnnGraphView& graph) {
     if (options.type == "nsg") return faiss_ext::to_nsg(source, graph, options.nsg);
     if (options.type == "hnsw") return faiss_ext::to_hnsw(source, graph, options.hnsw);
     return faiss_ext::to_nndescent(source, graph, options.nndescent);
 }
 
-void run(const Options& options) {
+void run(const IndexOptions& options) {
     require_writable(options.output);
     const gnnd::io::GraphFile file(options.graph);
     const gnnd::io::VectorFile base(options.base);
@@ -75,7 +75,7 @@ void run(const Options& options) {
 
 void add_index(CLI::App& app) {
     CLI::App& command = *app.add_subcommand("index", "Make a FAISS graph index of a graph and its vectors");
-    const auto options = std::make_shared<Options>();
+    const auto options = std::make_shared<IndexOptions>();
     add_graph(command, options->graph);
     add_base(command, options->base);
     command.add_option("--type", options->type, "nsg, hnsw or nndescent")

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <iostream>
 #include <new>
-#include <regex>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "commands.h"
@@ -32,8 +32,19 @@ int usage_error(const CLI::App& app, const CLI::ParseError& error) {
 
 /// FAISS's messages start with the function and the line that threw, which a user of the tool has no use for.
 std::string without_origin(const std::string& message) {
-    static const std::regex origin(R"(^(Error in .* at \S+:\d+: )?(Error: '.*' failed: )?)");
-    return std::regex_replace(message, origin, "", std::regex_constants::format_first_only);
+    // "Error in FUNCTION at FILE:LINE: " and perhaps "Error: 'CONDITION' failed: "
+    std::size_t begin = 0;
+    if (message.starts_with("Error in ")) {
+        const std::size_t file = message.find(" at ");
+        const std::size_t end = file == std::string::npos ? file : message.find(": ", file);
+        if (end != std::string::npos) begin = end + 2;
+    }
+    constexpr std::string_view kFailed = "' failed: ";
+    if (message.compare(begin, 8, "Error: '") == 0) {
+        const std::size_t end = message.find(kFailed, begin);
+        if (end != std::string::npos) begin = end + kFailed.size();
+    }
+    return message.substr(begin);
 }
 
 std::string version() {

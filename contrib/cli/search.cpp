@@ -25,7 +25,7 @@ namespace cli {
 
 namespace {
 
-struct Options {
+struct SearchOptions {
     std::string index, queries, truth, output;
     int k = 10;
     int ef = 0;
@@ -60,7 +60,7 @@ struct Outcome {
     std::optional<double> recall;
 };
 
-Outcome search(const Options& options, const faiss::Index& index, const gnnd::io::VectorFile& queries) {
+Outcome search(const SearchOptions& options, const faiss::Index& index, const gnnd::io::VectorFile& queries) {
     std::optional<Truth> truth;
     if (!options.truth.empty()) truth.emplace(options.truth, queries.n(), options.k, index.metric_type);
     std::optional<gnnd::io::VectorWriter> writer;
@@ -99,7 +99,7 @@ Outcome search(const Options& options, const faiss::Index& index, const gnnd::io
     return outcome;
 }
 
-void run(const Options& options) {
+void run(const SearchOptions& options) {
     if (!options.output.empty()) require_writable(options.output);
     const std::unique_ptr<faiss::Index> index(faiss::read_index(options.index.c_str()));
     const gnnd::io::VectorFile queries(options.queries);
@@ -130,7 +130,7 @@ void run(const Options& options) {
 
 void add_search(CLI::App& app) {
     CLI::App& command = *app.add_subcommand("search", "Search a FAISS index, of any kind, with a file of queries");
-    const auto options = std::make_shared<Options>();
+    const auto options = std::make_shared<SearchOptions>();
     command.add_option("INDEX", options->index, "index file of FAISS")->required()->type_name("FILE");
     command.add_option("QUERIES", options->queries, std::string("file of vectors: ") + kVectorFormats)
         ->required()
