@@ -455,6 +455,18 @@ TEST_P(CliIndex, PlainFaissOpensAndSearchesIt) {
     EXPECT_EQ(std::count(row.begin(), row.end(), 77), 0);
 }
 
+TEST_P(CliIndex, AsksForNoMoreThanThereIs) {
+    const std::string path = file("index.faiss"), ids = file("found.ivecs");
+    good({"index", graph(), base(), "--type", GetParam().type, "-o", path});
+    good({"search", path, base(10), "-k", "2100", "--ef", "5000", "-o", ids});
+    const VectorFile found(ids);
+    ASSERT_EQ(found.d(), 2100);
+    std::vector<std::int32_t> row(2100);
+    found.read(7, 1, row.data());
+    EXPECT_EQ(row[0], 7);
+    EXPECT_EQ(std::count(row.begin() + 2000, row.end(), -1), 100);
+}
+
 INSTANTIATE_TEST_SUITE_P(All, CliIndex,
                          testing::Values(IndexCase{"nsg", {"--R", "24", "--search-L", "80", "--json"}},
                                          IndexCase{"hnsw", {"--M", "12", "--ef-search", "80", "--json"}},

@@ -32,18 +32,32 @@ struct SearchOptions {
     bool json = false;
 };
 
+/// The index inside of wrappers, which searches.
+faiss::Index* innermost(faiss::Index* index) {
+    if (auto* map = dynamic_cast<faiss::IndexIDMap*>(index)) return innermost(map->index);
+    if (auto* transform = dynamic_cast<faiss::IndexPreTransform*>(index)) return innermost(transform->index);
+    if (auto* refine = dynamic_cast<faiss::IndexRefine*>(index)) return innermost(refine->base_index);
+    return index;
+}
+
+/// The most results, and the widest beam, that a search may ask for. FAISS does not check it: past these IndexNSG never
+/// returns and IndexNNDescent divides by zero.
+std::int64_t widest(faiss::Index* index) {
+    faiss::Index* inner = innermost(index);
+    return dynamic_cast<faiss::IndexNNDescent*>(inner) != nullptr ? inner->ntotal - 1 : inner->ntotal;
+}
+
 /// Sets what widens the search of the index: the beam of a graph, the lists that an IVF visits.
 void set_beam(faiss::Index* index, int beam) {
-    if (auto* map = dynamic_cast<faiss::IndexIDMap*>(index)) return set_beam(map->index, beam);
-    if (auto* transform = dynamic_cast<faiss::IndexPreTransform*>(index)) return set_beam(transform->index, beam);
-    if (auto* refine = dynamic_cast<faiss::IndexRefine*>(index)) return set_beam(refine->base_index, beam);
-    if (auto* nsg = dynamic_cast<faiss::IndexNSG*>(index))
-        nsg->nsg.search_L = beam;
-    else if (auto* hnsw = dynamic_cast<faiss::IndexHNSW*>(index))
+    const int at_most = int(std::min<std::int64_t>(beam, widest(index)));
+    faiss::Index* inner = innermost(index);
+    if (auto* nsg = dynamic_cast<faiss::IndexNSG*>(inner))
+        nsg->nsg.search_L = at_most;
+    else if (auto* hnsw = dynamic_cast<faiss::IndexHNSW*>(inner))
         hnsw->hnsw.efSearch = beam;
-    else if (auto* nndescent = dynamic_cast<faiss::IndexNNDescent*>(index))
-        nndescent->nndescent.search_L = beam;
-    else if (auto* ivf = dynamic_cast<faiss::IndexIVF*>(index))
+    else if (auto* nndescent = dynamic_cast<faiss::IndexNNDescent*>(inner))
+        nndescent->nndescent.search_L = at_most;
+    else if (auto* ivf = dynamic_cast<faiss::IndexIVF*>(inner))
         ivf->nprobe = beam;
     else
         throw gnnd::InvalidArgument("--ef: this kind of index has no search beam");
@@ -60,7 +74,7 @@ struct Outcome {
     std::optional<double> recall;
 };
 
-Outcome search(const SearchOptions& options, const faiss::Index& index, const gnnd::io::VectorFile& queries) {
+Outcome search(const SearchOptions& options, faiss::Index& index, const gnnd::io::VectorFile& queries) {
     std::optional<Truth> truth;
     if (!options.truth.empty()) truth.emplace(options.truth, queries.n(), options.k, index.metric_type);
     std::optional<gnnd::io::VectorWriter> writer;
@@ -68,7 +82,8 @@ Outcome search(const SearchOptions& options, const faiss::Index& index, const gn
 
     // A graph's rows leave the object itself out; the search finds it, so ask for one more and leave it out as well.
     const bool drop_self = truth && truth->leaves_self_out();
-    const int asked = options.k + (drop_self ? 1 : 0);
+    const int asked = int(std::min<std::int64_t>(options.k + (drop_self ? 1 : 0), widest(&index)));
+    if (asked < 1) throw gnnd::InvalidArgument(options.index + " holds too few vectors to be searched");
     constexpr std::int64_t kBatch = 4096;
     std::vector<float> vectors(std::min(kBatch, queries.n()) * queries.d());
     std::vector<float> distances(kBatch * asked);
@@ -91,6 +106,7 @@ Outcome search(const SearchOptions& options, const faiss::Index& index, const gn
                 row[kept++] = to_file_id(id);
                 if (truth && truth->holds(begin + i, id, distances[i * asked + j])) ++hits;
             }
+            std::fill(row.begin() + kept, row.end(), -1);
             if (writer) writer->append(row.data(), 1);
         }
     }
