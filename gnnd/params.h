@@ -42,6 +42,9 @@ Update parse_update(std::string_view name);
 Init parse_init(std::string_view name);
 
 /// Parameters of build() and refine(). The defaults were chosen by measurement (benchs/NOTEBOOK.md).
+///
+/// On the CPU a seed gives the same graph bit for bit, on any number of threads. Between processors of different
+/// instruction sets sums of floats round differently, so that only u8 and i8 under l2, ip and cosine agree to the bit.
 struct BuildParams {
     int k = 32;                  ///< neighbours per object, 1 to kMaxK
     Metric metric = Metric::L2;  ///< see Metric
@@ -49,7 +52,7 @@ struct BuildParams {
     int list_size = 0;     ///< length of the lists while building, k to kMaxK; 0: max(k, 32). Longer: better recall
     int iterations = 40;   ///< at most so many iterations, >= 0 (0: the initial lists)
     float delta = 0.001f;  ///< stop when an iteration changes fewer than delta * n * k entries; 0: never
-    std::uint64_t seed = 1234;  ///< of all sampling. Bit-for-bit reproducible on the CPU with threads = 1
+    std::uint64_t seed = 1234;  ///< of all sampling; see below for what it makes reproducible
     int threads = 0;            ///< CPU threads; 0: as many as OpenMP gives
     Device device;              ///< where to run
     Update update = Update::all;

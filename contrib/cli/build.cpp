@@ -147,10 +147,10 @@ void add_build(CLI::App& app) {
         ->capture_default_str();
     add_parsed(command, "--init", params.init, gnnd::parse_init, std::string(name_of(params.init)),
                "what the lists start from: random or projection (random-projection trees)");
-    command.add_option("--trees", params.trees, "number of projection trees; 0: chosen from n")->capture_default_str();
+    command.add_option("--trees", params.trees, "number of projection trees; 0: as many as pay")->capture_default_str();
     add_parsed(command, "--update", params.update, gnnd::parse_update, std::string(name_of(params.update)),
                "selective (the paper's) or all (classic NN-Descent)");
-    command.add_option("--seed", params.seed, "of all sampling; the same graph again with --threads 1")
+    command.add_option("--seed", params.seed, "of all sampling; the same seed gives the same graph")
         ->capture_default_str();
     command.add_option("--threads", params.threads, "CPU threads; 0: all")->capture_default_str();
     add_parsed(command, "--device", params.device, gnnd::Device::parse, params.device.name(),
