@@ -52,7 +52,7 @@ struct BuildParams {
     int list_size = 0;     ///< length of the lists while building, k to kMaxK; 0: max(k, 32). Longer: better recall
     int iterations = 40;   ///< at most so many iterations, >= 0 (0: the initial lists)
     float delta = 0.001f;  ///< stop when an iteration changes fewer than delta * n * k entries; 0: never
-    std::uint64_t seed = 1234;  ///< of all sampling; see below for what it makes reproducible
+    std::uint64_t seed = 1234;  ///< of all sampling; what it makes reproducible stands above
     int threads = 0;            ///< CPU threads; 0: as many as OpenMP gives
     Device device;              ///< where to run
     Update update = Update::all;
