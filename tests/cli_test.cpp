@@ -210,7 +210,7 @@ TEST_F(Cli, BuildPrintsASummary) {
 TEST_F(Cli, BuildTakesEveryOption) {
     const std::string path = file("g.gnnd"), stats = file("stats.json");
     const Result result =
-        good({"build",    kSample,      "-k",          "12",  "-o",           path, "--samples", "6",
+        good({"build",    base(5000),   "-k",          "12",  "-o",           path, "--samples", "6",
               "--metric", "l1",         "--delta",     "0.1", "--threads",    "1",  "--trees",   "2",
               "--init",   "projection", "--update",    "all", "--seed",       "7",  "--device",  "cpu",
               "--stats",  stats,        "--list-size", "24",  "--iterations", "3",  "--json",    "--quiet"});
@@ -218,7 +218,7 @@ TEST_F(Cli, BuildTakesEveryOption) {
     const json report = result.parsed();
     EXPECT_EQ(report, json::parse(read_bytes(stats)));
     EXPECT_EQ(report["graph"], path);
-    EXPECT_EQ(report["n"], 20000);
+    EXPECT_EQ(report["n"], 5000);
     EXPECT_EQ(report["d"], 128);
     EXPECT_EQ(report["dtype"], "u8");
     EXPECT_EQ(report["threads"], 1);
@@ -241,7 +241,8 @@ TEST_F(Cli, BuildTakesEveryOption) {
     EXPECT_EQ(GraphFile(path).metric(), gnnd::Metric::L1);
 
     const auto again = [&](const std::string& seed) {
-        good({"build", kSample, "-k", "4", "-o", file("again"), "--iterations", "1", "--threads", "1", "--seed", seed});
+        good({"build", base(5000), "-k", "4", "-o", file("again"), "--iterations", "1", "--threads", "1", "--seed",
+              seed});
         return read_bytes(file("again"));
     };
     const std::string first = again("1");
