@@ -3,6 +3,7 @@
 //   build_bench base.u8bin --rows 100000 -k 32 --repeat 3 method=gnnd method=gnnd,init=random method=nndescent
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <fstream>
 #include <map>
@@ -13,6 +14,7 @@
 
 #include "faiss_ext/evaluate.h"
 #include "faiss_ext/graph_builder.h"
+#include "gnnd/error.h"
 #include "gnnd/io/vector_file.h"
 
 namespace {
