@@ -1,6 +1,8 @@
 // Whole builds, side by side: GNND with any parameters and the baselines of faiss_ext. Prints one JSON line per build.
 //
 //   build_bench base.u8bin --rows 100000 -k 32 --repeat 3 method=gnnd method=gnnd,init=random method=nndescent
+#include <malloc.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
@@ -30,7 +32,10 @@ std::int64_t memory(const std::string& field) {
 }
 
 /// Makes VmHWM start again from the present size.
+/// Forgets the peak so far; memory that earlier builds freed goes back first, or it would be missing from the next
+/// peak.
 void reset_peak_memory() {
+    malloc_trim(0);
     std::ofstream("/proc/self/clear_refs") << "5";
 }
 

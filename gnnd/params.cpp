@@ -79,7 +79,7 @@ int BuildParams::resolved_list_size() const {
 }
 
 int BuildParams::resolved_samples() const {
-    return samples != 0 ? samples : std::min(resolved_list_size(), 20);
+    return samples != 0 ? samples : std::min(resolved_list_size(), 22);
 }
 
 }  // namespace gnnd

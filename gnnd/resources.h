@@ -21,7 +21,7 @@ class Resources {
     virtual void deallocate(void* pointer, std::size_t bytes) noexcept = 0;
 };
 
-/// The default: the heap.
+/// The default: the heap, and for large requests the system itself.
 class HeapResources final : public Resources {
   public:
     void* allocate(std::size_t bytes) override;
