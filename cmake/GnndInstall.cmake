@@ -7,7 +7,7 @@ set(GNND_CMAKE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/gnnd)
 install(TARGETS gnnd EXPORT gnndTargets)
 install(EXPORT gnndTargets NAMESPACE gnnd:: DESTINATION ${GNND_CMAKE_DIR})
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/gnnd/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/gnnd FILES_MATCHING PATTERN "*.h"
-        PATTERN "cpu" EXCLUDE)
+        PATTERN "cpu" EXCLUDE PATTERN "cuda" EXCLUDE)
 if(GNND_FAISS)
     set_target_properties(faiss_ext PROPERTIES INSTALL_RPATH $ORIGIN)
     install(TARGETS faiss_ext EXPORT gnndFaissTargets)

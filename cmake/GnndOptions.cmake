@@ -9,4 +9,7 @@ set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 
 add_library(gnnd_options INTERFACE)
-target_compile_options(gnnd_options INTERFACE -Wall -Wextra $<$<BOOL:${GNND_WERROR}>:-Werror>)
+set(warnings -Wall -Wextra $<$<BOOL:${GNND_WERROR}>:-Werror>)
+target_compile_options(gnnd_options INTERFACE
+    "$<$<COMPILE_LANGUAGE:CXX>:${warnings}>"
+    "$<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra;$<$<BOOL:${GNND_WERROR}>:-Werror=all-warnings>>")

@@ -1,9 +1,14 @@
 #include "gnnd/builder.h"
 
+#include <algorithm>
 #include <string>
 
 #include "gnnd/cpu/backend.h"
 #include "gnnd/error.h"
+
+#ifdef GNND_WITH_CUDA
+#include "gnnd/cuda/backend.h"
+#endif
 
 namespace gnnd {
 namespace {
@@ -35,14 +40,49 @@ void check_ids(const std::int32_t* ids, std::int64_t count, std::int32_t least, 
                                   " is outside of [" + std::to_string(least) + ", " + std::to_string(n) + ")");
 }
 
+/// The GPU or the CPU. Where `auto` finds no GPU, `reason` says why.
+Device choose(const BuildParams& params, std::string* reason = nullptr) {
+    if (params.device.kind == Device::Kind::cpu) return params.device;
+    std::string why = "this build of gnnd has no CUDA backend";
+    int count = 0;
+#ifdef GNND_WITH_CUDA
+    count = cuda::device_count(&why);
+#endif
+    if (params.device.index < count) return {Device::Kind::cuda, params.device.index};
+    if (params.device.kind == Device::Kind::automatic) {
+        if (reason != nullptr) *reason = why;
+        return {Device::Kind::cpu, 0};
+    }
+    if (count != 0) why = "there are " + std::to_string(count) + " GPUs, numbered from 0";
+    throw Unavailable("device " + params.device.name() + ": " + why);
+}
+
+BuildResult run_on_cpu(const VectorView& vectors, const KnnGraphView* initial, const BuildParams& params,
+                       const Callbacks& callbacks, Resources& resources, const std::string& reason) {
+    cpu::check_vectors(vectors, params.metric, params.threads, callbacks);
+    BuildResult result = cpu::build(vectors, initial, params, callbacks, resources);
+    result.stats.device_reason = reason;
+    return result;
+}
+
 BuildResult run(const VectorView& vectors, const KnnGraphView* initial, const BuildParams& params,
                 const Callbacks& callbacks, Resources* resources) {
     params.validate();
     check_shape(vectors);
-    if (params.device.kind == Device::Kind::cuda)
-        throw Unavailable("device " + params.device.name() + ": this build of gnnd has no CUDA backend");
-    cpu::check_vectors(vectors, params.metric, params.threads, callbacks);
-    return cpu::build(vectors, initial, params, callbacks, resources != nullptr ? *resources : heap);
+    std::string reason;
+    BuildParams here = params;
+    here.device = choose(params, &reason);
+    Resources& memory = resources != nullptr ? *resources : heap;
+#ifdef GNND_WITH_CUDA
+    if (here.device.kind == Device::Kind::cuda) {
+        BuildResult result;
+        result.graph = KnnGraph(vectors.n, params.k, params.metric);
+        result.stats =
+            cuda::build(vectors, initial, here, callbacks, memory, result.graph.ids(), result.graph.distances());
+        return result;
+    }
+#endif
+    return run_on_cpu(vectors, initial, here, callbacks, memory, reason);
 }
 
 }  // namespace
@@ -50,6 +90,39 @@ BuildResult run(const VectorView& vectors, const KnnGraphView* initial, const Bu
 BuildResult build(const VectorView& vectors, const BuildParams& params, const Callbacks& callbacks,
                   Resources* resources) {
     return run(vectors, nullptr, params, callbacks, resources);
+}
+
+BuildStats build_into(const VectorView& vectors, const BuildParams& params, std::int32_t* ids, float* distances,
+                      const Callbacks& callbacks, Resources* resources) {
+    params.validate();
+    check_shape(vectors);
+    if (ids == nullptr || distances == nullptr) throw InvalidArgument("build_into: the arrays are null pointers");
+    std::string reason;
+    BuildParams here = params;
+    here.device = choose(params, &reason);
+    Resources& memory = resources != nullptr ? *resources : heap;
+#ifdef GNND_WITH_CUDA
+    if (here.device.kind == Device::Kind::cuda)
+        return cuda::build(vectors, nullptr, here, callbacks, memory, ids, distances);
+    if (cuda::on_device(vectors.data) || cuda::on_device(ids) || cuda::on_device(distances))
+        throw InvalidArgument("device cpu cannot reach vectors or arrays in the memory of a GPU");
+#endif
+    const BuildResult result = run_on_cpu(vectors, nullptr, here, callbacks, memory, reason);
+    std::copy_n(result.graph.ids(), vectors.n * params.k, ids);
+    std::copy_n(result.graph.distances(), vectors.n * params.k, distances);
+    return result.stats;
+}
+
+MemoryPlan plan_memory([[maybe_unused]] const VectorView& vectors, const BuildParams& params) {
+    params.validate();
+    BuildParams here = params;
+    here.device.kind = Device::Kind::cuda;
+    here.device = choose(here);
+#ifdef GNND_WITH_CUDA
+    return cuda::plan(vectors, here);
+#else
+    return {};
+#endif
 }
 
 BuildResult refine(const VectorView& vectors, const KnnGraphView& graph, const BuildParams& params,

@@ -31,6 +31,18 @@ class Unavailable : public Error {
     using Error::Error;
 };
 
+/// A CUDA call failed; the message names it with file and line.
+class DeviceError : public Error {
+  public:
+    using Error::Error;
+};
+
+/// The device has less memory free than a build needs, or less is allowed. The context stays usable.
+class OutOfDeviceMemory : public DeviceError {
+  public:
+    using DeviceError::DeviceError;
+};
+
 /// The interrupt callback asked to stop; no result was produced.
 class Interrupted : public Error {
   public:

@@ -27,7 +27,7 @@ enum class Metric : std::uint32_t {
 };
 
 /// The arithmetic of the metrics, one struct each.
-///  - `accumulate(acc, a, b)` adds one pair of components; acc starts at zero. T is float, or a vector type that
+///  - `accumulate(acc, a, b)` adds one pair of components; acc starts at zero. T is float or int, or a vector type that
 ///    brings its own `product`, `absolute`, `larger` and `ratio`. For T of 16-bit integers A holds 32-bit sums.
 ///  - `combine(x, y)` joins two partial results.
 ///  - `exact_in_integers`: u8 and i8 components may stay integers in `accumulate`.
@@ -36,6 +36,9 @@ enum class Metric : std::uint32_t {
 namespace metrics {
 
 GNND_HOST_DEVICE inline float product(float a, float b) {
+    return a * b;
+}
+GNND_HOST_DEVICE inline int product(int a, int b) {
     return a * b;
 }
 GNND_HOST_DEVICE inline float absolute(float a) {

@@ -9,7 +9,8 @@
 namespace gnnd {
 namespace {
 
-constexpr NameTable<Update, 2> kUpdateNames{"update", {{{Update::selective, "selective"}, {Update::all, "all"}}}};
+constexpr NameTable<Update, 3> kUpdateNames{
+    "update", {{{Update::automatic, "auto"}, {Update::selective, "selective"}, {Update::all, "all"}}}};
 constexpr NameTable<Init, 2> kInitNames{"init", {{{Init::random, "random"}, {Init::projection, "projection"}}}};
 
 template <class T>
@@ -71,6 +72,7 @@ void BuildParams::validate() const {
     check_range("device.index", device.index, 0, 4096);
     name_of(update);
     name_of(init);
+    check_range("device_memory (0: what is free)", device_memory, std::int64_t(0), std::int64_t(1) << 50);
     check_range("trees (0: chosen from n)", trees, 0, 1024);
 }
 

@@ -26,6 +26,7 @@ struct Device {
 
 /// How the candidates that a cross-match produces reach the lists.
 enum class Update {
+    automatic,  ///< the fastest: on the CPU `all`, on a GPU the nearest two of each kind through buffers, without locks
     selective,  ///< the paper's selective update: for each sample only its nearest NEW and nearest OLD partner
     all,        ///< classic NN-Descent: every pair that beats the last entry of a list
 };
@@ -55,10 +56,11 @@ struct BuildParams {
     std::uint64_t seed = 1234;  ///< of all sampling; what it makes reproducible stands above
     int threads = 0;            ///< CPU threads; 0: as many as OpenMP gives
     Device device;              ///< where to run
-    Update update = Update::all;
+    Update update = Update::automatic;
     Init init = Init::projection;
-    int trees = 0;         ///< projection trees for Init::projection; 0: chosen by the backend
-    bool verbose = false;  ///< print one line per iteration to standard output
+    int trees = 0;                   ///< projection trees for Init::projection; 0: chosen by the backend
+    std::int64_t device_memory = 0;  ///< most bytes of device memory to take; 0: what is free. Less makes builds slower
+    bool verbose = false;            ///< print one line per iteration to standard output
 
     /// Throws InvalidArgument that names the field, its value and what is allowed.
     void validate() const;

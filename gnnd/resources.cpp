@@ -33,15 +33,24 @@ void HeapResources::deallocate(void* pointer, std::size_t bytes) noexcept {
         munmap(pointer, bytes);
 }
 
+#ifndef GNND_WITH_CUDA
+void* Resources::allocate_device(std::size_t bytes, Stream) {
+    throw Unavailable("asked for " + std::to_string(bytes) +
+                      " bytes on a device: this build of gnnd has no CUDA backend");
+}
+void Resources::deallocate_device(void*, std::size_t, Stream) noexcept {}
+#endif
+
 CountedResources::CountedResources(Resources& upstream, std::size_t limit) : upstream_(upstream), limit_(limit) {}
 
-void* CountedResources::allocate(std::size_t bytes) {
+template <class Allocate>
+void* CountedResources::count(std::size_t bytes, Allocate allocate) {
     const std::size_t held = held_.fetch_add(bytes) + bytes;
     try {
         if (limit_ != 0 && held > limit_)
             throw Error("out of work memory: asked for " + std::to_string(bytes) + " bytes, holding " +
                         std::to_string(held - bytes) + ", allowed are " + std::to_string(limit_));
-        void* pointer = upstream_.allocate(bytes);
+        void* pointer = allocate();
         for (std::size_t peak = peak_; peak < held && !peak_.compare_exchange_weak(peak, held);) continue;
         return pointer;
     } catch (...) {
@@ -50,8 +59,21 @@ void* CountedResources::allocate(std::size_t bytes) {
     }
 }
 
+void* CountedResources::allocate(std::size_t bytes) {
+    return count(bytes, [&] { return upstream_.allocate(bytes); });
+}
+
 void CountedResources::deallocate(void* pointer, std::size_t bytes) noexcept {
     upstream_.deallocate(pointer, bytes);
+    held_ -= bytes;
+}
+
+void* CountedResources::allocate_device(std::size_t bytes, Stream stream) {
+    return count(bytes, [&] { return upstream_.allocate_device(bytes, stream); });
+}
+
+void CountedResources::deallocate_device(void* pointer, std::size_t bytes, Stream stream) noexcept {
+    upstream_.deallocate_device(pointer, bytes, stream);
     held_ -= bytes;
 }
 

@@ -8,7 +8,12 @@
 #include <cstdint>
 #include <utility>
 
+struct CUstream_st;
+
 namespace gnnd {
+
+/// A cudaStream_t, without CUDA's headers.
+using Stream = CUstream_st*;
 
 /// Hands out work memory. Implementations are thread-safe and throw (std::bad_alloc or gnnd::Error) when they have no
 /// more; a build gives back everything it took, also when it ends by an exception.
@@ -19,6 +24,14 @@ class Resources {
     virtual void* allocate(std::size_t bytes) = 0;
     /// `bytes` as passed to allocate().
     virtual void deallocate(void* pointer, std::size_t bytes) noexcept = 0;
+
+    /// The stream that builds on a GPU run on; null (the default): each build uses one of its own.
+    virtual Stream stream() { return nullptr; }
+    /// At least `bytes` bytes on the current device, aligned to 256 bytes, for work on the stream; content undefined.
+    /// The default is cudaMallocAsync. \throws OutOfDeviceMemory
+    virtual void* allocate_device(std::size_t bytes, Stream stream);
+    /// `bytes` and `stream` as passed to allocate_device().
+    virtual void deallocate_device(void* pointer, std::size_t bytes, Stream stream) noexcept;
 };
 
 /// The default: the heap, and for large requests the system itself.
@@ -28,17 +41,23 @@ class HeapResources final : public Resources {
     void deallocate(void* pointer, std::size_t bytes) noexcept override;
 };
 
-/// Passes requests on to another one, counts what is held and keeps it under a limit.
+/// Passes requests on to another one, counts what is held (on host and device together) and keeps it under a limit.
 class CountedResources final : public Resources {
   public:
     /// limit in bytes; 0: none. Past it allocate() throws gnnd::Error that says how much was asked, held and allowed.
     explicit CountedResources(Resources& upstream, std::size_t limit = 0);
     void* allocate(std::size_t bytes) override;
     void deallocate(void* pointer, std::size_t bytes) noexcept override;
+    Stream stream() override { return upstream_.stream(); }
+    void* allocate_device(std::size_t bytes, Stream stream) override;
+    void deallocate_device(void* pointer, std::size_t bytes, Stream stream) noexcept override;
     std::size_t held() const { return held_; }
     std::size_t peak() const { return peak_; }
 
   private:
+    template <class Allocate>
+    void* count(std::size_t bytes, Allocate allocate);
+
     Resources& upstream_;
     std::size_t limit_;
     std::atomic<std::size_t> held_{0}, peak_{0};

@@ -3,6 +3,7 @@
 /// What a build reports: one record per iteration and why it stopped, as data.
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -35,6 +36,7 @@ struct BuildStats {
     double seconds = 0;                ///< wall time of the whole call
     std::int64_t peak_work_bytes = 0;  ///< most memory held at once beside vectors and result
     Device device;                     ///< where it ran
+    std::string device_reason;         ///< why Device::Kind::automatic took the CPU; empty otherwise
     int threads = 0;                   ///< CPU threads used
 };
 

@@ -83,7 +83,11 @@ const char* explain(gnnd::StopReason reason) {
 void print_summary(const BuildOptions& options, const gnnd::io::VectorFile& base, const gnnd::BuildStats& stats) {
     std::printf("base        %s: %lld x %lld %s\n", options.base.c_str(), static_cast<long long>(base.n()),
                 static_cast<long long>(base.d()), std::string(name_of(base.dtype())).c_str());
-    std::printf("device      %s, %d threads\n", stats.device.name().c_str(), stats.threads);
+    if (stats.device.kind == gnnd::Device::Kind::cuda)
+        std::printf("device      %s\n", stats.device.name().c_str());
+    else
+        std::printf("device      cpu, %d threads%s\n", stats.threads,
+                    stats.device_reason.empty() ? "" : (" (" + stats.device_reason + ")").c_str());
     std::printf("iterations  %d, stopped: %s (%s)\n", iterations_run(stats), std::string(name_of(stats.stop)).c_str(),
                 explain(stats.stop));
     std::printf("phi(G)      %.6g\n", final_phi(stats));
@@ -149,7 +153,7 @@ void add_build(CLI::App& app) {
                "what the lists start from: random or projection (random-projection trees)");
     command.add_option("--trees", params.trees, "number of projection trees; 0: as many as pay")->capture_default_str();
     add_parsed(command, "--update", params.update, gnnd::parse_update, std::string(name_of(params.update)),
-               "selective (the paper's) or all (classic NN-Descent)");
+               "auto (the fastest), selective (the paper's) or all (classic NN-Descent)");
     command.add_option("--seed", params.seed, "of all sampling; the same seed gives the same graph")
         ->capture_default_str();
     command.add_option("--threads", params.threads, "CPU threads; 0: all")->capture_default_str();

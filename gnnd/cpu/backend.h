@@ -2,6 +2,8 @@
 /// \file backend.h
 /// What builder.h offers, on the CPU. Arguments were checked by the caller.
 
+#include <string>
+
 #include "gnnd/builder.h"
 
 namespace gnnd::cpu {
@@ -19,5 +21,8 @@ void pair_distances(const VectorView& vectors, Metric metric, const std::int32_t
 /// Refuses vectors with NaN, infinite or overflowing components, zero vectors where the metric normalises, negative
 /// components under chi2. \throws InvalidArgument that names the row
 void check_vectors(const VectorView& vectors, Metric metric, int threads, const Callbacks& callbacks);
+
+/// What makes the first of the rows unusable, for a message; empty where nothing does.
+std::string fault_of_row(const VectorView& vectors, Metric metric);
 
 }  // namespace gnnd::cpu

@@ -32,6 +32,14 @@ const char* fault_of(const float* row, std::int64_t d, bool normalized, bool nee
 
 }  // namespace
 
+std::string fault_of_row(const VectorView& vectors, Metric metric) {
+    std::vector<float> row(vectors.d);
+    copy_as_f32(vectors, 0, 1, row.data());
+    const char* fault = fault_of(row.data(), vectors.d, visit(metric, [](auto m) { return m.normalized; }),
+                                 metric == Metric::ChiSquare);
+    return fault != nullptr ? fault : "";
+}
+
 void check_vectors(const VectorView& vectors, Metric metric, int threads, const Callbacks& callbacks) {
     const bool normalized = visit(metric, [](auto m) { return m.normalized; });
     const bool needs_nonnegative = metric == Metric::ChiSquare;

@@ -1,0 +1,381 @@
+// GNND on the GPU: the loop.
+#include <chrono>
+#include <cstdio>
+#include <thread>
+#include <vector>
+
+#include "gnnd/cpu/backend.h"
+#include "gnnd/cuda/backend.h"
+#include "gnnd/cuda/init.cuh"
+#include "gnnd/cuda/launch.h"
+#include "gnnd/cuda/memory.h"
+#include "gnnd/error.h"
+
+namespace gnnd::cuda {
+namespace {
+
+/// Chosen by measurement (benchs/NOTEBOOK.md): more trees cost less than the iterations that they save, up to here.
+constexpr int kDefaultTrees = 8;
+/// Neighbours that an object takes from each of its leaves.
+constexpr int kPerLeaf = 8;
+/// Iterations in which lists change so much that they are split into batches with a merge after each.
+constexpr int kBatchedIterations = 2;
+/// Iterations that the host may be ahead of the device.
+constexpr int kAhead = 2;
+
+/// Below this many objects all pairs cost less than sampling.
+std::int64_t exhaustive_limit(const BuildParams& params) {
+    return std::max<std::int64_t>(1024, 2 * params.resolved_list_size());
+}
+
+/// Everything of a build that stays on the device.
+struct State {
+    std::int64_t n;
+    const BuildParams& params;
+    const Plan& plan;
+    cudaStream_t stream;
+    const Engine& engine;
+    RawVectors raw;
+    Points points, dividing;
+    Lists lists;
+    Samples samples;
+    Filter filter;
+    Candidates candidates;
+    u32 *keys[2], *order[2];
+    void* sort_work;
+    Control* control;
+    Counters* counters;
+    Record* records;  // kAhead + 1
+    SpaceInfo* info;
+
+    u32 seed_of(u32 purpose) const { return mix(u32(params.seed) ^ mix(u32(params.seed >> 32) + purpose)); }
+    void merge_candidates() { merge(lists, candidates, n, control, counters, stream); }
+};
+
+int bits_for(std::uint64_t values) {
+    int bits = 1;
+    while (values > std::uint64_t(1) << bits) ++bits;
+    return bits;
+}
+
+/// Orders all objects so that those of a leaf stand together: a random-projection tree, level by level.
+void grow_tree(State& state, u32 seed) {
+    number(state.order[0], state.n, state.stream);
+    for (std::int64_t node = state.n, level = 0; node > kWindow; ++level) {
+        const int pivots = int(std::min<std::int64_t>(kMaxPivots, (node + kBlockRows - 1) / kBlockRows));
+        const std::int64_t nodes = (state.n + node - 1) / node;
+        dividing_engine_for(state.plan.cell)
+            .divide(state.dividing, state.order[0], node, pivots, mix(seed + u32(level)), state.keys[0], state.stream);
+        sort(state.keys, state.order, state.n, bits_for(std::uint64_t(nodes) * pivots), state.sort_work,
+             state.plan.sort.bytes, state.stream);
+        const std::int64_t smaller = node / pivots;
+        node = std::max<std::int64_t>(kWindow, (smaller + kWindow - 1) / kWindow * kWindow);
+    }
+}
+
+/// Step 1.
+void initialize(State& state, const KnnGraphView* initial, const std::int32_t* initial_ids) {
+    clear(state.lists, state.candidates, state.n, state.stream);
+    const int room = state.plan.capacity;
+    if (initial == nullptr && state.params.init == Init::projection) {
+        const int trees = state.params.trees != 0 ? state.params.trees : kDefaultTrees, take = std::min(kPerLeaf, room);
+        int at = 0;
+        for (int tree = 0; tree < trees; ++tree) {
+            grow_tree(state, state.seed_of(0x10000u + u32(tree)));
+            state.engine.meet(state.points, state.order[0], state.candidates, at, take, state.stream);
+            at += take;
+            if (at + take > room || tree + 1 == trees) {
+                state.merge_candidates();
+                at = 0;
+            }
+        }
+        return;
+    }
+    const int width = initial != nullptr ? int(initial->k) : state.plan.samples;
+    for (int first = 0; first < width; first += room) {
+        state.engine.seed(state.points, state.candidates, initial_ids, width, first, std::min(room, width - first),
+                          state.seed_of(0x20000u + u32(first)), state.stream);
+        state.merge_candidates();
+    }
+}
+
+/// Steps 2 to 4.
+void iterate(State& state, int iteration) {
+    state.filter.salt = state.seed_of(u32(iteration));
+    sample(state.lists, state.samples, state.filter, state.n, state.control, state.stream);
+    const int batches = iteration <= kBatchedIterations ? state.plan.batches : (state.plan.batches + 2) / 3;
+    for (int batch = 0; batch < batches; ++batch) {
+        const std::int64_t first = state.n * batch / batches, last = state.n * (batch + 1) / batches;
+        if (first < last)
+            state.engine.cross_match(state.points, state.samples, state.lists, state.filter, state.candidates, first,
+                                     last, state.control, state.counters, state.stream);
+        state.merge_candidates();
+    }
+}
+
+/// Runs the iterations: the host stays kAhead of the device and reads what it recorded in the meantime.
+class Loop {
+  public:
+    Loop(State& state, const Callbacks& callbacks, BuildStats& stats, const VectorView& vectors)
+        : state_(state), callbacks_(callbacks), stats_(stats), vectors_(vectors) {}
+
+    void run(const KnnGraphView* initial, const std::int32_t* initial_ids) {
+        const double enough = double(state_.params.delta) * double(state_.n) * state_.params.k;
+        GNND_CUDA(cudaMemcpyAsync(&info_[0], state_.info, sizeof(SpaceInfo), cudaMemcpyDeviceToHost, state_.stream));
+        initialize(state_, initial, initial_ids);
+        submit(0, 0);
+        int iteration = 0;
+        while (iteration < state_.params.iterations && !stopped_) {
+            iterate(state_, ++iteration);
+            submit(iteration, enough);
+            if (iteration >= kAhead) await(iteration - kAhead);
+        }
+        for (int last = std::max(0, iteration - kAhead + 1); last <= iteration && !stopped_; ++last) await(last);
+        stats_.stop = stopped_ ? StopReason::converged : StopReason::iterations;
+    }
+
+  private:
+    void submit(int iteration, double enough) {
+        const int slot = iteration % (kAhead + 1);
+        Record* record = state_.records + slot;
+        review(state_.lists, state_.params.k, state_.n, iteration, enough, state_.info, state_.control, state_.counters,
+               record, state_.stream);
+        GNND_CUDA(cudaMemcpyAsync(&records_[slot], record, sizeof(Record), cudaMemcpyDeviceToHost, state_.stream));
+        GNND_CUDA(cudaEventRecord(events_[slot], state_.stream));
+    }
+
+    void await(int iteration) {
+        const int slot = iteration % (kAhead + 1);
+        while (callbacks_.interrupt) {
+            const cudaError_t state = cudaEventQuery(events_[slot]);
+            if (callbacks_.interrupt()) throw Interrupted("interrupted in iteration " + std::to_string(iteration));
+            if (state == cudaSuccess) break;
+            if (state != cudaErrorNotReady) check(state, "cudaEventQuery", __FILE__, __LINE__);
+            std::this_thread::sleep_for(std::chrono::microseconds(20));
+        }
+        GNND_CUDA(cudaEventSynchronize(events_[slot]));
+        if (iteration == 0 && info_[0].first_bad != ~0ull) throw_bad_row(std::int64_t(info_[0].first_bad));
+        const Record& record = records_[slot];
+        IterationStats here;
+        here.iteration = iteration;
+        here.seconds = iteration == 0 ? seconds_since_start() : double(record.nanoseconds - last_) * 1e-9;
+        here.phi = record.sum.phi;
+        here.changed = std::int64_t(record.sum.fresh);
+        here.offered = std::int64_t(record.sum.offered);
+        here.accepted = std::int64_t(record.sum.accepted);
+        here.distances = std::int64_t(record.sum.distances);
+        last_ = record.nanoseconds;
+        stopped_ = record.stopped;
+        stats_.iterations.push_back(here);
+        if (state_.params.verbose)
+            std::printf("GNND iteration %d: phi(G) %.6g, changed %lld, %.4f s\n", iteration, here.phi,
+                        static_cast<long long>(here.changed), here.seconds);
+        if (callbacks_.progress) callbacks_.progress(here);
+    }
+
+    double seconds_since_start() const {
+        return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+    }
+
+    /// The host's check says it in the same words as the CPU backend.
+    [[noreturn]] void throw_bad_row(std::int64_t row) {
+        const std::size_t bytes = std::size_t(vectors_.d) * size_of(vectors_.dtype);
+        std::vector<std::byte> copy(bytes);
+        GNND_CUDA(cudaMemcpy(copy.data(), vectors_.row(row), bytes, cudaMemcpyDefault));
+        throw InvalidArgument("vector " + std::to_string(row) + " " +
+                              cpu::fault_of_row({copy.data(), 1, vectors_.d, vectors_.dtype, 0}, state_.params.metric));
+    }
+
+    State& state_;
+    const Callbacks& callbacks_;
+    BuildStats& stats_;
+    const VectorView& vectors_;
+    PinnedArray<Record> records_{kAhead + 1};
+    PinnedArray<SpaceInfo> info_{1};
+    Event events_[kAhead + 1];
+    u64 last_ = 0;
+    bool stopped_ = false;
+    std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+/// Waits for the stream before the memory of a build goes back, also when it ends by an exception.
+class Drain {
+  public:
+    explicit Drain(cudaStream_t stream) : stream_(stream) {}
+    ~Drain() { ignore(cudaStreamSynchronize(stream_)); }
+    Drain(const Drain&) = delete;
+    Drain& operator=(const Drain&) = delete;
+
+  private:
+    cudaStream_t stream_;
+};
+
+/// So few objects that all pairs are cheap, on the host.
+void build_exhaustively(const VectorView& vectors, const BuildParams& params, const Callbacks& callbacks,
+                        Resources& resources, std::int32_t* ids, float* distances) {
+    std::vector<std::byte> copy;
+    VectorView here = vectors;
+    if (on_device(vectors.data)) {
+        here.stride = vectors.d * std::int64_t(size_of(vectors.dtype));
+        copy.resize(std::size_t(here.stride) * vectors.n);
+        GNND_CUDA(cudaMemcpy2D(copy.data(), here.stride, vectors.data, vectors.row_bytes(), here.stride, vectors.n,
+                               cudaMemcpyDefault));
+        here.data = copy.data();
+    }
+    cpu::check_vectors(here, params.metric, params.threads, callbacks);
+    std::vector<std::int32_t> all(vectors.n);
+    for (std::int64_t i = 0; i < vectors.n; ++i) all[i] = std::int32_t(i);
+    const KnnGraph graph = cpu::exact_neighbors(here, all.data(), vectors.n, params.k, params.metric, params.threads,
+                                                callbacks, resources);
+    const std::size_t bytes = std::size_t(vectors.n) * params.k * 4;
+    GNND_CUDA(cudaMemcpy(ids, graph.ids(), bytes, cudaMemcpyDefault));
+    GNND_CUDA(cudaMemcpy(distances, graph.distances(), bytes, cudaMemcpyDefault));
+}
+
+std::size_t limit_for(const BuildParams& params, std::size_t free_bytes) {
+    return params.device_memory != 0 ? std::min<std::size_t>(params.device_memory, free_bytes) : free_bytes;
+}
+
+}  // namespace
+
+int device_count(std::string* why) {
+    int count = 0;
+    const cudaError_t error = cudaGetDeviceCount(&count);
+    if (error != cudaSuccess) {
+        cudaGetLastError();
+        count = 0;
+    }
+    if (count == 0 && why != nullptr)
+        *why = error != cudaSuccess ? cudaGetErrorString(error) : "no GPU is visible to this process";
+    return count;
+}
+
+bool on_device(const void* pointer) {
+    cudaPointerAttributes attributes{};
+    if (device_count() == 0 || cudaPointerGetAttributes(&attributes, pointer) != cudaSuccess) {
+        cudaGetLastError();
+        return false;
+    }
+    return attributes.type == cudaMemoryTypeDevice;
+}
+
+MemoryPlan plan(const VectorView& vectors, const BuildParams& params) {
+    const UseDevice device(params.device.index);
+    MemoryPlan result;
+    std::size_t total = 0;
+    GNND_CUDA(cudaMemGetInfo(&result.free, &total));
+    const Plan plan = make_plan(vectors, false, false, params, sort_bytes(vectors.n), limit_for(params, result.free));
+    result.vectors = plan.vector_bytes();
+    result.graph = plan.graph_bytes();
+    result.work = plan.work_bytes();
+    return result;
+}
+
+BuildStats build(const VectorView& vectors, const KnnGraphView* initial, const BuildParams& params,
+                 const Callbacks& callbacks, Resources& resources, std::int32_t* ids, float* distances) {
+    const auto start = std::chrono::steady_clock::now();
+    const auto seconds = [&] {
+        return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    };
+    const UseDevice device(params.device.index);
+    BuildStats stats;
+    stats.device = {Device::Kind::cuda, params.device.index};
+    if (vectors.n <= exhaustive_limit(params)) {
+        build_exhaustively(vectors, params, callbacks, resources, ids, distances);
+        stats.stop = StopReason::exhaustive;
+        stats.seconds = seconds();
+        return stats;
+    }
+    if (params.update != Update::automatic)
+        throw InvalidArgument("BuildParams::update = " + std::string(name_of(params.update)) +
+                              ", on a GPU this version has auto only");
+    if (params.samples > kMaxSamples)
+        throw InvalidArgument("BuildParams::samples = " + std::to_string(params.samples) +
+                              ", on a GPU allowed are 1 to " + std::to_string(kMaxSamples));
+
+    const OwnedStream stream(resources);
+    const bool vectors_here = on_device(vectors.data), graph_here = on_device(ids);
+    std::size_t free_bytes = 0, total_bytes = 0;
+    GNND_CUDA(cudaMemGetInfo(&free_bytes, &total_bytes));
+    const Plan plan =
+        make_plan(vectors, vectors_here, graph_here, params, sort_bytes(vectors.n), limit_for(params, free_bytes));
+    const DeviceMemory initial_ids(resources, initial != nullptr ? std::size_t(initial->n) * initial->k * 4 : 0,
+                                   stream);
+    const DeviceMemory memory(resources, plan.total, stream);
+    const Drain drain(stream);
+    const auto at = [&]<class T>(const Part& part, T*) { return reinterpret_cast<T*>(memory.data() + part.offset); };
+    const auto words = [&](const Part& part) { return at(part, static_cast<u32*>(nullptr)); };
+    const auto floats = [&](const Part& part) { return at(part, static_cast<float*>(nullptr)); };
+
+    const std::int64_t n = vectors.n;
+    RawVectors raw{static_cast<const std::byte*>(vectors.data), n, vectors.d, vectors.row_bytes(), vectors.dtype};
+    if (!vectors_here) {
+        raw.stride = vectors.d * std::int64_t(size_of(vectors.dtype));
+        raw.data = memory.data() + plan.vectors.offset;
+        GNND_CUDA(cudaMemcpy2DAsync(memory.data() + plan.vectors.offset, raw.stride, vectors.data, vectors.row_bytes(),
+                                    raw.stride, n, cudaMemcpyHostToDevice, stream));
+    }
+    if (initial != nullptr)
+        GNND_CUDA(cudaMemcpyAsync(initial_ids.data(), initial->ids, std::size_t(n) * initial->k * 4,
+                                  cudaMemcpyHostToDevice, stream));
+
+    std::byte* small = memory.data() + plan.small.offset;
+    Control* control = reinterpret_cast<Control*>(small);
+    SpaceInfo* info = reinterpret_cast<SpaceInfo*>(small + 256);
+    Record* records = reinterpret_cast<Record*>(small + 512);
+    Counters* counters = reinterpret_cast<Counters*>(small + 4096);
+    static_assert(512 + (kAhead + 1) * sizeof(Record) <= 4096 && 4096 + kSpread * sizeof(Counters) <= kSmallBytes);
+    GNND_CUDA(cudaMemsetAsync(small, 0, plan.small.bytes, stream));
+
+    // The means are needed before the first list is, and no longer.
+    float* mean = floats(plan.candidates);
+    std::uint8_t* rows = plan.vectors_in_place ? nullptr : at(plan.rows, static_cast<std::uint8_t*>(nullptr));
+    u32* bias = words(plan.bias);
+    prepare_space(raw, params.metric, plan, rows, bias, mean, info, stream);
+
+    std::int32_t* device_ids = graph_here ? ids : at(plan.graph_ids, static_cast<std::int32_t*>(nullptr));
+    float* device_distances = graph_here ? distances : floats(plan.graph_distances);
+    const bool in_result = plan.length == params.k;
+    const std::uint8_t* packed = rows != nullptr ? rows : reinterpret_cast<const std::uint8_t*>(raw.data);
+    const bool product = params.metric == Metric::InnerProduct || params.metric == Metric::Cosine;
+    const bool l2 = params.metric == Metric::L2;
+    State state{n,
+                params,
+                plan,
+                stream,
+                engine_for(plan.cell, params.metric),
+                raw,
+                {packed, n, plan.row_bytes, l2 ? bias : nullptr,
+                 l2        ? -2
+                 : product ? -1
+                           : 1,
+                 plan.shift},
+                {packed, n, plan.row_bytes, bias, -2, plan.shift},
+                {in_result ? reinterpret_cast<u32*>(device_ids) : words(plan.list_ids),
+                 in_result ? device_distances : floats(plan.list_distances), floats(plan.bounds), plan.length},
+                {words(plan.sample_ids), words(plan.own), words(plan.reverse), plan.samples},
+                {words(plan.filter), 0},
+                {at(plan.candidates, static_cast<u64*>(nullptr)), words(plan.counts), plan.capacity},
+                {words(plan.keys[0]), words(plan.keys[1])},
+                {words(plan.order[0]), words(plan.order[1])},
+                memory.data() + plan.sort.offset,
+                control,
+                counters,
+                records,
+                info};
+    Loop(state, callbacks, stats, vectors)
+        .run(initial, initial != nullptr ? reinterpret_cast<const std::int32_t*>(initial_ids.data()) : nullptr);
+    finish(raw, params.metric, plan.trusted, state.lists, params.k, state.seed_of(0x30000u), info, device_ids,
+           device_distances, stream);
+    if (!graph_here) {
+        const std::size_t bytes = std::size_t(n) * params.k * 4;
+        GNND_CUDA(cudaMemcpyAsync(ids, device_ids, bytes, cudaMemcpyDeviceToHost, stream));
+        GNND_CUDA(cudaMemcpyAsync(distances, device_distances, bytes, cudaMemcpyDeviceToHost, stream));
+    }
+    GNND_CUDA(cudaStreamSynchronize(stream));
+    stats.peak_work_bytes = std::int64_t(plan.work_bytes());
+    stats.seconds = seconds();
+    return stats;
+}
+
+}  // namespace gnnd::cuda

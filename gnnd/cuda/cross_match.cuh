@@ -1,0 +1,217 @@
+#pragma once
+/// \file cross_match.cuh
+/// Steps 3 and 4 of GNND: every object's NEW samples are compared with each other and with its OLD samples, in shared
+/// memory, and what is nearest goes to the lists. One block an object.
+
+#include "gnnd/cuda/device/best.cuh"
+#include "gnnd/cuda/device/state.cuh"
+#include "gnnd/cuda/device/tile.cuh"
+
+namespace gnnd::cuda {
+
+/// The distinct samples of the block's object, NEW ones from place 0 on and OLD ones from place T on; an id that is
+/// both counts as NEW.
+template <int T>
+struct SampleTile {
+    u32 ids[2 * T];
+    u32 table[4 * T];  // hash table over the ids
+    int in_warp[2 * T / kWarp];
+    int new_count, old_count;
+
+    __device__ void gather(const Samples& samples, std::int64_t object, const Control* control) {
+        const int kind = threadIdx.x / T, place = threadIdx.x % T;  // T is a multiple of the warp
+        // All loads before the first use: they wait for memory together.
+        u32 id = place < 2 * samples.p ? samples.ids[(object * 2 + kind) * 2 * samples.p + place] : kNoId;
+        const int own = samples.own[object] >> (16 * kind) & 0xffff;
+        const int reverse = min(int(samples.reverse[2 * object + kind]), samples.p);
+        const bool stopped = control->stopped;
+        for (int i = threadIdx.x; i < 4 * T; i += 2 * T) table[i] = kNoId;
+        if (stopped || place - (place < samples.p ? 0 : samples.p) >= (place < samples.p ? own : reverse)) id = kNoId;
+        __syncthreads();
+        bool first = kind == 0 && insert(id);
+        __syncthreads();
+        if (kind == 1) first = insert(id);
+        const u32 ballot = __ballot_sync(kAllLanes, first);
+        if (lane_id() == 0) in_warp[threadIdx.x / kWarp] = __popc(ballot);
+        __syncthreads();
+        int before = 0, all[2] = {0, 0};
+        for (int warp = 0; warp < 2 * T / kWarp; ++warp) {
+            const int of = warp * kWarp / T;
+            if (of == kind && warp < int(threadIdx.x / kWarp)) before += in_warp[warp];
+            all[of] += in_warp[warp];
+        }
+        if (first) ids[kind * T + before + rank_in(ballot)] = id;
+        new_count = all[0];  // all threads write the same
+        old_count = all[1];
+        __syncthreads();
+    }
+
+  private:
+    /// True for the first thread that brings this id.
+    __device__ bool insert(u32 id) {
+        if (id == kNoId) return false;
+        for (u32 slot = mix(id);; ++slot) {
+            const u32 found = atomicCAS(&table[slot % (4 * T)], kNoId, id);
+            if (found == kNoId) return true;
+            if (found == id) return false;
+        }
+    }
+};
+
+__host__ __device__ constexpr int round_up(int value, int to) {
+    return (value + to - 1) / to * to;
+}
+
+/// T: samples of a kind that a block has room for, at least 2p. Each of the T/16 warps takes 16 NEW and 16 OLD rows.
+/// One slab: rows fit one slab, and no sums are held over.
+template <class Engine, int T, int Top, bool OneSlab, class Update>
+__global__ void __launch_bounds__(2 * T)
+    cross_match_kernel(Points points, Samples samples, Update update, std::int64_t first_object, const Control* control,
+                       Counters* counters) {
+    using Sum = typename Engine::Sum;
+    using Row = Best<Sum, Top>;
+    using Keys = Key<Sum, OneSlab && std::is_same_v<Sum, int>>;
+    constexpr int kStages = OneSlab ? 1 : 2;
+    constexpr int kNewTiles = T / kTileColumns, kOldTiles = T / kTileColumns;
+    extern __shared__ __align__(128) std::uint8_t tile[];  // kStages x 2T x kSlab
+    __shared__ SampleTile<T> sample;
+    __shared__ Sum terms[2 * T];
+    __shared__ typename Update::Bound bounds[2 * T];
+    sample.gather(samples, first_object + blockIdx.x, control);
+    const int new_count = sample.new_count, old_count = sample.old_count;
+    if (new_count == 0 || new_count + old_count < 2) return;
+    if (threadIdx.x == 0)
+        atomicAdd(&counters[blockIdx.x % kSpread].distances,
+                  u64(new_count) * (new_count - 1) / 2 + u64(new_count) * old_count);
+
+    const int slabs = (points.row_bytes + kSlab - 1) / kSlab;
+    const auto fetch = [&](int slab) {
+        std::uint8_t* stage = tile + slab % kStages * (2 * T * kSlab);
+        load_rows(stage, 0, sample.ids, new_count, round_up(new_count, kTileColumns), points, slab);
+        load_rows(stage, T, sample.ids + T, old_count, round_up(old_count, kTileColumns), points, slab);
+        commit_loads();
+    };
+    fetch(0);
+    {
+        const int kind = threadIdx.x / T, place = threadIdx.x % T;
+        const bool real = place < (kind == 0 ? new_count : old_count);
+        const u32 id = real ? sample.ids[threadIdx.x] : 0;
+        terms[threadIdx.x] = real ? Keys::term(points, id, threadIdx.x) : Keys::no_term();
+        bounds[threadIdx.x] = update.bound_of(id);
+    }
+
+    const int new_tiles = (new_count + kTileColumns - 1) / kTileColumns;
+    const int old_tiles = (old_count + kTileColumns - 1) / kTileColumns;
+    const int stripe = threadIdx.x / kWarp * kTileRows;  // this warp's first row of either kind
+    const bool has_new = stripe < new_count, has_old = stripe < old_count;
+    const Sum factor = Keys::factor(points);
+    Row new_new[2], new_old[2], old_new[2];  // of rows stripe + lane/4 and 8 below
+    for (int i = 0; i < 2; ++i) {
+        new_new[i].clear();
+        new_old[i].clear();
+        old_new[i].clear();
+    }
+    const auto choose = [&](Row(&rows)[2], const Sum(&sum)[4], int column, bool diagonal) {
+        const int c = column + lane_id() % 4 * 2;
+        const Sum t0 = terms[c], t1 = terms[c + 1];
+        Sum key[4] = {Keys::make(sum[0], factor, t0, c), Keys::make(sum[1], factor, t1, c + 1),
+                      Keys::make(sum[2], factor, t0, c), Keys::make(sum[3], factor, t1, c + 1)};
+        if (diagonal) {
+            const int r = stripe + lane_id() / 4;
+            for (int i = 0; i < 4; ++i)
+                if (r + i / 2 * 8 == c + i % 2) key[i] = Keys::worst();
+        }
+        rows[0].take(key[0], key[1]);
+        rows[1].take(key[2], key[3]);
+    };
+    const auto on_diagonal = [&](int t) { return t * kTileColumns / kTileRows * kTileRows == stripe; };
+
+    if constexpr (OneSlab) {
+        const int steps = points.row_bytes / kStep;
+        wait_loads<0>();
+        __syncthreads();
+        typename Engine::Rows rows;
+        const auto scan = [&](Row(&best)[2], int begin, int end, bool same) {
+#pragma unroll 4
+            for (int t = begin; t < end; ++t) {
+                Sum sum[4] = {0, 0, 0, 0};
+                Engine::multiply(sum, rows, tile, t * kTileColumns, steps);
+                choose(best, sum, t * kTileColumns, same && on_diagonal(t));
+            }
+        };
+        if (has_new) {
+            Engine::load(rows, tile, stripe, steps);
+            scan(new_new, 0, new_tiles, true);
+            scan(new_old, kNewTiles, kNewTiles + old_tiles, false);
+        }
+        if (has_old) {
+            Engine::load(rows, tile, T + stripe, steps);
+            scan(old_new, 0, new_tiles, false);
+        }
+    } else {
+        Sum of_new[kNewTiles + kOldTiles][4], of_old[kNewTiles][4];
+#pragma unroll
+        for (int i = 0; i < (kNewTiles + kOldTiles) * 4; ++i) of_new[i / 4][i % 4] = 0;
+#pragma unroll
+        for (int i = 0; i < kNewTiles * 4; ++i) of_old[i / 4][i % 4] = 0;
+        for (int slab = 0; slab < slabs; ++slab) {
+            if (slab + 1 < slabs) {
+                fetch(slab + 1);
+                wait_loads<1>();
+            } else
+                wait_loads<0>();
+            __syncthreads();
+            const std::uint8_t* stage = tile + slab % kStages * (2 * T * kSlab);
+            const int steps = min(kSlab, points.row_bytes - slab * kSlab) / kStep;
+            typename Engine::Rows rows;
+            if (has_new) {
+                Engine::load(rows, stage, stripe, steps);
+#pragma unroll
+                for (int t = 0; t < kNewTiles + kOldTiles; ++t)
+                    if (t < kNewTiles ? t < new_tiles : t - kNewTiles < old_tiles)
+                        Engine::multiply(of_new[t], rows, stage, t * kTileColumns, steps);
+            }
+            if (has_old) {
+                Engine::load(rows, stage, T + stripe, steps);
+#pragma unroll
+                for (int t = 0; t < kNewTiles; ++t)
+                    if (t < new_tiles) Engine::multiply(of_old[t], rows, stage, t * kTileColumns, steps);
+            }
+            __syncthreads();
+        }
+#pragma unroll
+        for (int t = 0; t < kNewTiles; ++t)
+            if (t < new_tiles) {
+                choose(new_new, of_new[t], t * kTileColumns, on_diagonal(t));
+                choose(old_new, of_old[t], t * kTileColumns, false);
+            }
+#pragma unroll
+        for (int t = kNewTiles; t < kNewTiles + kOldTiles; ++t)
+            if (t - kNewTiles < old_tiles) choose(new_old, of_new[t], t * kTileColumns, false);
+    }
+
+    // The four lanes that share rows end with one of the four results each: bit 0 chooses the row, bit 1 the partners.
+    const auto offer = [&](const Row& best, int row, int count) {
+#pragma unroll
+        for (int i = 0; i < Top; ++i) {
+            const bool valid = row % T < count && Keys::valid(best.key[i]);
+            const float distance = valid ? Keys::distance(points, best.key[i], terms[row]) : INFINITY;
+            const u32 u = valid ? sample.ids[row] : kNoId;
+            const u32 v = valid ? sample.ids[Keys::column(best.key[i])] : kNoId;
+            update.offer(valid, u, v, distance, bounds[row]);
+        }
+    };
+    const int row = stripe + lane_id() / 4 + lane_id() % 2 * 8;
+    if (has_new) {
+        const Row by_row_new = Row::halve(new_new[0], new_new[1], 1);
+        const Row by_row_old = Row::halve(new_old[0], new_old[1], 1);
+        offer(Row::halve(by_row_new, by_row_old, 2), row, new_count);
+    }
+    if (has_old) {
+        const Row by_row = Row::halve(old_new[0], old_new[1], 1);
+        const Row both = Row::halve(by_row, by_row, 2);
+        offer(both, T + row, lane_id() % 4 < 2 ? old_count : 0);
+    }
+}
+
+}  // namespace gnnd::cuda

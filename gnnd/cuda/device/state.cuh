@@ -1,0 +1,85 @@
+#pragma once
+/// \file state.cuh
+/// The arrays of a build on the device.
+
+#include <cstdint>
+
+#include "gnnd/cuda/device/points.cuh"
+
+namespace gnnd::cuda {
+
+/// The k-NN lists, best first: distances as points.cuh defines them, ids with kNewBit while NEW. What is not filled yet
+/// is (+inf, kNoId) and stands at the end.
+struct Lists {
+    u32* ids;          ///< n x length
+    float* distances;  ///< n x length
+    float* bounds;     ///< n, the last distance of each list: what is not nearer cannot enter
+    int length;
+};
+
+inline constexpr int kFilterWords = 16;
+
+/// The samples of a round.
+struct Samples {
+    u32* ids;      ///< n x 4p: p NEW of the object's own list, p objects that took it as NEW, then the same for OLD
+    u32* own;      ///< n: how many NEW, and above 16 bits how many OLD, of the own list
+    u32* reverse;  ///< n x 2: how many objects took it as NEW and as OLD; those past p found no room
+    int p;
+};
+
+/// Candidates that wait to be merged into the lists.
+struct Candidates {
+    u64* entries;  ///< n x capacity
+    u32* counts;   ///< n; those past capacity found no room
+    int capacity;
+};
+
+/// Remembers for every list which ids it holds and which wait for it already, so that most of what a cross-match finds
+/// again (three of four offers, measured) is dropped for the price of one word read. An id's hash chooses a word and a
+/// byte value: three bytes of a word are ids of the list, the nearest first, the fourth is the last that was offered.
+/// Takes an unknown id for a known one in 1 of 100 cases; the hash changes every round, so not twice the same.
+struct Filter {
+    u32* words;  ///< n x kFilterWords
+    u32 salt;
+
+    __device__ static u32 mark(u32 hash) { return max(hash >> 24, 1u); }
+
+    /// Adds an id of the list while the words stand in shared memory; all lanes may call it at once.
+    __device__ void add(u32* list_words, u32* used, u32 id) const {
+        const u32 hash = mix(id ^ salt), word = hash % kFilterWords;
+        const u32 byte = atomicAdd(&used[word], 1u);
+        if (byte < 3) reinterpret_cast<std::uint8_t*>(&list_words[word])[byte] = std::uint8_t(mark(hash));
+    }
+    /// False if u's list seems to know v; remembers v otherwise. Two threads at once may both get true.
+    __device__ bool pass(u32 u, u32 v) const {
+        const u32 hash = mix(v ^ salt);
+        volatile u32* word = words + std::int64_t(u) * kFilterWords + hash % kFilterWords;
+        const u32 differing = *word ^ mark(hash) * 0x01010101u;
+        if ((differing - 0x01010101u) & ~differing & 0x80808080u) return false;  // one byte is equal
+        reinterpret_cast<volatile std::uint8_t*>(word)[3] = std::uint8_t(mark(hash));
+        return true;
+    }
+};
+
+/// What one iteration did, summed on the device; kSpread copies, so that blocks do not queue for one.
+struct Counters {
+    double phi;  ///< in units of list distances
+    u64 fresh, offered, accepted, lost, distances;
+};
+inline constexpr int kSpread = 256;
+
+/// What the host reads of an iteration.
+struct Record {
+    Counters sum;
+    u64 nanoseconds;  ///< the device's clock when it ended
+    int stopped;      ///< this iteration changed too little to go on
+    int iteration;
+};
+
+/// Lets the device end the iterations by itself: launches that find `stopped` set have nothing to do.
+struct Control {
+    int stopped;
+    int iterations;  ///< that ran
+};
+
+}  // namespace gnnd::cuda

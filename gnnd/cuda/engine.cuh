@@ -1,0 +1,87 @@
+#pragma once
+/// \file engine.cuh
+/// Fills in the table of launch.h for one engine. Each engine is compiled in a file of its own.
+
+#include <algorithm>
+
+#include "gnnd/cuda/cross_match.cuh"
+#include "gnnd/cuda/errors.h"
+#include "gnnd/cuda/init.cuh"
+#include "gnnd/cuda/launch.h"
+#include "gnnd/cuda/update.cuh"
+
+namespace gnnd::cuda {
+
+inline unsigned blocks_for(std::int64_t n, int per_block) {
+    return unsigned((n + per_block - 1) / per_block);
+}
+
+/// Starts a kernel with dynamic shared memory, more than 48 KiB if need be.
+template <class... Parameters, class... Arguments>
+void launch(const char* name, void (*kernel)(Parameters...), unsigned blocks, int threads, int shared_bytes,
+            cudaStream_t stream, const Arguments&... arguments) {
+    check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes), name, __FILE__,
+          __LINE__);
+    kernel<<<blocks, threads, shared_bytes, stream>>>(arguments...);
+    check(cudaGetLastError(), name, __FILE__, __LINE__);
+}
+
+/// Partners that selective update keeps of each kind. With two, one iteration less reaches the same recall (measured,
+/// benchs/NOTEBOOK.md).
+inline constexpr int kKept = 2;
+
+template <class E, bool kHasOneSlab>
+Engine make_engine() {
+    Engine engine{};
+    engine.meet = [](const Points& points, const u32* order, const Candidates& candidates, int at, int take,
+                     cudaStream_t stream) {
+        constexpr int kBytes = kWindow * kSlab;
+        const unsigned blocks = blocks_for(points.n, kBlockRows);
+        if (kHasOneSlab && points.row_bytes <= kSlab)
+            launch("meet", meet_kernel<E, kHasOneSlab>, blocks, 2 * kBlockRows, kBytes, stream, points, order,
+                   candidates, at, take);
+        else
+            launch("meet", meet_kernel<E, false>, blocks, 2 * kBlockRows, kBytes, stream, points, order, candidates, at,
+                   take);
+    };
+    engine.seed = [](const Points& points, const Candidates& candidates, const std::int32_t* graph, int width,
+                     int first, int count, u32 seed, cudaStream_t stream) {
+        launch("seed", seed_kernel<E>, blocks_for(points.n, 8), 8 * kWarp, 0, stream, points, candidates, graph, width,
+               first, count, seed);
+    };
+    engine.cross_match = [](const Points& points, const Samples& samples, const Lists& lists, const Filter& filter,
+                            const Candidates& candidates, std::int64_t first, std::int64_t last, const Control* control,
+                            Counters* counters, cudaStream_t stream) {
+        const AppendUpdate update{lists.bounds, filter, candidates};
+        const auto start = [&]<int T>(std::integral_constant<int, T>) {
+            const unsigned blocks = unsigned(last - first);
+            if (kHasOneSlab && points.row_bytes <= kSlab)
+                launch("cross_match", cross_match_kernel<E, T, kKept, kHasOneSlab, AppendUpdate>, blocks, 2 * T,
+                       2 * T * kSlab, stream, points, samples, update, first, control, counters);
+            else
+                launch("cross_match", cross_match_kernel<E, T, kKept, false, AppendUpdate>, blocks, 2 * T,
+                       2 * (2 * T * kSlab), stream, points, samples, update, first, control, counters);
+        };
+        if (samples.p <= 16)
+            start(std::integral_constant<int, 32>());
+        else if (samples.p <= 32)
+            start(std::integral_constant<int, 64>());
+        else
+            start(std::integral_constant<int, 128>());
+    };
+    return engine;
+}
+
+/// An engine that can divide as well.
+template <class E>
+Engine make_tensor_engine() {
+    Engine engine = make_engine<E, true>();
+    engine.divide = [](const Points& points, const u32* order, std::int64_t window, int pivots, u32 seed, u32* keys,
+                       cudaStream_t stream) {
+        launch("divide", divide_kernel<E>, blocks_for(points.n, kBlockRows), 2 * kBlockRows, 0, stream, points, order,
+               window, pivots, seed, keys);
+    };
+    return engine;
+}
+
+}  // namespace gnnd::cuda

@@ -1,0 +1,56 @@
+#pragma once
+/// \file launch.h
+/// The steps as the host sees them: plain functions that start kernels on a stream. Those that depend on the kind of
+/// cells and on the metric come as a table (Engine), chosen once per build.
+
+#include "gnnd/cuda/device/state.cuh"
+#include "gnnd/cuda/space.h"
+
+namespace gnnd::cuda {
+
+/// Step 1's pieces and steps 3 and 4 for one kind of cells and one metric.
+struct Engine {
+    /// keys[i] = node * pivots + nearest pivot of order[i]; see init.cuh.
+    void (*divide)(const Points&, const u32* order, std::int64_t window, int pivots, u32 seed, u32* keys, cudaStream_t);
+    /// The nearest of each object's window as candidates.
+    void (*meet)(const Points&, const u32* order, const Candidates&, int at, int take, cudaStream_t);
+    /// Given or random neighbours as candidates.
+    void (*seed)(const Points&, const Candidates&, const std::int32_t* graph, int width, int first, int count, u32 seed,
+                 cudaStream_t);
+    /// Objects [first, last) of a round.
+    void (*cross_match)(const Points&, const Samples&, const Lists&, const Filter&, const Candidates&,
+                        std::int64_t first, std::int64_t last, const Control*, Counters*, cudaStream_t);
+};
+
+/// The engine for the cells and the metric; the one place that lists them.
+const Engine& engine_for(Cell cell, Metric metric);
+/// The engine that divides: l2 on tensor cores, whatever the metric.
+const Engine& dividing_engine_for(Cell cell);
+
+const Engine& engine_u8();
+const Engine& engine_i8();
+const Engine& engine_f16();
+const Engine& engine_l1();
+const Engine& engine_linf();
+const Engine& engine_chi2();
+
+/// Empty lists and no candidates.
+void clear(const Lists&, const Candidates&, std::int64_t n, cudaStream_t);
+/// Bytes that sort() needs, and sorting keys along with the order by the low `bits` bits of the keys. The arrays swap
+/// places: afterwards keys[0] and order[0] hold the result.
+std::size_t sort_bytes(std::int64_t n);
+void number(u32* order, std::int64_t n, cudaStream_t);
+void sort(u32* (&keys)[2], u32* (&order)[2], std::int64_t n, int bits, void* work, std::size_t bytes, cudaStream_t);
+/// Step 2.
+void sample(const Lists&, const Samples&, const Filter&, std::int64_t n, const Control*, cudaStream_t);
+/// Step 4's second half: candidates into the lists.
+void merge(const Lists&, const Candidates&, std::int64_t n, const Control*, Counters*, cudaStream_t);
+/// Sums up an iteration, and sets control->stopped where fewer than `enough` entries are NEW. Counters start from 0
+/// again.
+void review(const Lists&, int k, std::int64_t n, int iteration, double enough, const SpaceInfo*, Control*, Counters*,
+            Record*, cudaStream_t);
+/// Step 5: the first k of every list as a graph, exact distances, short lists filled up.
+void finish(const RawVectors&, Metric, bool trusted, const Lists&, int k, u32 seed, const SpaceInfo*, std::int32_t* ids,
+            float* distances, cudaStream_t);
+
+}  // namespace gnnd::cuda

@@ -1,0 +1,156 @@
+// The steps that see lists only, whatever the vectors are.
+#include <algorithm>
+#include <cub/device/device_radix_sort.cuh>
+
+#include "gnnd/cuda/errors.h"
+#include "gnnd/cuda/launch.h"
+#include "gnnd/cuda/merge.cuh"
+#include "gnnd/cuda/sample.cuh"
+
+namespace gnnd::cuda {
+namespace {
+
+constexpr int kThreads = 256;
+
+unsigned blocks_for(std::int64_t n, int per_block) {
+    return unsigned((n + per_block - 1) / per_block);
+}
+
+__global__ void clear_kernel(Lists lists, Candidates candidates, std::int64_t n) {
+    const std::int64_t step = std::int64_t(gridDim.x) * blockDim.x;
+    const std::int64_t begin = std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
+    for (std::int64_t i = begin; i < n * lists.length; i += step) {
+        lists.ids[i] = kNoId;
+        lists.distances[i] = INFINITY;
+    }
+    for (std::int64_t i = begin; i < n; i += step) {
+        lists.bounds[i] = INFINITY;
+        candidates.counts[i] = 0;
+    }
+}
+
+__global__ void number_kernel(u32* order, std::int64_t n) {
+    const std::int64_t i = std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
+    if (i < n) order[i] = u32(i);
+}
+
+/// phi(G) over the first k entries and the number of NEW entries, a warp a list.
+__global__ void review_kernel(Lists lists, int k, std::int64_t n, const Control* control, Counters* counters) {
+    if (control->stopped) return;
+    double phi = 0;
+    u64 fresh = 0;
+    const std::int64_t warps = std::int64_t(gridDim.x) * (blockDim.x / kWarp);
+    for (std::int64_t i = (std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x) / kWarp; i < n; i += warps)
+        for (int j = lane_id(); j < lists.length; j += kWarp) {
+            const float distance = lists.distances[i * lists.length + j];
+            if (j < k && distance < INFINITY) phi += distance;
+            fresh += lists.ids[i * lists.length + j] >= kNewBit;
+        }
+    phi = warp_sum(phi);
+    fresh = warp_sum(fresh);
+    if (lane_id() == 0) {
+        Counters& sum = counters[(blockIdx.x * (blockDim.x / kWarp) + threadIdx.x / kWarp) % kSpread];
+        atomicAdd(&sum.phi, phi);
+        atomicAdd(&sum.fresh, fresh);
+    }
+}
+
+__device__ u64 nanoseconds() {
+    u64 now;
+    asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));
+    return now;
+}
+
+__global__ void record_kernel(int iteration, double enough, const SpaceInfo* info, Control* control, Counters* counters,
+                              Record* record) {
+    __shared__ Counters part[kSpread / kWarp];
+    if (control->stopped) return;
+    Counters mine = counters[threadIdx.x];
+    counters[threadIdx.x] = {};
+    mine = {warp_sum(mine.phi),      warp_sum(mine.fresh), warp_sum(mine.offered),
+            warp_sum(mine.accepted), warp_sum(mine.lost),  warp_sum(mine.distances)};
+    if (lane_id() == 0) part[threadIdx.x / kWarp] = mine;
+    __syncthreads();
+    if (threadIdx.x != 0) return;
+    for (int i = 1; i < kSpread / kWarp; ++i) {
+        mine.phi += part[i].phi;
+        mine.fresh += part[i].fresh;
+        mine.offered += part[i].offered;
+        mine.accepted += part[i].accepted;
+        mine.lost += part[i].lost;
+        mine.distances += part[i].distances;
+    }
+    mine.phi *= info->unit;
+    const bool stop = iteration > 0 && double(mine.fresh) < enough;
+    *record = {mine, nanoseconds(), stop, iteration};
+    control->iterations = iteration;
+    control->stopped = stop;
+}
+
+}  // namespace
+
+void clear(const Lists& lists, const Candidates& candidates, std::int64_t n, cudaStream_t stream) {
+    clear_kernel<<<1024, kThreads, 0, stream>>>(lists, candidates, n);
+    GNND_LAUNCHED("clear_kernel");
+}
+
+std::size_t sort_bytes(std::int64_t n) {
+    std::size_t bytes = 0;
+    cub::DoubleBuffer<u32> keys, order;
+    GNND_CUDA(cub::DeviceRadixSort::SortPairs(nullptr, bytes, keys, order, n, 0, 32));
+    return bytes;
+}
+
+void number(u32* order, std::int64_t n, cudaStream_t stream) {
+    number_kernel<<<blocks_for(n, kThreads), kThreads, 0, stream>>>(order, n);
+    GNND_LAUNCHED("number_kernel");
+}
+
+void sort(u32* (&keys)[2], u32* (&order)[2], std::int64_t n, int bits, void* work, std::size_t bytes,
+          cudaStream_t stream) {
+    cub::DoubleBuffer<u32> by(keys[0], keys[1]), values(order[0], order[1]);
+    GNND_CUDA(cub::DeviceRadixSort::SortPairs(work, bytes, by, values, n, 0, bits, stream));
+    if (by.Current() != keys[0]) std::swap(keys[0], keys[1]);
+    if (values.Current() != order[0]) std::swap(order[0], order[1]);
+}
+
+void sample(const Lists& lists, const Samples& samples, const Filter& filter, std::int64_t n, const Control* control,
+            cudaStream_t stream) {
+    GNND_CUDA(cudaMemsetAsync(samples.reverse, 0, std::size_t(n) * 2 * sizeof(u32), stream));
+    sample_kernel<<<blocks_for(n, kSampleWarps), kSampleWarps * kWarp, 0, stream>>>(lists, samples, filter, n, control);
+    GNND_LAUNCHED("sample_kernel");
+}
+
+void merge(const Lists& lists, const Candidates& candidates, std::int64_t n, const Control* control, Counters* counters,
+           cudaStream_t stream) {
+    const auto start = [&]<int Chunks>(std::integral_constant<int, Chunks>) {
+        const int bytes = kMergeWarps * lists.length * int(sizeof(u64));
+        if (bytes > 48 << 10)
+            GNND_CUDA(cudaFuncSetAttribute(merge_kernel<Chunks>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
+        merge_kernel<Chunks><<<blocks_for(n, kMergeWarps), kMergeWarps * kWarp, bytes, stream>>>(lists, candidates, n,
+                                                                                                 control, counters);
+        GNND_LAUNCHED("merge_kernel");
+    };
+    if (lists.length <= 32)
+        start(std::integral_constant<int, 1>());
+    else if (lists.length <= 64)
+        start(std::integral_constant<int, 2>());
+    else if (lists.length <= 128)
+        start(std::integral_constant<int, 4>());
+    else if (lists.length <= 256)
+        start(std::integral_constant<int, 8>());
+    else if (lists.length <= 512)
+        start(std::integral_constant<int, 16>());
+    else
+        start(std::integral_constant<int, 32>());
+}
+
+void review(const Lists& lists, int k, std::int64_t n, int iteration, double enough, const SpaceInfo* info,
+            Control* control, Counters* counters, Record* record, cudaStream_t stream) {
+    review_kernel<<<1024, kThreads, 0, stream>>>(lists, k, n, control, counters);
+    GNND_LAUNCHED("review_kernel");
+    record_kernel<<<1, kSpread, 0, stream>>>(iteration, enough, info, control, counters, record);
+    GNND_LAUNCHED("record_kernel");
+}
+
+}  // namespace gnnd::cuda

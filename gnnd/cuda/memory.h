@@ -1,0 +1,104 @@
+#pragma once
+/// \file memory.h
+/// Device memory and streams, owned.
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+#include "gnnd/cuda/errors.h"
+#include "gnnd/resources.h"
+
+namespace gnnd::cuda {
+
+/// Makes a device current and the one before it current again at the end.
+class UseDevice {
+  public:
+    explicit UseDevice(int index) {
+        GNND_CUDA(cudaGetDevice(&before_));
+        if (index != before_) GNND_CUDA(cudaSetDevice(index));
+    }
+    ~UseDevice() { ignore(cudaSetDevice(before_)); }
+    UseDevice(const UseDevice&) = delete;
+    UseDevice& operator=(const UseDevice&) = delete;
+
+  private:
+    int before_ = 0;
+};
+
+/// The stream of the caller's resources, or one of its own.
+class OwnedStream {
+  public:
+    explicit OwnedStream(Resources& resources) : stream_(resources.stream()), own_(stream_ == nullptr) {
+        // A blocking stream, in order with work on the default stream: where a caller's data may come from.
+        if (own_) GNND_CUDA(cudaStreamCreate(&stream_));
+    }
+    ~OwnedStream() {
+        if (own_) ignore(cudaStreamDestroy(stream_));
+    }
+    OwnedStream(const OwnedStream&) = delete;
+    OwnedStream& operator=(const OwnedStream&) = delete;
+    operator cudaStream_t() const { return stream_; }
+
+  private:
+    cudaStream_t stream_;
+    bool own_;
+};
+
+/// One block of device memory.
+class DeviceMemory {
+  public:
+    DeviceMemory() = default;
+    DeviceMemory(Resources& resources, std::size_t bytes, cudaStream_t stream)
+        : resources_(&resources), stream_(stream), bytes_(bytes) {
+        if (bytes != 0) data_ = static_cast<std::byte*>(resources.allocate_device(bytes, stream));
+    }
+    DeviceMemory(DeviceMemory&& other) noexcept { *this = std::move(other); }
+    DeviceMemory& operator=(DeviceMemory&& other) noexcept {
+        std::swap(resources_, other.resources_);
+        std::swap(stream_, other.stream_);
+        std::swap(data_, other.data_);
+        std::swap(bytes_, other.bytes_);
+        return *this;
+    }
+    ~DeviceMemory() {
+        if (data_ != nullptr) resources_->deallocate_device(data_, bytes_, stream_);
+    }
+    std::byte* data() const { return data_; }
+
+  private:
+    Resources* resources_ = nullptr;
+    cudaStream_t stream_ = nullptr;
+    std::byte* data_ = nullptr;
+    std::size_t bytes_ = 0;
+};
+
+/// Page-locked host memory for a few values that the device reports.
+template <class T>
+class PinnedArray {
+  public:
+    explicit PinnedArray(std::size_t size) {
+        GNND_CUDA(cudaMallocHost(reinterpret_cast<void**>(&data_), size * sizeof(T)));
+    }
+    ~PinnedArray() { ignore(cudaFreeHost(data_)); }
+    PinnedArray(const PinnedArray&) = delete;
+    PinnedArray& operator=(const PinnedArray&) = delete;
+    T& operator[](std::size_t i) { return data_[i]; }
+
+  private:
+    T* data_ = nullptr;
+};
+
+class Event {
+  public:
+    Event() { GNND_CUDA(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming)); }
+    ~Event() { ignore(cudaEventDestroy(event_)); }
+    Event(const Event&) = delete;
+    Event& operator=(const Event&) = delete;
+    operator cudaEvent_t() const { return event_; }
+
+  private:
+    cudaEvent_t event_;
+};
+
+}  // namespace gnnd::cuda

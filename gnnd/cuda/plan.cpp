@@ -1,0 +1,94 @@
+#include "gnnd/cuda/plan.h"
+
+#include <algorithm>
+#include <string>
+
+#include "gnnd/error.h"
+
+namespace gnnd::cuda {
+namespace {
+
+std::int64_t round_up(std::int64_t value, std::int64_t to) {
+    return (value + to - 1) / to * to;
+}
+
+class Layout {
+  public:
+    Part take(std::int64_t bytes) {
+        const Part part{end_, std::size_t(bytes)};
+        end_ = std::size_t(round_up(std::int64_t(end_) + bytes, 256));
+        return part;
+    }
+    std::size_t end_ = 0;
+};
+
+constexpr std::int64_t kFilterBytes = 64;  // kFilterWords words a list
+
+/// How far a key of integers can be shifted to the left: its value lies between -largest and 3 * largest squared norms.
+int shift_for(DType dtype, std::int64_t d) {
+    const std::int64_t bound = dtype == DType::u8 ? d * 255 * 255 : 3 * d * 128 * 128;
+    int shift = 0;
+    while (shift < 8 && bound << (shift + 1) < (std::int64_t(1) << 31) - 256) ++shift;
+    return shift;
+}
+
+}  // namespace
+
+Plan make_plan(const VectorView& vectors, bool vectors_on_device, bool graph_on_device, const BuildParams& params,
+               std::size_t sort_bytes, std::size_t limit) {
+    const std::int64_t n = vectors.n, d = vectors.d, k = params.k;
+    Plan plan;
+    // Measured: half as many take more iterations, more only more memory.
+    plan.samples = params.samples != 0 ? params.samples : std::min(params.resolved_list_size(), 32);
+    plan.length = params.resolved_list_size();
+    const bool product = params.metric == Metric::L2 || params.metric == Metric::InnerProduct;
+    // int32 holds sums of up to 33,025 products of uint8.
+    const bool integers = product && (vectors.dtype == DType::u8 || vectors.dtype == DType::i8) && d <= 32768;
+    plan.cell = !integers ? Cell::f16 : vectors.dtype == DType::u8 ? Cell::u8 : Cell::i8;
+    plan.row_bytes = int(round_up(d * (integers ? 1 : 2), kStep));
+    plan.trusted = integers && plan.row_bytes <= kSlab;
+    plan.shift = integers ? shift_for(vectors.dtype, d) : 0;
+    const bool aligned = !vectors_on_device || reinterpret_cast<std::uintptr_t>(vectors.data) % 16 == 0;
+    const std::int64_t stride = vectors_on_device ? vectors.row_bytes() : d * std::int64_t(size_of(vectors.dtype));
+    plan.vectors_in_place = integers && stride == plan.row_bytes && aligned && d == plan.row_bytes;
+
+    const auto lay_out = [&](int capacity) {
+        plan.capacity = capacity;
+        Layout layout;
+        if (!vectors_on_device) plan.vectors = layout.take(n * d * std::int64_t(size_of(vectors.dtype)));
+        if (!plan.vectors_in_place) plan.rows = layout.take(n * plan.row_bytes);
+        if (!graph_on_device) {
+            plan.graph_ids = layout.take(n * k * 4);
+            plan.graph_distances = layout.take(n * k * 4);
+        }
+        if (plan.length != k) {
+            plan.list_ids = layout.take(n * plan.length * 4);
+            plan.list_distances = layout.take(n * plan.length * 4);
+        }
+        plan.bias = layout.take(n * 4);
+        plan.bounds = layout.take(n * 4);
+        plan.own = layout.take(n * 4);
+        plan.reverse = layout.take(n * 8);
+        plan.counts = layout.take(n * 4);
+        plan.small = layout.take(kSmallBytes);
+        plan.filter = layout.take(n * kFilterBytes);
+        plan.candidates = layout.take(n * capacity * 8);
+        Layout during_init = layout;
+        plan.sample_ids = layout.take(n * 16 * plan.samples);
+        for (Part& part : plan.keys) part = during_init.take(n * 4);
+        for (Part& part : plan.order) part = during_init.take(n * 4);
+        plan.sort = during_init.take(std::int64_t(sort_bytes));
+        plan.total = std::max(layout.end_, during_init.end_);
+    };
+    // Measured: what an object is offered in a third of the first iterations fits p + 4 places with few losses.
+    const int wanted = plan.samples + 4, least = 4;
+    lay_out(wanted);
+    for (int capacity = wanted; limit != 0 && plan.total > limit && capacity > least; --capacity) lay_out(capacity - 1);
+    if (limit != 0 && plan.total > limit)
+        throw OutOfDeviceMemory("the build needs at least " + std::to_string(plan.total) + " bytes of device memory, " +
+                                std::to_string(limit) + " are free or allowed");
+    plan.batches = 3 * (wanted + plan.capacity - 1) / plan.capacity;
+    return plan;
+}
+
+}  // namespace gnnd::cuda

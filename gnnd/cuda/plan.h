@@ -1,0 +1,49 @@
+#pragma once
+/// \file plan.h
+/// How much device memory a build takes, and where everything lies in it, before anything is allocated.
+
+#include <cstddef>
+#include <cstdint>
+
+#include "gnnd/cuda/cells.h"
+#include "gnnd/params.h"
+#include "gnnd/vectors.h"
+
+namespace gnnd::cuda {
+
+inline constexpr int kMaxSamples = 64;  ///< largest p: what a cross-match holds in shared memory
+
+inline constexpr int kSmallBytes = 32 << 10;  ///< counters and what the host reads
+
+/// One array of the work memory.
+struct Part {
+    std::size_t offset = 0, bytes = 0;
+};
+
+/// All sizes in bytes. The parts of one work block; `during_init` ones share their place with the samples.
+struct Plan {
+    Cell cell = Cell::f16;
+    bool vectors_in_place = false;  ///< the kernels read the caller's (or the copied) vectors as they are
+    bool trusted = false;           ///< list distances are exact, nothing is computed again at the end
+    int row_bytes = 0, samples = 0, length = 0, capacity = 0, batches = 0;
+    int shift = 0;  ///< of integer keys, see device/tile.cuh
+
+    Part vectors, rows;               ///< copy of host vectors; packed rows
+    Part graph_ids, graph_distances;  ///< result, where it goes to the host
+    Part list_ids, list_distances;    ///< where lists are longer than k
+    Part bias, bounds, own, reverse, counts, filter, sample_ids, candidates, small;
+    Part keys[2], order[2], sort;  ///< during the initialisation
+    std::size_t total = 0;
+
+    std::size_t vector_bytes() const { return vectors.bytes + rows.bytes; }
+    std::size_t graph_bytes() const { return graph_ids.bytes + graph_distances.bytes; }
+    std::size_t work_bytes() const { return total - vector_bytes() - graph_bytes(); }
+};
+
+/// \param sort_bytes  what sorting n keys takes
+/// \param limit       most bytes that may be taken, 0: any number. Within it candidates get fewer places and iterations
+///                    are split into more batches. \throws OutOfDeviceMemory where even the least does not fit
+Plan make_plan(const VectorView& vectors, bool vectors_on_device, bool graph_on_device, const BuildParams& params,
+               std::size_t sort_bytes, std::size_t limit);
+
+}  // namespace gnnd::cuda

@@ -1,0 +1,57 @@
+#pragma once
+/// \file sample.cuh
+/// Step 2 of GNND, ParallelSample: the first p NEW and the first p OLD entries of every list; the NEW ones are OLD from
+/// then on. Every object is appended to the reverse samples of those that it took. One warp an object.
+
+#include "gnnd/cuda/device/state.cuh"
+
+namespace gnnd::cuda {
+
+inline constexpr int kSampleWarps = 8;
+
+__global__ void __launch_bounds__(kSampleWarps* kWarp)
+    sample_kernel(Lists lists, Samples samples, Filter filter, std::int64_t n, const Control* control) {
+    __shared__ u32 words[kSampleWarps][kFilterWords], used[kSampleWarps][kFilterWords];
+    const int warp = threadIdx.x / kWarp;
+    const std::int64_t object = std::int64_t(blockIdx.x) * kSampleWarps + warp;
+    if (object >= n || control->stopped) return;
+    const int p = samples.p;
+    u32* list = lists.ids + object * lists.length;
+    for (int i = lane_id(); i < kFilterWords; i += kWarp) words[warp][i] = used[warp][i] = 0;
+    __syncwarp();
+    int taken[2] = {0, 0};      // NEW, OLD
+    constexpr int kAtOnce = 2;  // two rows of lanes at a time, so that their atomics wait together
+    for (int first = 0; first < lists.length; first += kAtOnce * kWarp) {
+        u32 id[kAtOnce], room[kAtOnce];
+        int at[kAtOnce];
+        bool old[kAtOnce];
+#pragma unroll
+        for (int i = 0; i < kAtOnce; ++i) {
+            const int place = first + i * kWarp + lane_id();
+            const u32 entry = place < lists.length ? list[place] : kNoId;
+            id[i] = entry & ~kNewBit;
+            old[i] = entry < kNewBit;
+            const u32 fresh = __ballot_sync(kAllLanes, !old[i]);
+            const u32 known = __ballot_sync(kAllLanes, old[i] && entry != kNoId);
+            at[i] = taken[old[i]] + rank_in(old[i] ? known : fresh);
+            if (entry == kNoId) at[i] = p;
+            taken[0] += __popc(fresh);
+            taken[1] += __popc(known);
+            if (at[i] < p) room[i] = atomicAdd(&samples.reverse[2 * std::int64_t(id[i]) + old[i]], 1u);
+            if (entry != kNoId) filter.add(words[warp], used[warp], id[i]);
+        }
+#pragma unroll
+        for (int i = 0; i < kAtOnce; ++i) {
+            if (at[i] >= p) continue;
+            samples.ids[(object * 2 + old[i]) * 2 * p + at[i]] = id[i];
+            if (!old[i]) list[first + i * kWarp + lane_id()] = id[i];
+            if (room[i] < u32(p)) samples.ids[(std::int64_t(id[i]) * 2 + old[i]) * 2 * p + p + room[i]] = u32(object);
+        }
+    }
+    __syncwarp();
+    if (filter.words != nullptr)
+        for (int i = lane_id(); i < kFilterWords; i += kWarp) filter.words[object * kFilterWords + i] = words[warp][i];
+    if (lane_id() == 0) samples.own[object] = u32(min(taken[0], p)) | u32(min(taken[1], p)) << 16;
+}
+
+}  // namespace gnnd::cuda

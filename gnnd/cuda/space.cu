@@ -1,0 +1,140 @@
+// Checking and packing: what the vectors go through before the first step.
+#include <cfloat>
+#include <cmath>
+
+#include "gnnd/cuda/device/raw.cuh"
+#include "gnnd/cuda/device/warp.cuh"
+#include "gnnd/cuda/errors.h"
+
+namespace gnnd::cuda {
+namespace {
+
+constexpr int kWarps = 8;
+/// Rows that the centre is taken from; any point inside the data does, so a sample is enough.
+constexpr int kCentreRows = 1024;
+
+struct Needs {
+    bool centre, normalized, nonnegative;
+};
+
+__global__ void reset_kernel(SpaceInfo* info) {
+    *info = {~0ull, 0, 1, 1};
+}
+
+/// The mean of some rows, a thread a component: distances that only see differences lose fewer digits to f16 near 0.
+template <class T>
+__global__ void centre_kernel(RawVectors vectors, bool centre, float* mean) {
+    const std::int64_t c = std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
+    if (c >= vectors.d) return;
+    float sum = 0;
+    const int rows = int(min(vectors.n, std::int64_t(kCentreRows)));
+    if (centre)
+        for (int r = 0; r < rows; ++r) sum += float(raw_row<T>(vectors, vectors.n * r / rows)[c]);
+    mean[c] = isfinite(sum) ? sum / float(rows) : 0.0f;
+}
+
+/// Finds rows that cannot be used (the same rules as cpu/check.cpp) and the largest component. One warp a row.
+template <class T>
+__global__ void scan_kernel(RawVectors vectors, Needs needs, const float* mean, SpaceInfo* info) {
+    const std::int64_t i = std::int64_t(blockIdx.x) * kWarps + threadIdx.x / kWarp;
+    if (i >= vectors.n) return;
+    const T* row = raw_row<T>(vectors, i);
+    float sum = 0, least = 0, largest = 0;
+    for (std::int64_t c = lane_id(); c < vectors.d; c += kWarp) {
+        const float x = float(row[c]);
+        sum += x * x;
+        least = fminf(least, x);
+        largest = fmaxf(largest, fabsf(x - mean[c]));
+    }
+    sum = warp_sum(sum);
+    for (int step = kWarp / 2; step > 0; step /= 2) {
+        least = fminf(least, __shfl_xor_sync(kAllLanes, least, step));
+        largest = fmaxf(largest, __shfl_xor_sync(kAllLanes, largest, step));
+    }
+    if (lane_id() != 0) return;
+    const bool bad = !(sum <= FLT_MAX / 4) || (needs.normalized && sum < FLT_MIN) || (needs.nonnegative && least < 0);
+    if (bad)
+        atomicMin(&info->first_bad, static_cast<unsigned long long>(i));
+    else if (__float_as_uint(largest) > info->largest)  // most rows need not ask
+        atomicMax(&info->largest, __float_as_uint(largest));
+}
+
+/// Chooses the power of two that brings the components into the middle of what f16 holds.
+__global__ void scale_kernel(SpaceInfo* info, Metric metric, bool f16) {
+    constexpr int kExponent = 9;  // 2^9: f16 reaches from there to 2^16 upwards and 2^-14 downwards
+    const float largest = __uint_as_float(info->largest);
+    if (f16 && metric != Metric::Cosine && largest > 0) info->scale = exp2f(float(kExponent - ilogbf(largest)));
+    const bool square = metric == Metric::L2 || metric == Metric::InnerProduct;
+    info->unit = square ? 1 / info->scale / info->scale : 1 / info->scale;
+    if (metric == Metric::InnerProduct || metric == Metric::Cosine) info->unit = -info->unit;
+}
+
+/// Writes one packed row and its bias, the squared norm of what was packed. One warp a row.
+template <class T, Cell C>
+__global__ void pack_kernel(RawVectors vectors, bool normalized, const float* mean, const SpaceInfo* info,
+                            std::uint8_t* rows, int row_bytes, u32* bias) {
+    const std::int64_t i = std::int64_t(blockIdx.x) * kWarps + threadIdx.x / kWarp;
+    if (i >= vectors.n) return;
+    const T* row = raw_row<T>(vectors, i);
+    if constexpr (C == Cell::f16) {
+        float scale = info->scale;
+        if (normalized) {
+            float sum = 0;
+            for (std::int64_t c = lane_id(); c < vectors.d; c += kWarp) sum += float(row[c]) * float(row[c]);
+            scale = rsqrtf(fmaxf(warp_sum(sum), FLT_MIN));
+        }
+        __half* packed = reinterpret_cast<__half*>(rows + i * row_bytes);
+        float norm = 0;
+        for (int c = lane_id(); c < row_bytes / 2; c += kWarp) {
+            const __half cell = c < vectors.d ? __float2half((float(row[c]) - mean[c]) * scale) : __half(0.0f);
+            packed[c] = cell;
+            norm += float(cell) * float(cell);
+        }
+        norm = warp_sum(norm);
+        if (lane_id() == 0) bias[i] = __float_as_uint(norm);
+    } else {
+        int norm = 0;
+        for (int c = lane_id(); c < row_bytes; c += kWarp) {
+            const T cell = c < vectors.d ? row[c] : T(0);
+            if (rows != nullptr) rows[i * row_bytes + c] = std::uint8_t(cell);
+            norm += int(cell) * int(cell);
+        }
+        norm = warp_sum(norm);
+        if (lane_id() == 0) bias[i] = u32(norm);
+    }
+}
+
+}  // namespace
+
+void prepare_space(const RawVectors& vectors, Metric metric, const Plan& plan, std::uint8_t* rows, u32* bias,
+                   float* mean, SpaceInfo* info, cudaStream_t stream) {
+    const bool f16 = plan.cell == Cell::f16;
+    const Needs needs{f16 && (metric == Metric::L2 || metric == Metric::L1 || metric == Metric::Linf),
+                      metric == Metric::Cosine, metric == Metric::ChiSquare};
+    const unsigned row_blocks = unsigned((vectors.n + kWarps - 1) / kWarps);
+    reset_kernel<<<1, 1, 0, stream>>>(info);
+    GNND_LAUNCHED("reset_kernel");
+    visit_dtype(vectors.dtype, [&](auto component) {
+        using T = decltype(component);
+        if (f16) {
+            centre_kernel<T><<<unsigned((vectors.d + 127) / 128), 128, 0, stream>>>(vectors, needs.centre, mean);
+            GNND_LAUNCHED("centre_kernel");
+            scan_kernel<T><<<row_blocks, kWarps * kWarp, 0, stream>>>(vectors, needs, mean, info);
+            GNND_LAUNCHED("scan_kernel");
+        }
+        scale_kernel<<<1, 1, 0, stream>>>(info, metric, f16);
+        GNND_LAUNCHED("scale_kernel");
+        if constexpr (std::is_same_v<T, std::uint8_t> || std::is_same_v<T, std::int8_t>) {
+            constexpr Cell kCell = std::is_same_v<T, std::uint8_t> ? Cell::u8 : Cell::i8;
+            if (!f16)
+                pack_kernel<T, kCell>
+                    <<<row_blocks, kWarps * kWarp, 0, stream>>>(vectors, false, mean, info, rows, plan.row_bytes, bias);
+        }
+        if (f16)
+            pack_kernel<T, Cell::f16><<<row_blocks, kWarps * kWarp, 0, stream>>>(vectors, needs.normalized, mean, info,
+                                                                                 rows, plan.row_bytes, bias);
+        GNND_LAUNCHED("pack_kernel");
+    });
+}
+
+}  // namespace gnnd::cuda

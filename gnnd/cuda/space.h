@@ -1,0 +1,31 @@
+#pragma once
+/// \file space.h
+/// The vectors on the device: checked and packed for the kernels, and as they came for exact distances.
+
+#include <cuda_runtime_api.h>
+
+#include "gnnd/cuda/plan.h"
+
+namespace gnnd::cuda {
+
+/// Found out on the device while packing.
+struct SpaceInfo {
+    unsigned long long first_bad;  ///< smallest number of a row that no build can work with; ~0: none
+    unsigned largest;              ///< bits of the largest |component| after centring
+    float scale;                   ///< components were multiplied by this power of two
+    float unit;                    ///< a list's distance times this is the metric's value
+};
+
+/// The vectors as they came, on the device.
+struct RawVectors {
+    const std::byte* data;
+    std::int64_t n, d, stride;
+    DType dtype;
+};
+
+/// Starts checking and packing the vectors: fills rows (unless the plan leaves them in place), bias and info.
+/// \param mean  d floats to work in
+void prepare_space(const RawVectors& vectors, Metric metric, const Plan& plan, std::uint8_t* rows, std::uint32_t* bias,
+                   float* mean, SpaceInfo* info, cudaStream_t stream);
+
+}  // namespace gnnd::cuda
