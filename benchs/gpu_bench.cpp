@@ -1,0 +1,247 @@
+// Whole builds on a GPU, timed from and to the memory that is asked for. Prints one JSON line per configuration: the
+// median of the repeats after a warm-up, Recall@10 against exact search on the host, and what every iteration did.
+//
+//   gpu_bench photosift1m.u8bin -k 64 --repeat 5 p=32,iterations=3 p=32,where=pinned
+//   gpu_bench manifold:1000000:960:20 -k 64          (generated: n, d, intrinsic dimension)
+//   gpu_bench mix:photosift1m.u8bin:10000000 -k 64   (10,000,000 rows made from the file's, see generate.h)
+#include <cuda_runtime_api.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <functional>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "benchs/generate.h"
+#include "gnnd/builder.h"
+#include "gnnd/cuda/errors.h"
+#include "gnnd/error.h"
+#include "gnnd/io/vector_file.h"
+
+namespace {
+
+using nlohmann::json;
+
+std::vector<std::string> split(const std::string& text, char at) {
+    std::vector<std::string> parts(1);
+    for (const char c : text)
+        if (c == at)
+            parts.emplace_back();
+        else
+            parts.back() += c;
+    return parts;
+}
+
+/// Memory of one of the three kinds that a caller may have.
+class Memory {
+  public:
+    Memory(std::size_t bytes, const std::string& where) : where_(where) {
+        if (where == "device")
+            GNND_CUDA(cudaMalloc(&data_, bytes));
+        else if (where == "pinned")
+            GNND_CUDA(cudaMallocHost(&data_, bytes));
+        else if (where == "pageable") {
+            data_ = std::malloc(bytes);
+            std::fill_n(static_cast<char*>(data_), bytes, char(0xa5));  // touched, as a caller's array would be
+        } else
+            throw gnnd::InvalidArgument("where=" + where + ", allowed are device, pinned and pageable");
+    }
+    ~Memory() {
+        if (where_ == "device")
+            gnnd::cuda::ignore(cudaFree(data_));
+        else if (where_ == "pinned")
+            gnnd::cuda::ignore(cudaFreeHost(data_));
+        else
+            std::free(data_);
+    }
+    Memory(const Memory&) = delete;
+    Memory& operator=(const Memory&) = delete;
+    template <class T = void>
+    T* as() const {
+        return static_cast<T*>(data_);
+    }
+
+  private:
+    std::string where_;
+    void* data_ = nullptr;
+};
+
+/// The vectors on the host; generated ones are made on the device first.
+struct Data {
+    std::string name;
+    std::vector<std::byte> bytes;
+    gnnd::VectorView view;
+};
+
+Data load(const std::string& text, std::int64_t rows) {
+    Data data;
+    data.name = text.substr(text.find_last_of('/') + 1);
+    const auto parts = split(text, ':');
+    const auto keep = [&](std::int64_t n, std::int64_t d, gnnd::DType dtype) {
+        data.bytes.resize(std::size_t(n) * d * gnnd::size_of(dtype));
+        data.view = {data.bytes.data(), n, d, dtype, 0};
+    };
+    if (parts[0] == "manifold") {
+        const std::int64_t n = std::stoll(parts.at(1)), d = std::stoll(parts.at(2));
+        keep(n, d, gnnd::DType::f32);
+        const Memory made(data.bytes.size(), "device");
+        gnnd::benchs::generate(gnnd::benchs::Manifold{d, std::stoi(parts.at(3)), 1}, 0, n, made.as<float>(), nullptr);
+        GNND_CUDA(cudaMemcpy(data.bytes.data(), made.as(), data.bytes.size(), cudaMemcpyDeviceToHost));
+    } else if (parts[0] == "mix") {
+        const Data base = load(parts.at(1), 0);
+        const std::int64_t n = std::stoll(parts.at(2)), n0 = base.view.n, d = base.view.d;
+        gnnd::BuildParams params;
+        params.device = {gnnd::Device::Kind::cuda, 0};
+        const Memory x(base.bytes.size(), "device"), ids(n0 * params.k * 4, "device"),
+            distances(n0 * params.k * 4, "device");
+        GNND_CUDA(cudaMemcpy(x.as(), base.bytes.data(), base.bytes.size(), cudaMemcpyHostToDevice));
+        gnnd::build_into({x.as(), n0, d, gnnd::DType::u8, 0}, params, ids.as<std::int32_t>(), distances.as<float>());
+        keep(n, d, gnnd::DType::u8);
+        const std::int64_t shard = 10'000'000;
+        const Memory made(std::size_t(std::min(n, shard)) * d, "device");
+        for (std::int64_t begin = 0; begin < n; begin += shard) {
+            const std::int64_t count = std::min(shard, n - begin);
+            gnnd::benchs::generate(gnnd::benchs::Mix{x.as<std::uint8_t>(), ids.as<std::int32_t>(), n0, d, params.k, 1},
+                                   begin, count, made.as<std::uint8_t>(), nullptr);
+            GNND_CUDA(cudaMemcpy(data.bytes.data() + begin * d, made.as(), count * d, cudaMemcpyDeviceToHost));
+        }
+    } else {
+        const gnnd::io::VectorFile file(text);
+        keep(rows != 0 ? std::min(rows, file.n()) : file.n(), file.d(), file.dtype());
+        file.read(0, data.view.n, data.bytes.data());
+    }
+    return data;
+}
+
+struct Configuration {
+    std::string text, where = "device";
+    gnnd::BuildParams params;
+};
+
+Configuration parse(const std::string& text, int k, gnnd::Metric metric) {
+    Configuration c{text, "device", {}};
+    c.params.k = k;
+    c.params.metric = metric;
+    c.params.device = {gnnd::Device::Kind::cuda, 0};
+    const std::map<std::string, std::function<void(const std::string&)>> settings = {
+        {"p", [&](const std::string& v) { c.params.samples = std::stoi(v); }},
+        {"list", [&](const std::string& v) { c.params.list_size = std::stoi(v); }},
+        {"iterations", [&](const std::string& v) { c.params.iterations = std::stoi(v); }},
+        {"delta", [&](const std::string& v) { c.params.delta = std::stof(v); }},
+        {"seed", [&](const std::string& v) { c.params.seed = std::stoull(v); }},
+        {"trees", [&](const std::string& v) { c.params.trees = std::stoi(v); }},
+        {"init", [&](const std::string& v) { c.params.init = gnnd::parse_init(v); }},
+        {"update", [&](const std::string& v) { c.params.update = gnnd::parse_update(v); }},
+        {"memory", [&](const std::string& v) { c.params.device_memory = std::stoll(v); }},
+        {"where", [&](const std::string& v) { c.where = v; }},
+    };
+    if (text != "default")
+        for (const std::string& item : split(text, ',')) {
+            const auto parts = split(item, '=');
+            const auto it = settings.find(parts[0]);
+            if (it == settings.end() || parts.size() != 2)
+                throw gnnd::InvalidArgument("setting '" + item + "' is unknown");
+            it->second(parts[1]);
+        }
+    return c;
+}
+
+void run(const std::string& base, std::int64_t rows, int k, gnnd::Metric metric, int repeat, int queries,
+         const std::vector<std::string>& texts) {
+    const Data data = load(base, rows);
+    const std::int64_t n = data.view.n;
+    std::mt19937 random(1);
+    std::vector<std::int32_t> objects(queries);
+    for (std::int32_t& object : objects) object = std::int32_t(random() % n);
+    const int at = std::min(k, 10);
+    const gnnd::KnnGraph truth = gnnd::exact_neighbors(data.view, objects.data(), queries, at, metric);
+    cudaDeviceProp properties;
+    GNND_CUDA(cudaGetDeviceProperties(&properties, 0));
+
+    for (const std::string& text : texts) {
+        const Configuration c = parse(text, k, metric);
+        const Memory x(data.bytes.size(), c.where), ids(n * k * 4, c.where), distances(n * k * 4, c.where);
+        GNND_CUDA(cudaMemcpy(x.as(), data.bytes.data(), data.bytes.size(), cudaMemcpyDefault));
+        gnnd::VectorView view = data.view;
+        view.data = x.as();
+        gnnd::HeapResources heap;
+        gnnd::CountedResources counted(heap);
+        gnnd::BuildStats stats;
+        std::vector<double> seconds;
+        for (int round = 0; round <= repeat; ++round) {
+            const auto start = std::chrono::steady_clock::now();
+            stats = gnnd::build_into(view, c.params, ids.as<std::int32_t>(), distances.as<float>(), {}, &counted);
+            if (round > 0)
+                seconds.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+        }
+        std::sort(seconds.begin(), seconds.end());
+        std::vector<float> result(n * k);
+        GNND_CUDA(cudaMemcpy(result.data(), distances.as(), result.size() * 4, cudaMemcpyDefault));
+        const double sign = gnnd::is_similarity(metric) ? -1 : 1;
+        std::int64_t hits = 0;
+        for (int q = 0; q < queries; ++q) {
+            // Sums of floats round differently here and there: 1e-6 apart counts as equal.
+            const double last = sign * truth.distances_of(q)[at - 1], limit = last + 1e-6 * std::abs(last);
+            for (int j = 0; j < at; ++j) hits += sign * result[std::int64_t(objects[q]) * k + j] <= limit;
+        }
+        json line = {{"data", data.name},
+                     {"n", n},
+                     {"d", data.view.d},
+                     {"dtype", gnnd::name_of(data.view.dtype)},
+                     {"metric", gnnd::name_of(metric)},
+                     {"k", k},
+                     {"configuration", text},
+                     {"where", c.where},
+                     {"recall@" + std::to_string(at), double(hits) / (double(queries) * at)},
+                     {"seconds", seconds[seconds.size() / 2]},
+                     {"seconds_least", seconds.front()},
+                     {"seconds_most", seconds.back()},
+                     {"iterations", stats.iterations.size() - 1},
+                     {"stop", gnnd::name_of(stats.stop)},
+                     {"allocated_bytes", counted.peak()},
+                     {"graph_bytes", n * k * 8},
+                     {"device", properties.name}};
+        for (const auto& s : stats.iterations) {
+            line["iteration_ms"].push_back(s.seconds * 1e3);
+            line["phi"].push_back(s.phi);
+            line["changed"].push_back(double(s.changed) / double(n));
+            line["offered"].push_back(double(s.offered) / double(n));
+            line["accepted"].push_back(double(s.accepted) / double(n));
+            line["distances"].push_back(s.distances);
+        }
+        std::printf("%s\n", line.dump().c_str());
+        std::fflush(stdout);
+    }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    CLI::App app{
+        "Times whole builds on a GPU; prints one JSON line each. A configuration is 'default' or a list of name=value: "
+        "p, list, iterations, delta, seed, trees, init, update, memory, where (device, pinned or pageable)."};
+    std::string base, metric = "l2";
+    std::int64_t rows = 0;
+    int k = 64, repeat = 5, queries = 10000;
+    std::vector<std::string> configurations{"default"};
+    app.add_option("base", base, "vector file, manifold:N:D:M or mix:FILE:N")->required();
+    app.add_option("configurations", configurations, "what to build")->capture_default_str();
+    app.add_option("--rows", rows, "use the first so many rows of the file; 0: all")->capture_default_str();
+    app.add_option("-k", k, "neighbours")->capture_default_str();
+    app.add_option("--metric", metric, "metric")->capture_default_str();
+    app.add_option("--repeat", repeat, "timed builds, after one that is not")->capture_default_str();
+    app.add_option("--queries", queries, "objects sampled for the recall")->capture_default_str();
+    CLI11_PARSE(app, argc, argv);
+    try {
+        run(base, rows, k, gnnd::parse_metric(metric), std::max(1, repeat), queries, configurations);
+    } catch (const std::exception& error) {
+        std::fprintf(stderr, "gpu_bench: %s\n", error.what());
+        return 1;
+    }
+}

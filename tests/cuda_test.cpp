@@ -1,0 +1,376 @@
+// build() on a GPU: the invariants over all kinds of input, recall against the CPU backend, device memory in and out,
+// and every kind of refusal. Without a GPU all of it is skipped.
+#include <cuda_runtime_api.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <thread>
+
+#include "gnnd/builder.h"
+#include "gnnd/cuda/backend.h"
+#include "gnnd/error.h"
+#include "gnnd/io/vector_file.h"
+#include "tests/invariants.h"
+
+namespace gnnd {
+namespace {
+
+using test::expect_valid_graph;
+using test::random_vectors;
+using test::Vectors;
+
+#define SKIP_WITHOUT_GPU() \
+    if (std::string why; cuda::device_count(&why) == 0) GTEST_SKIP() << "no GPU: " << why
+
+BuildParams gpu_params(int k, Metric metric = Metric::L2) {
+    BuildParams params;
+    params.k = k;
+    params.metric = metric;
+    params.device = {Device::Kind::cuda, 0};
+    return params;
+}
+
+Vectors vectors_for(Metric metric, std::int64_t n, std::int64_t d, DType dtype) {
+    Vectors vectors = random_vectors(n, d, dtype, metric == Metric::ChiSquare);
+    if (metric == Metric::Cosine)
+        for (std::int64_t i = 0; i < n; ++i) vectors.set(i, 0, 1);  // no zero vectors
+    return vectors;
+}
+
+struct Case {
+    Metric metric;
+    DType dtype;
+    friend std::ostream& operator<<(std::ostream& out, const Case& c) {
+        return out << name_of(c.metric) << '_' << name_of(c.dtype);
+    }
+};
+
+std::vector<Case> all_cases() {
+    std::vector<Case> cases;
+    for (Metric metric :
+         {Metric::L2, Metric::InnerProduct, Metric::Cosine, Metric::L1, Metric::Linf, Metric::ChiSquare})
+        for (DType dtype : {DType::f32, DType::f16, DType::u8, DType::i8}) cases.push_back({metric, dtype});
+    return cases;
+}
+
+class CudaInvariantsTest : public testing::TestWithParam<Case> {
+  protected:
+    void SetUp() override { SKIP_WITHOUT_GPU(); }
+    void run(std::int64_t n, std::int64_t d, int k, Init init = Init::projection, int samples = 0) {
+        SCOPED_TRACE(testing::Message() << "n " << n << ", d " << d << ", k " << k << ", p " << samples);
+        const Case c = GetParam();
+        const Vectors vectors = vectors_for(c.metric, n, d, c.dtype);
+        BuildParams params = gpu_params(k, c.metric);
+        params.iterations = 3;
+        params.init = init;
+        params.samples = samples;
+        const BuildResult result = build(vectors, params);
+        expect_valid_graph(result.graph, vectors);
+        EXPECT_EQ(result.stats.device.name(), "cuda:0");
+    }
+};
+
+TEST_P(CudaInvariantsTest, HoldWhereAllPairsAreCompared) {
+    for (std::int64_t n : {2, 33, 1000}) run(n, 31, 10);
+}
+TEST_P(CudaInvariantsTest, HoldForAnyDimension) {
+    for (std::int64_t d : {1, 3, 31, 64, 127, 128, 129, 257, 960}) run(2100, d, 10);
+}
+TEST_P(CudaInvariantsTest, HoldForAnyK) {
+    for (int k : {1, 10, 32, 33, 64, 100, 1024}) run(2100, 31, k);
+}
+TEST_P(CudaInvariantsTest, HoldForAnySamplesAndInit) {
+    for (int samples : {1, 5, 16, 17, 32, 40, 64}) run(2100, 31, 64, Init::random, samples);
+}
+TEST_P(CudaInvariantsTest, HoldForManyObjects) {
+    run(100'003, 3, 10);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, CudaInvariantsTest, testing::ValuesIn(all_cases()), testing::PrintToStringParamName());
+
+TEST(Cuda, LongRows) {
+    SKIP_WITHOUT_GPU();
+    for (DType dtype : {DType::f32, DType::u8, DType::i8}) {
+        const Vectors vectors = random_vectors(1200, 16384, dtype);
+        expect_valid_graph(build(vectors, gpu_params(10)).graph, vectors);
+    }
+}
+
+TEST(Cuda, RecallIsThatOfTheCpu) {
+    SKIP_WITHOUT_GPU();
+    const io::VectorFile file(GNND_TEST_DATA "/photosift20k.u8bin");
+    std::vector<std::int32_t> objects;
+    for (int i = 0; i < 20000; i += 20) objects.push_back(i);
+    std::vector<float> floats(20000 * 128);
+    copy_as_f32(file.view(), 0, 20000, floats.data());
+    const VectorView as_floats{floats.data(), 20000, 128, DType::f32, 0};
+    for (Metric metric :
+         {Metric::L2, Metric::InnerProduct, Metric::Cosine, Metric::L1, Metric::Linf, Metric::ChiSquare}) {
+        const KnnGraph truth = exact_neighbors(file.view(), objects.data(), std::int64_t(objects.size()), 10, metric);
+        for (int k : {10, 32, 64}) {
+            BuildParams params = gpu_params(k, metric);
+            params.device = {Device::Kind::cpu, 0};
+            const double cpu = test::recall_at(build(file.view(), params).graph, truth, objects, 10);
+            for (Init init : {Init::projection, Init::random})
+                for (const VectorView& view : {file.view(), as_floats}) {
+                    params = gpu_params(k, metric);
+                    params.init = init;
+                    const BuildResult result = build(view, params);
+                    EXPECT_GE(test::recall_at(result.graph, truth, objects, 10, 1e-6), cpu - 0.005)
+                        << name_of(metric) << ' ' << k << ' ' << name_of(init) << ' ' << name_of(view.dtype);
+                    EXPECT_EQ(result.stats.stop, StopReason::converged);
+                }
+        }
+    }
+}
+
+/// An array on the device that holds a copy of bytes, or poison.
+class DeviceArray {
+  public:
+    explicit DeviceArray(std::size_t bytes, const void* content = nullptr) {
+        EXPECT_EQ(cudaMalloc(&data_, bytes), cudaSuccess);
+        EXPECT_EQ(content != nullptr ? cudaMemcpy(data_, content, bytes, cudaMemcpyHostToDevice)
+                                     : cudaMemset(data_, 0xa5, bytes),
+                  cudaSuccess);
+    }
+    ~DeviceArray() { cudaFree(data_); }
+    template <class T>
+    T* as() const {
+        return static_cast<T*>(data_);
+    }
+
+  private:
+    void* data_ = nullptr;
+};
+
+void build_on_device(const Vectors& vectors, Resources* resources = nullptr) {
+    const VectorView host = vectors;
+    const int k = 20;
+    const DeviceArray input(std::size_t(host.n) * host.row_bytes(), host.data);
+    const DeviceArray ids(std::size_t(host.n) * k * 4), distances(std::size_t(host.n) * k * 4);
+    KnnGraph graph(host.n, k, Metric::L2);
+    build_into({input.as<void>(), host.n, host.d, host.dtype, 0}, gpu_params(k), ids.as<std::int32_t>(),
+               distances.as<float>(), {}, resources);
+    ASSERT_EQ(cudaMemcpy(graph.ids(), ids.as<void>(), host.n * k * 4, cudaMemcpyDeviceToHost), cudaSuccess);
+    ASSERT_EQ(cudaMemcpy(graph.distances(), distances.as<void>(), host.n * k * 4, cudaMemcpyDeviceToHost), cudaSuccess);
+    expect_valid_graph(graph, vectors);
+}
+
+TEST(Cuda, DeviceMemoryInAndOut) {
+    SKIP_WITHOUT_GPU();
+    for (DType dtype : {DType::f32, DType::u8})
+        for (std::int64_t d : {96, 100}) build_on_device(random_vectors(3000, d, dtype));
+    build_on_device(random_vectors(500, 8, DType::f32));
+}
+
+/// Resources with a stream of the caller's, and device memory that runs out.
+class OwnStream : public Resources {
+  public:
+    OwnStream() { EXPECT_EQ(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), cudaSuccess); }
+    ~OwnStream() override { cudaStreamDestroy(stream_); }
+    void* allocate(std::size_t bytes) override { return heap_.allocate(bytes); }
+    void deallocate(void* pointer, std::size_t bytes) noexcept override { heap_.deallocate(pointer, bytes); }
+    Stream stream() override { return stream_; }
+    void* allocate_device(std::size_t bytes, Stream stream) override {
+        EXPECT_EQ(stream, stream_);
+        ++allocations;
+        return Resources::allocate_device(bytes, stream);
+    }
+    int allocations = 0;
+
+  private:
+    HeapResources heap_;
+    cudaStream_t stream_ = nullptr;
+};
+
+TEST(Cuda, TwoBuildsAtOnceOnTwoStreams) {
+    SKIP_WITHOUT_GPU();
+    const Vectors vectors = random_vectors(3000, 96, DType::u8);
+    OwnStream resources[2];
+    std::thread other([&] { build_on_device(vectors, &resources[1]); });
+    build_on_device(vectors, &resources[0]);
+    other.join();
+    EXPECT_GT(resources[0].allocations, 0);
+    EXPECT_GT(resources[1].allocations, 0);
+}
+
+TEST(Cuda, HostBuildsSideBySide) {
+    SKIP_WITHOUT_GPU();
+    const Vectors vectors = random_vectors(3000, 96, DType::f32);
+    std::thread other([&] { expect_valid_graph(build(vectors, gpu_params(10)).graph, vectors); });
+    expect_valid_graph(build(vectors, gpu_params(10)).graph, vectors);
+    other.join();
+}
+
+TEST(Cuda, RefineStartsFromTheGraph) {
+    SKIP_WITHOUT_GPU();
+    const Vectors vectors = random_vectors(3000, 20, DType::f32);
+    BuildParams params = gpu_params(10);
+    const BuildResult built = build(vectors, params);
+    params.k = 15;
+    const BuildResult refined = refine(vectors, built.graph, params);
+    expect_valid_graph(refined.graph, vectors);
+    EXPECT_LE(refined.stats.iterations.size(), built.stats.iterations.size());
+}
+
+TEST(Cuda, RepeatedBuildsKeepNothing) {
+    SKIP_WITHOUT_GPU();
+    const Vectors vectors = random_vectors(5000, 64, DType::f32);
+    build(vectors, gpu_params(32));
+    std::size_t before = 0, after = 0, total = 0;
+    ASSERT_EQ(cudaMemGetInfo(&before, &total), cudaSuccess);
+    for (int i = 0; i < 5; ++i) build(vectors, gpu_params(32));
+    ASSERT_EQ(cudaMemGetInfo(&after, &total), cudaSuccess);
+    EXPECT_GE(after + (4 << 20), before);
+}
+
+TEST(Cuda, MemoryPlanIsKept) {
+    SKIP_WITHOUT_GPU();
+    const Vectors vectors = random_vectors(20000, 128, DType::u8);
+    for (int samples : {16, 32}) {
+        BuildParams params = gpu_params(64);
+        params.samples = samples;
+        const MemoryPlan plan = plan_memory(vectors, params);
+        EXPECT_GE(plan.vectors, std::size_t(20000 * 128));
+        EXPECT_GE(plan.graph, std::size_t(20000 * 64 * 8));
+        EXPECT_LE(double(plan.graph + plan.work), (samples == 16 ? 2.0 : 2.75) * 20000 * 64 * 8 + (1 << 20));
+        HeapResources heap;
+        CountedResources counted(heap);
+        const BuildResult result = build(vectors, params, {}, &counted);
+        EXPECT_LE(counted.peak(), plan.total());
+        EXPECT_EQ(counted.held(), 0u);
+    }
+}
+
+TEST(Cuda, MemoryCapIsKept) {
+    SKIP_WITHOUT_GPU();
+    const Vectors vectors = random_vectors(20000, 128, DType::u8);
+    BuildParams params = gpu_params(64);
+    const std::size_t wanted = plan_memory(vectors, params).total();
+    params.device_memory = std::int64_t(wanted - 20000 * 8 * 20);
+    HeapResources heap;
+    CountedResources counted(heap);
+    const BuildResult result = build(vectors, params, {}, &counted);
+    expect_valid_graph(result.graph, vectors);
+    EXPECT_LE(counted.peak(), std::size_t(params.device_memory));
+}
+
+TEST(Cuda, TooLittleMemoryIsAnErrorThatSaysHowMuch) {
+    SKIP_WITHOUT_GPU();
+    const Vectors vectors = random_vectors(3000, 20, DType::f32);
+    BuildParams params = gpu_params(32);
+    params.device_memory = 1000;
+    try {
+        build(vectors, params);
+        FAIL();
+    } catch (const OutOfDeviceMemory& error) {
+        EXPECT_NE(std::string(error.what()).find("1000"), std::string::npos) << error.what();
+    }
+    params.device_memory = 0;
+    expect_valid_graph(build(vectors, params).graph, vectors);
+}
+
+/// Device memory that is there when planned and gone when asked for.
+TEST(Cuda, MemoryThatRunsOutMidwayLeavesTheContextUsable) {
+    SKIP_WITHOUT_GPU();
+    const Vectors vectors = random_vectors(3000, 20, DType::f32);
+    struct Empty : OwnStream {
+        void* allocate_device(std::size_t, Stream stream) override {
+            return OwnStream::allocate_device(std::size_t(1) << 50, stream);
+        }
+    } empty;
+    EXPECT_THROW(build(vectors, gpu_params(10), {}, &empty), OutOfDeviceMemory);
+    EXPECT_EQ(cudaGetLastError(), cudaSuccess);
+    expect_valid_graph(build(vectors, gpu_params(10)).graph, vectors);
+}
+
+TEST(Cuda, BadRowsAreNamed) {
+    SKIP_WITHOUT_GPU();
+    const auto message = [](const Vectors& vectors, Metric metric) {
+        try {
+            build(vectors, gpu_params(10, metric));
+        } catch (const InvalidArgument& error) {
+            return std::string(error.what());
+        }
+        return std::string("none");
+    };
+    Vectors vectors = random_vectors(3000, 20, DType::f32);
+    vectors.set(2500, 3, std::numeric_limits<float>::quiet_NaN());
+    EXPECT_EQ(message(vectors, Metric::L2), "vector 2500 holds NaN");
+    vectors.set(1200, 19, std::numeric_limits<float>::infinity());
+    EXPECT_EQ(message(vectors, Metric::L2), "vector 1200 holds an infinite component");
+    Vectors zero = random_vectors(3000, 20, DType::u8);
+    for (int c = 0; c < 20; ++c) zero.set(77, c, 0);
+    EXPECT_NE(message(zero, Metric::Cosine).find("vector 77 is zero"), std::string::npos);
+    Vectors negative = random_vectors(3000, 20, DType::f32, true);
+    negative.set(5, 5, -1);
+    EXPECT_NE(message(negative, Metric::ChiSquare).find("vector 5 holds a negative"), std::string::npos);
+}
+
+TEST(Cuda, InterruptEndsTheBuild) {
+    SKIP_WITHOUT_GPU();
+    const Vectors vectors = random_vectors(5000, 64, DType::f32);
+    int asked = 0;
+    EXPECT_THROW(build(vectors, gpu_params(10), {nullptr, [&] { return ++asked > 2; }}), Interrupted);
+    EXPECT_THROW(
+        build(vectors, gpu_params(10), {[](const IterationStats&) { throw std::runtime_error("stop"); }, nullptr}),
+        std::runtime_error);
+    expect_valid_graph(build(vectors, gpu_params(10)).graph, vectors);
+}
+
+TEST(Cuda, StatsTellEveryIteration) {
+    SKIP_WITHOUT_GPU();
+    const Vectors vectors = random_vectors(20000, 64, DType::f32);
+    std::vector<IterationStats> seen;
+    const BuildResult result =
+        build(vectors, gpu_params(32), {[&](const IterationStats& stats) { seen.push_back(stats); }, nullptr});
+    ASSERT_EQ(seen.size(), result.stats.iterations.size());
+    ASSERT_GE(seen.size(), 3u);
+    double phi = 0;
+    for (std::int64_t i = 0; i < 20000 * 32; ++i) phi += result.graph.distances()[i];
+    EXPECT_NEAR(seen.back().phi / phi, 1, 1e-3);
+    for (std::size_t i = 0; i < seen.size(); ++i) {
+        EXPECT_EQ(seen[i].iteration, int(i));
+        EXPECT_GT(seen[i].seconds, 0);
+        if (i == 0) continue;
+        EXPECT_LE(seen[i].accepted, seen[i].offered);
+        EXPECT_GT(seen[i].distances, 0);
+        EXPECT_GT(seen[i].accepted, 0);
+    }
+    EXPECT_LT(seen.back().changed, 0.001 * 20000 * 32);
+}
+
+TEST(Cuda, HardInput) {
+    SKIP_WITHOUT_GPU();
+    Vectors equal(2000, 16, DType::f32), few(2000, 16, DType::u8);
+    for (int i = 0; i < 2000; ++i)
+        for (int c = 0; c < 16; ++c) {
+            equal.set(i, c, 1);
+            few.set(i, c, float(i % 5));
+        }
+    expect_valid_graph(build(equal, gpu_params(32)).graph, equal);
+    expect_valid_graph(build(few, gpu_params(32)).graph, few);
+    Vectors far = random_vectors(2000, 16, DType::f32);
+    for (int i = 0; i < 2000; ++i)
+        for (int c = 0; c < 16; ++c) far.set(i, c, 1e6f + float((i * 31 + c * 17) % 997));
+    expect_valid_graph(build(far, gpu_params(32)).graph, far);
+}
+
+TEST(CudaDevices, OneThatIsNotThereIsAnError) {
+    BuildParams params = gpu_params(10);
+    params.device.index = 4000;
+    EXPECT_THROW(build(random_vectors(3000, 20, DType::f32), params), Unavailable);
+}
+
+TEST(CudaDevices, AutomaticFallsBackAndSaysWhy) {
+    BuildParams params = gpu_params(10);
+    params.device.kind = Device::Kind::automatic;
+    const BuildStats stats = build(random_vectors(3000, 20, DType::f32), params).stats;
+    EXPECT_EQ(stats.device_reason.empty(), cuda::device_count() > 0);
+    EXPECT_EQ(stats.device.kind == Device::Kind::cuda, cuda::device_count() > 0);
+}
+
+}  // namespace
+}  // namespace gnnd
