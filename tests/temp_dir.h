@@ -5,8 +5,10 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <initializer_list>
 #include <iterator>
 #include <stdexcept>
 #include <string>
@@ -42,6 +44,11 @@ inline std::string read_bytes(const std::string& path) {
     std::ifstream in(path, std::ios::binary);
     if (!in) throw std::runtime_error("cannot read " + path);
     return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+}
+
+/// The bytes that the integers have in memory.
+inline std::string bytes_of(std::initializer_list<std::int32_t> values) {
+    return {reinterpret_cast<const char*>(values.begin()), values.size() * sizeof(std::int32_t)};
 }
 
 inline void write_bytes(const std::string& path, const std::string& bytes) {

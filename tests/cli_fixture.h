@@ -1,0 +1,131 @@
+#pragma once
+/// \file cli_fixture.h
+/// Runs the tool as a shell would, for tests of what it prints, returns and leaves behind.
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <regex.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "gnnd/io/vector_file.h"
+#include "tests/temp_dir.h"
+
+namespace gnnd::test {
+
+using nlohmann::json;
+using Arguments = std::vector<std::string>;
+
+inline const std::string kSample = GNND_TEST_DATA "/photosift20k.u8bin";
+
+struct Result {
+    int code = -1;
+    std::string out, err;
+
+    json parsed() const { return json::parse(out); }
+    bool says(const std::string& text) const { return err.find(text) != std::string::npos; }
+};
+
+/// Whether the POSIX extended regular expression matches. The one in <regex> costs a minute under the sanitizers.
+inline bool matches(const std::string& text, const std::string& pattern) {
+    regex_t compiled;
+    if (regcomp(&compiled, pattern.c_str(), REG_EXTENDED | REG_NOSUB) != 0)
+        throw std::invalid_argument("bad pattern: " + pattern);
+    const bool found = regexec(&compiled, text.c_str(), 0, nullptr, 0) == 0;
+    regfree(&compiled);
+    return found;
+}
+
+/// A run that failed as it should: one line on standard error, nothing on standard output.
+inline testing::AssertionResult failed(const Result& result, int code, const std::string& text) {
+    const bool one_line = matches(result.err, "^gnnd: [^\n]+\n$");
+    if (result.code == code && one_line && result.says(text) && result.out.empty()) return testing::AssertionSuccess();
+    return testing::AssertionFailure() << "expected code " << code << " and one line with \"" << text << "\", got "
+                                       << result.code << "\n"
+                                       << result.err << result.out;
+}
+
+class Cli : public testing::Test {
+  protected:
+    std::string file(const std::string& name) const { return dir_.file(name); }
+
+    /// Starts the tool with its output in files, standard error in the descriptor if one is given.
+    pid_t spawn(const Arguments& arguments, int error_descriptor = -1) const {
+        std::vector<char*> argv{const_cast<char*>(GNND_TOOL)};
+        for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
+        argv.push_back(nullptr);
+        const std::string out = logs_.file("out"), err = logs_.file("err");
+        constexpr int kFlags = O_WRONLY | O_CREAT | O_TRUNC;
+        posix_spawn_file_actions_t actions;
+        posix_spawn_file_actions_init(&actions);
+        posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+        posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, out.c_str(), kFlags, 0600);
+        if (error_descriptor < 0)
+            posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, err.c_str(), kFlags, 0600);
+        else
+            posix_spawn_file_actions_adddup2(&actions, error_descriptor, STDERR_FILENO);
+        // The test may itself run where signals are ignored, in the background of a script for instance.
+        posix_spawnattr_t attributes;
+        posix_spawnattr_init(&attributes);
+        sigset_t defaults;
+        sigemptyset(&defaults);
+        sigaddset(&defaults, SIGINT);
+        sigaddset(&defaults, SIGTERM);
+        posix_spawnattr_setsigdefault(&attributes, &defaults);
+        posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
+        pid_t pid = -1;
+        const int error = posix_spawn(&pid, GNND_TOOL, &actions, &attributes, argv.data(), environ);
+        posix_spawnattr_destroy(&attributes);
+        posix_spawn_file_actions_destroy(&actions);
+        if (error != 0) throw std::runtime_error("cannot start " GNND_TOOL);
+        return pid;
+    }
+
+    static int wait(pid_t pid) {
+        int status = 0;
+        waitpid(pid, &status, 0);
+        return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+    }
+
+    Result run(const Arguments& arguments) const {
+        const int code = wait(spawn(arguments));
+        return {code, read_bytes(logs_.file("out")), read_bytes(logs_.file("err"))};
+    }
+
+    /// Runs what must succeed.
+    Result good(const Arguments& arguments) const {
+        Result result = run(arguments);
+        EXPECT_EQ(result.code, 0) << result.err;
+        return result;
+    }
+
+    /// The first rows of the sample as a file of their own.
+    std::string base(std::int64_t n = 2000) const {
+        const std::string path = file("base" + std::to_string(n) + ".u8bin");
+        if (std::filesystem::exists(path)) return path;
+        const io::VectorFile sample(kSample);
+        VectorView view = sample.view();
+        view.n = n;
+        io::write_vectors(path, view);
+        return path;
+    }
+
+    /// A graph of base().
+    std::string graph(const std::string& metric = "l2") const {
+        const std::string path = file(metric + ".gnnd");
+        if (!std::filesystem::exists(path)) good({"build", base(), "-k", "16", "--metric", metric, "-o", path, "-q"});
+        return path;
+    }
+
+    TempDir dir_, logs_;
+};
+
+}  // namespace gnnd::test
