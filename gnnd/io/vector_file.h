@@ -51,13 +51,19 @@ class VectorFile {
     void read(std::int64_t begin, std::int64_t count, void* out) const;
 
   private:
+    /// What view() has found out about the rows of a *vecs file.
+    struct RowCheck {
+        std::once_flag once;
+        std::int64_t fitting = 0;  ///< so many rows at the start have the d of the first
+    };
+
     void check_row(std::int64_t row, const std::byte* bytes) const;
 
     std::string path_;
     VectorFormat format_;
     MappedFile file_;
     VectorView view_;
-    std::unique_ptr<std::once_flag> rows_checked_ = std::make_unique<std::once_flag>();
+    std::unique_ptr<RowCheck> rows_ = std::make_unique<RowCheck>();
 };
 
 /// Writes a vector file row by row; the file appears under its name only with commit().
