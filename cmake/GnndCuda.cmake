@@ -7,9 +7,9 @@ if(NOT GNND_CUDA STREQUAL "OFF")
     include(CheckLanguage)
     check_language(CUDA)
     if(CMAKE_CUDA_COMPILER)
-        # Machine code for the A100 and the H100/H200, and PTX that later GPUs compile at start.
+        # Machine code for the A100 and (with its own matrix instructions) the H100 and H200, PTX that later GPUs compile.
         if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
-            set(CMAKE_CUDA_ARCHITECTURES "80-real;90" CACHE STRING "GPU architectures")
+            set(CMAKE_CUDA_ARCHITECTURES "80-real;90a-real;90-virtual" CACHE STRING "GPU architectures")
         endif()
         enable_language(CUDA)
         find_package(CUDAToolkit REQUIRED)

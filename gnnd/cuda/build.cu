@@ -337,8 +337,8 @@ BuildStats build(const VectorView& vectors, const KnnGraphView* initial, const B
     float* device_distances = graph_here ? distances : floats(plan.graph_distances);
     const bool in_result = plan.length == params.k;
     const std::uint8_t* packed = rows != nullptr ? rows : reinterpret_cast<const std::uint8_t*>(raw.data);
-    const bool product = params.metric == Metric::InnerProduct || params.metric == Metric::Cosine;
-    const bool l2 = params.metric == Metric::L2;
+    const bool product = params.metric == Metric::InnerProduct;
+    const bool l2 = params.metric == Metric::L2 || params.metric == Metric::Cosine;  // see space.cu
     State state{n,
                 params,
                 plan,

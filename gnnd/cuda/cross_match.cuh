@@ -5,7 +5,7 @@
 
 #include "gnnd/cuda/device/best.cuh"
 #include "gnnd/cuda/device/state.cuh"
-#include "gnnd/cuda/device/tile.cuh"
+#include "gnnd/cuda/device/wgmma.cuh"
 
 namespace gnnd::cuda {
 
@@ -72,8 +72,9 @@ __global__ void __launch_bounds__(2 * T)
     using Row = Best<Sum, Top>;
     using Keys = Key<Sum, OneSlab && std::is_same_v<Sum, int>>;
     constexpr int kStages = OneSlab ? 1 : 2;
-    constexpr int kNewTiles = T / kTileColumns, kOldTiles = T / kTileColumns;
-    extern __shared__ __align__(128) std::uint8_t tile[];  // kStages x 2T x kSlab
+    // Columns are taken in chunks of up to 64, rows by groups of as many: four warps, as the tensor cores want them.
+    constexpr int kChunk = T < kGroupRows ? T : kGroupRows, kChunks = T / kChunk, kTiles = kChunk / kTileColumns;
+    extern __shared__ __align__(1024) std::uint8_t tile[];  // kStages x 2T x kSlab
     __shared__ SampleTile<T> sample;
     __shared__ Sum terms[2 * T];
     __shared__ typename Update::Bound bounds[2 * T];
@@ -100,9 +101,8 @@ __global__ void __launch_bounds__(2 * T)
         bounds[threadIdx.x] = update.bound_of(id);
     }
 
-    const int new_tiles = (new_count + kTileColumns - 1) / kTileColumns;
-    const int old_tiles = (old_count + kTileColumns - 1) / kTileColumns;
     const int stripe = threadIdx.x / kWarp * kTileRows;  // this warp's first row of either kind
+    const int group = stripe / kChunk * kChunk;          // its group's
     const bool has_new = stripe < new_count, has_old = stripe < old_count;
     const Sum factor = Keys::factor(points);
     Row new_new[2], new_old[2], old_new[2];  // of rows stripe + lane/4 and 8 below
@@ -124,70 +124,69 @@ __global__ void __launch_bounds__(2 * T)
         rows[0].take(key[0], key[1]);
         rows[1].take(key[2], key[3]);
     };
-    const auto on_diagonal = [&](int t) { return t * kTileColumns / kTileRows * kTileRows == stripe; };
+    // The first `count` columns of a chunk that starts at `column`.
+    const auto choose_all = [&](Row(&best)[2], const Sum(&sum)[kTiles][4], int column, int count, bool same) {
+#pragma unroll
+        for (int t = 0; t < kTiles; ++t)
+            if (t * kTileColumns < count)
+                choose(best, sum[t], column + t * kTileColumns,
+                       same && (column + t * kTileColumns) / kTileRows * kTileRows == stripe);
+    };
+    const auto tiles_of = [](int count) { return (count + kTileColumns - 1) / kTileColumns; };
+    const bool group_has_new = group < new_count, group_has_old = group < old_count;
 
     if constexpr (OneSlab) {
         const int steps = points.row_bytes / kStep;
         wait_loads<0>();
+        publish_rows();
         __syncthreads();
-        typename Engine::Rows rows;
-        const auto scan = [&](Row(&best)[2], int begin, int end, bool same) {
-#pragma unroll 4
-            for (int t = begin; t < end; ++t) {
-                Sum sum[4] = {0, 0, 0, 0};
-                Engine::multiply(sum, rows, tile, t * kTileColumns, steps);
-                choose(best, sum, t * kTileColumns, same && on_diagonal(t));
+        Sum sum[kTiles][4];
+        for (int chunk = 0; chunk < kChunks; ++chunk) {
+            const int at = chunk * kChunk, new_here = new_count - at, old_here = old_count - at;
+            if (new_here > 0 && group_has_new) {
+                multiply_group<Engine>(sum, tile, group, at, steps, tiles_of(new_here), false);
+                choose_all(new_new, sum, at, new_here, true);
             }
-        };
-        if (has_new) {
-            Engine::load(rows, tile, stripe, steps);
-            scan(new_new, 0, new_tiles, true);
-            scan(new_old, kNewTiles, kNewTiles + old_tiles, false);
-        }
-        if (has_old) {
-            Engine::load(rows, tile, T + stripe, steps);
-            scan(old_new, 0, new_tiles, false);
+            if (old_here > 0 && group_has_new) {
+                multiply_group<Engine>(sum, tile, group, T + at, steps, tiles_of(old_here), false);
+                choose_all(new_old, sum, T + at, old_here, false);
+            }
+            if (new_here > 0 && group_has_old) {
+                multiply_group<Engine>(sum, tile, T + group, at, steps, tiles_of(new_here), false);
+                choose_all(old_new, sum, at, new_here, false);
+            }
         }
     } else {
-        Sum of_new[kNewTiles + kOldTiles][4], of_old[kNewTiles][4];
-#pragma unroll
-        for (int i = 0; i < (kNewTiles + kOldTiles) * 4; ++i) of_new[i / 4][i % 4] = 0;
-#pragma unroll
-        for (int i = 0; i < kNewTiles * 4; ++i) of_old[i / 4][i % 4] = 0;
+        Sum with_new[kChunks][kTiles][4], with_old[kChunks][kTiles][4], of_old[kChunks][kTiles][4];
         for (int slab = 0; slab < slabs; ++slab) {
             if (slab + 1 < slabs) {
                 fetch(slab + 1);
                 wait_loads<1>();
             } else
                 wait_loads<0>();
+            publish_rows();
             __syncthreads();
             const std::uint8_t* stage = tile + slab % kStages * (2 * T * kSlab);
             const int steps = min(kSlab, points.row_bytes - slab * kSlab) / kStep;
-            typename Engine::Rows rows;
-            if (has_new) {
-                Engine::load(rows, stage, stripe, steps);
 #pragma unroll
-                for (int t = 0; t < kNewTiles + kOldTiles; ++t)
-                    if (t < kNewTiles ? t < new_tiles : t - kNewTiles < old_tiles)
-                        Engine::multiply(of_new[t], rows, stage, t * kTileColumns, steps);
-            }
-            if (has_old) {
-                Engine::load(rows, stage, T + stripe, steps);
-#pragma unroll
-                for (int t = 0; t < kNewTiles; ++t)
-                    if (t < new_tiles) Engine::multiply(of_old[t], rows, stage, t * kTileColumns, steps);
+            for (int chunk = 0; chunk < kChunks; ++chunk) {
+                const int at = chunk * kChunk, new_here = new_count - at, old_here = old_count - at;
+                if (new_here > 0 && group_has_new)
+                    multiply_group<Engine>(with_new[chunk], stage, group, at, steps, tiles_of(new_here), slab > 0);
+                if (old_here > 0 && group_has_new)
+                    multiply_group<Engine>(with_old[chunk], stage, group, T + at, steps, tiles_of(old_here), slab > 0);
+                if (new_here > 0 && group_has_old)
+                    multiply_group<Engine>(of_old[chunk], stage, T + group, at, steps, tiles_of(new_here), slab > 0);
             }
             __syncthreads();
         }
 #pragma unroll
-        for (int t = 0; t < kNewTiles; ++t)
-            if (t < new_tiles) {
-                choose(new_new, of_new[t], t * kTileColumns, on_diagonal(t));
-                choose(old_new, of_old[t], t * kTileColumns, false);
-            }
-#pragma unroll
-        for (int t = kNewTiles; t < kNewTiles + kOldTiles; ++t)
-            if (t - kNewTiles < old_tiles) choose(new_old, of_new[t], t * kTileColumns, false);
+        for (int chunk = 0; chunk < kChunks; ++chunk) {
+            const int at = chunk * kChunk;
+            choose_all(new_new, with_new[chunk], at, group_has_new ? new_count - at : 0, true);
+            choose_all(new_old, with_old[chunk], T + at, group_has_new ? old_count - at : 0, false);
+            choose_all(old_new, of_old[chunk], at, group_has_old ? new_count - at : 0, false);
+        }
     }
 
     // The four lanes that share rows end with one of the four results each: bit 0 chooses the row, bit 1 the partners.

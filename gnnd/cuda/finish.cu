@@ -39,29 +39,37 @@ __device__ float exact(const T* a, const T* b, std::int64_t d) {
     return float(sum) / (sqrtf(float(warp_sum(aa))) * sqrtf(float(warp_sum(bb))));
 }
 
-/// One warp a list. Shared memory: k distances and k ids for each.
+/// One warp a list. Shared memory: a distance and an id for each entry of the list.
 template <class T, class M>
 __global__ void finish_kernel(RawVectors vectors, bool trusted, Lists lists, int k, u32 seed, const SpaceInfo* info,
                               std::int32_t* out_ids, float* out_distances) {
     extern __shared__ float shared[];
     const std::int64_t object = std::int64_t(blockIdx.x) * kWarps + threadIdx.x / kWarp;
     if (object >= vectors.n) return;
-    float* distances = shared + threadIdx.x / kWarp * 2 * k;
-    u32* ids = reinterpret_cast<u32*>(distances + k);
+    const int length = lists.length;
+    float* distances = shared + threadIdx.x / kWarp * 2 * length;
+    u32* ids = reinterpret_cast<u32*>(distances + length);
     const T* row = raw_row<T>(vectors, object);
 
-    int present = 0;
-    for (int first = 0; first < k; first += kWarp) {
+    int present = 0;  // the entries in use come first
+    for (int first = 0; first < length; first += kWarp) {
         const int j = first + lane_id();
-        const u32 id = j < k ? lists.ids[object * lists.length + j] & ~kNewBit : kNoId;
-        if (j < k) {
+        const u32 id = j < length ? lists.ids[object * length + j] & ~kNewBit : kNoId;
+        if (j < length) {
             ids[j] = id;
-            distances[j] = lists.distances[object * lists.length + j] * info->unit;
+            distances[j] = lists.distances[object * length + j] * info->unit + info->offset;
         }
         present += __popc(__ballot_sync(kAllLanes, id != kNoId));
     }
     __syncwarp();
+    if (!trusted)
+        for (int j = 0; j < present; ++j) {
+            const float distance = exact<T, M>(row, raw_row<T>(vectors, ids[j]), vectors.d);
+            if (lane_id() == 0) distances[j] = distance;
+        }
+    __syncwarp();
     // Rare: lists that sampling left short get random objects, so that rows are full.
+    const bool full = present >= k;
     for (u32 attempt = 0; present < k; ++attempt) {
         const u32 id = scaled(mix(seed ^ mix(u32(object)) ^ mix(attempt + 1)), u32(vectors.n));
         bool known = id == u32(object);
@@ -75,17 +83,15 @@ __global__ void finish_kernel(RawVectors vectors, bool trusted, Lists lists, int
         ++present;
         __syncwarp();
     }
-    if (!trusted)
-        for (int j = 0; j < k; ++j) {
-            const float distance = exact<T, M>(row, raw_row<T>(vectors, ids[j]), vectors.d);
-            if (lane_id() == 0) distances[j] = distance;
-        }
-    __syncwarp();
-    for (int j = lane_id(); j < k; j += kWarp) {
+    for (int j = lane_id(); j < present; j += kWarp) {
         const float distance = distances[j], key = M::similarity ? -distance : distance;
         int rank = 0;
-        for (int other = 0; other < k; ++other)
-            rank += nearer(M::similarity ? -distances[other] : distances[other], ids[other], key, ids[j]);
+        if (trusted && full)
+            rank = j;
+        else
+            for (int other = 0; other < present; ++other)
+                rank += nearer(M::similarity ? -distances[other] : distances[other], ids[other], key, ids[j]);
+        if (rank >= k) continue;
         out_ids[object * k + rank] = std::int32_t(ids[j]);
         out_distances[object * k + rank] = distance;
     }
@@ -96,7 +102,7 @@ __global__ void finish_kernel(RawVectors vectors, bool trusted, Lists lists, int
 void finish(const RawVectors& vectors, Metric metric, bool trusted, const Lists& lists, int k, u32 seed,
             const SpaceInfo* info, std::int32_t* ids, float* distances, cudaStream_t stream) {
     const unsigned blocks = unsigned((vectors.n + kWarps - 1) / kWarps);
-    const int bytes = kWarps * 2 * k * int(sizeof(float));
+    const int bytes = kWarps * 2 * lists.length * int(sizeof(float));
     visit_dtype(vectors.dtype, [&](auto component) {
         visit(metric, [&](auto m) {
             using T = decltype(component);

@@ -117,7 +117,7 @@ __global__ void __launch_bounds__(2 * kBlockRows)
     using Sum = typename Engine::Sum;
     using Keys = Key<Sum, OneSlab && std::is_same_v<Sum, int>>;
     constexpr int kTiles = kWindow / kTileColumns;
-    extern __shared__ __align__(128) std::uint8_t tile[];  // kWindow x kSlab
+    extern __shared__ __align__(1024) std::uint8_t tile[];  // kWindow x kSlab
     __shared__ u32 ids[kWindow];
     __shared__ Sum terms[kWindow];
     const std::int64_t begin = std::int64_t(blockIdx.x) * kBlockRows, start = begin / kWindow * kWindow;

@@ -38,19 +38,24 @@ __global__ void number_kernel(u32* order, std::int64_t n) {
 __global__ void review_kernel(Lists lists, int k, std::int64_t n, const Control* control, Counters* counters) {
     if (control->stopped) return;
     double phi = 0;
-    u64 fresh = 0;
+    u64 entries = 0, fresh = 0;
     const std::int64_t warps = std::int64_t(gridDim.x) * (blockDim.x / kWarp);
     for (std::int64_t i = (std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x) / kWarp; i < n; i += warps)
         for (int j = lane_id(); j < lists.length; j += kWarp) {
             const float distance = lists.distances[i * lists.length + j];
-            if (j < k && distance < INFINITY) phi += distance;
+            if (j < k && distance < INFINITY) {
+                phi += distance;
+                ++entries;
+            }
             fresh += lists.ids[i * lists.length + j] >= kNewBit;
         }
     phi = warp_sum(phi);
+    entries = warp_sum(entries);
     fresh = warp_sum(fresh);
     if (lane_id() == 0) {
         Counters& sum = counters[(blockIdx.x * (blockDim.x / kWarp) + threadIdx.x / kWarp) % kSpread];
         atomicAdd(&sum.phi, phi);
+        atomicAdd(&sum.entries, entries);
         atomicAdd(&sum.fresh, fresh);
     }
 }
@@ -67,20 +72,21 @@ __global__ void record_kernel(int iteration, double enough, const SpaceInfo* inf
     if (control->stopped) return;
     Counters mine = counters[threadIdx.x];
     counters[threadIdx.x] = {};
-    mine = {warp_sum(mine.phi),      warp_sum(mine.fresh), warp_sum(mine.offered),
-            warp_sum(mine.accepted), warp_sum(mine.lost),  warp_sum(mine.distances)};
+    mine = {warp_sum(mine.phi),      warp_sum(mine.entries), warp_sum(mine.fresh),    warp_sum(mine.offered),
+            warp_sum(mine.accepted), warp_sum(mine.lost),    warp_sum(mine.distances)};
     if (lane_id() == 0) part[threadIdx.x / kWarp] = mine;
     __syncthreads();
     if (threadIdx.x != 0) return;
     for (int i = 1; i < kSpread / kWarp; ++i) {
         mine.phi += part[i].phi;
+        mine.entries += part[i].entries;
         mine.fresh += part[i].fresh;
         mine.offered += part[i].offered;
         mine.accepted += part[i].accepted;
         mine.lost += part[i].lost;
         mine.distances += part[i].distances;
     }
-    mine.phi *= info->unit;
+    mine.phi = mine.phi * info->unit + double(mine.entries) * info->offset;
     const bool stop = iteration > 0 && double(mine.fresh) < enough;
     *record = {mine, nanoseconds(), stop, iteration};
     control->iterations = iteration;

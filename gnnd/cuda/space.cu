@@ -18,19 +18,24 @@ struct Needs {
 };
 
 __global__ void reset_kernel(SpaceInfo* info) {
-    *info = {~0ull, 0, 1, 1};
+    *info = {~0ull, 0, 0, 1, 1, 0};
 }
 
 /// The mean of some rows, a thread a component: distances that only see differences lose fewer digits to f16 near 0.
 template <class T>
-__global__ void centre_kernel(RawVectors vectors, bool centre, float* mean) {
+__global__ void centre_kernel(RawVectors vectors, bool centre, float* mean, SpaceInfo* info) {
     const std::int64_t c = std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
     if (c >= vectors.d) return;
-    float sum = 0;
+    float sum = 0, square = 0;
     const int rows = int(min(vectors.n, std::int64_t(kCentreRows)));
     if (centre)
-        for (int r = 0; r < rows; ++r) sum += float(raw_row<T>(vectors, vectors.n * r / rows)[c]);
+        for (int r = 0; r < rows; ++r) {
+            const float x = float(raw_row<T>(vectors, vectors.n * r / rows)[c]);
+            sum += x;
+            square += x * x;
+        }
     mean[c] = isfinite(sum) ? sum / float(rows) : 0.0f;
+    if (isfinite(square)) atomicAdd(&info->mean_square, square / float(rows));
 }
 
 /// Finds rows that cannot be used (the same rules as cpu/check.cpp) and the largest component. One warp a row.
@@ -59,14 +64,20 @@ __global__ void scan_kernel(RawVectors vectors, Needs needs, const float* mean, 
         atomicMax(&info->largest, __float_as_uint(largest));
 }
 
-/// Chooses the power of two that brings the components into the middle of what f16 holds.
+/// Chooses the power of two that brings the components into the middle of what f16 holds, and what turns list distances
+/// into the metric's values. Cosine is half the squared distance of the normalised vectors, taken from 1: as a
+/// difference it keeps the digits that a product near 1 would lose.
 __global__ void scale_kernel(SpaceInfo* info, Metric metric, bool f16) {
     constexpr int kExponent = 9;  // 2^9: f16 reaches from there to 2^16 upwards and 2^-14 downwards
-    const float largest = __uint_as_float(info->largest);
-    if (f16 && metric != Metric::Cosine && largest > 0) info->scale = exp2f(float(kExponent - ilogbf(largest)));
-    const bool square = metric == Metric::L2 || metric == Metric::InnerProduct;
+    const float largest = metric == Metric::Cosine ? 1.0f : __uint_as_float(info->largest);
+    if (f16 && largest > 0) info->scale = exp2f(float(kExponent - ilogbf(largest)));
+    const bool square = metric == Metric::L2 || metric == Metric::InnerProduct || metric == Metric::Cosine;
     info->unit = square ? 1 / info->scale / info->scale : 1 / info->scale;
-    if (metric == Metric::InnerProduct || metric == Metric::Cosine) info->unit = -info->unit;
+    if (metric == Metric::InnerProduct) info->unit = -info->unit;
+    if (metric == Metric::Cosine) {
+        info->unit *= -0.5f;
+        info->offset = 1;
+    }
 }
 
 /// Writes one packed row and its bias, the squared norm of what was packed. One warp a row.
@@ -77,16 +88,19 @@ __global__ void pack_kernel(RawVectors vectors, bool normalized, const float* me
     if (i >= vectors.n) return;
     const T* row = raw_row<T>(vectors, i);
     if constexpr (C == Cell::f16) {
-        float scale = info->scale;
+        float factor = 1, of_mean = 1;
         if (normalized) {
             float sum = 0;
             for (std::int64_t c = lane_id(); c < vectors.d; c += kWarp) sum += float(row[c]) * float(row[c]);
-            scale = rsqrtf(fmaxf(warp_sum(sum), FLT_MIN));
+            factor = rsqrtf(fmaxf(warp_sum(sum), FLT_MIN));
+            of_mean = rsqrtf(fmaxf(info->mean_square, FLT_MIN));
         }
+        factor *= info->scale;
+        of_mean *= info->scale;
         __half* packed = reinterpret_cast<__half*>(rows + i * row_bytes);
         float norm = 0;
         for (int c = lane_id(); c < row_bytes / 2; c += kWarp) {
-            const __half cell = c < vectors.d ? __float2half((float(row[c]) - mean[c]) * scale) : __half(0.0f);
+            const __half cell = c < vectors.d ? __float2half(float(row[c]) * factor - mean[c] * of_mean) : __half(0.0f);
             packed[c] = cell;
             norm += float(cell) * float(cell);
         }
@@ -109,15 +123,15 @@ __global__ void pack_kernel(RawVectors vectors, bool normalized, const float* me
 void prepare_space(const RawVectors& vectors, Metric metric, const Plan& plan, std::uint8_t* rows, u32* bias,
                    float* mean, SpaceInfo* info, cudaStream_t stream) {
     const bool f16 = plan.cell == Cell::f16;
-    const Needs needs{f16 && (metric == Metric::L2 || metric == Metric::L1 || metric == Metric::Linf),
-                      metric == Metric::Cosine, metric == Metric::ChiSquare};
+    const Needs needs{metric != Metric::InnerProduct && metric != Metric::ChiSquare, metric == Metric::Cosine,
+                      metric == Metric::ChiSquare};
     const unsigned row_blocks = unsigned((vectors.n + kWarps - 1) / kWarps);
     reset_kernel<<<1, 1, 0, stream>>>(info);
     GNND_LAUNCHED("reset_kernel");
     visit_dtype(vectors.dtype, [&](auto component) {
         using T = decltype(component);
         if (f16) {
-            centre_kernel<T><<<unsigned((vectors.d + 127) / 128), 128, 0, stream>>>(vectors, needs.centre, mean);
+            centre_kernel<T><<<unsigned((vectors.d + 127) / 128), 128, 0, stream>>>(vectors, needs.centre, mean, info);
             GNND_LAUNCHED("centre_kernel");
             scan_kernel<T><<<row_blocks, kWarps * kWarp, 0, stream>>>(vectors, needs, mean, info);
             GNND_LAUNCHED("scan_kernel");

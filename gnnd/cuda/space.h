@@ -12,8 +12,9 @@ namespace gnnd::cuda {
 struct SpaceInfo {
     unsigned long long first_bad;  ///< smallest number of a row that no build can work with; ~0: none
     unsigned largest;              ///< bits of the largest |component| after centring
+    float mean_square;             ///< squared norm of a row, on average over some
     float scale;                   ///< components were multiplied by this power of two
-    float unit;                    ///< a list's distance times this is the metric's value
+    float unit, offset;            ///< a list's distance times unit plus offset is the metric's value
 };
 
 /// The vectors as they came, on the device.

@@ -63,8 +63,8 @@ struct Filter {
 
 /// What one iteration did, summed on the device; kSpread copies, so that blocks do not queue for one.
 struct Counters {
-    double phi;  ///< in units of list distances
-    u64 fresh, offered, accepted, lost, distances;
+    double phi;  ///< in units of list distances; the metric's in a Record
+    u64 entries, fresh, offered, accepted, lost, distances;
 };
 inline constexpr int kSpread = 256;
 

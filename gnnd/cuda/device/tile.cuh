@@ -29,8 +29,7 @@ __device__ inline void load_rows(std::uint8_t* tile, int first, const u32* ids, 
     const int chunks = min(kSlab, points.row_bytes - slab * kSlab) / 16;
     for (int i = threadIdx.x; i < padded * (kSlab / 16); i += blockDim.x) {
         const int row = i / (kSlab / 16), chunk = i % (kSlab / 16);
-        if (chunk >= chunks) continue;
-        const bool real = row < count;
+        const bool real = row < count && chunk < chunks;
         const std::uint8_t* source = real ? points.row(ids[row]) + slab * kSlab + chunk * 16 : points.rows;
         const u32 target = u32(__cvta_generic_to_shared(tile + chunk_offset(first + row, chunk)));
         asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(target), "l"(source), "r"(real ? 16 : 0));
@@ -50,6 +49,7 @@ template <Cell C>
 struct TensorEngine {
     using Sum = std::conditional_t<C == Cell::f16, float, int>;
     static constexpr Cell cell = C;
+    static constexpr bool kTensor = true;
 
     /// 16 rows of a slab in registers.
     struct Rows {
@@ -122,6 +122,7 @@ template <Cell C, class M>
 struct ScalarEngine {
     using Sum = float;
     static constexpr Cell cell = C;
+    static constexpr bool kTensor = false;
 
     struct Rows {
         const std::uint8_t* tile;

@@ -1,0 +1,115 @@
+#pragma once
+/// \file wgmma.cuh
+/// Hopper's matrix instruction for four warps at once: 64 rows times 64 rows, both read from shared memory by the
+/// tensor cores themselves, where the older instruction needs every warp to load all columns. Sums lie in the registers
+/// as with the older one (tile.cuh): each warp has 16 of the 64 rows.
+
+#include "gnnd/cuda/device/tile.cuh"
+
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+#define GNND_HAS_WGMMA 1
+#else
+#define GNND_HAS_WGMMA 0
+#endif
+
+namespace gnnd::cuda {
+
+inline constexpr int kGroupRows = 64, kGroupTiles = kGroupRows / kTileColumns;
+
+#if GNND_HAS_WGMMA
+
+/// Where 64 rows of a slab lie, for the instruction: 128-byte rows, chunks permuted within 8 rows as chunk_offset()
+/// does, groups of 8 rows 1024 bytes apart. The address is a multiple of 1024 but for the step inside the row.
+__device__ inline u64 rows_descriptor(const std::uint8_t* rows) {
+    constexpr u64 kSwizzle128 = u64(1) << 62, kGroupStride = u64(1024 >> 4) << 32;
+    return kSwizzle128 | kGroupStride | u64(1) << 16 | (u64(__cvta_generic_to_shared(rows)) & 0x3ffff) >> 4;
+}
+
+/// Adds one step (32 bytes) of the products; the first of a sum overwrites with add = 0.
+template <Cell C, class Sum>
+__device__ void group_instruction(Sum (&c)[kGroupTiles][4], u64 a, u64 b, int add) {
+    if constexpr (C == Cell::u8)
+        asm volatile(
+            "{.reg .pred p; setp.ne.b32 p, %34, 0;\n"
+            "wgmma.mma_async.sync.aligned.m64n64k32.s32.u8.u8 "
+            "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+            "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31}, %32, %33, p;}\n"
+            : "+r"(c[0][0]), "+r"(c[0][1]), "+r"(c[0][2]), "+r"(c[0][3]), "+r"(c[1][0]), "+r"(c[1][1]), "+r"(c[1][2]),
+              "+r"(c[1][3]), "+r"(c[2][0]), "+r"(c[2][1]), "+r"(c[2][2]), "+r"(c[2][3]), "+r"(c[3][0]), "+r"(c[3][1]),
+              "+r"(c[3][2]), "+r"(c[3][3]), "+r"(c[4][0]), "+r"(c[4][1]), "+r"(c[4][2]), "+r"(c[4][3]), "+r"(c[5][0]),
+              "+r"(c[5][1]), "+r"(c[5][2]), "+r"(c[5][3]), "+r"(c[6][0]), "+r"(c[6][1]), "+r"(c[6][2]), "+r"(c[6][3]),
+              "+r"(c[7][0]), "+r"(c[7][1]), "+r"(c[7][2]), "+r"(c[7][3])
+            : "l"(a), "l"(b), "r"(add));
+    else if constexpr (C == Cell::i8)
+        asm volatile(
+            "{.reg .pred p; setp.ne.b32 p, %34, 0;\n"
+            "wgmma.mma_async.sync.aligned.m64n64k32.s32.s8.s8 "
+            "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+            "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31}, %32, %33, p;}\n"
+            : "+r"(c[0][0]), "+r"(c[0][1]), "+r"(c[0][2]), "+r"(c[0][3]), "+r"(c[1][0]), "+r"(c[1][1]), "+r"(c[1][2]),
+              "+r"(c[1][3]), "+r"(c[2][0]), "+r"(c[2][1]), "+r"(c[2][2]), "+r"(c[2][3]), "+r"(c[3][0]), "+r"(c[3][1]),
+              "+r"(c[3][2]), "+r"(c[3][3]), "+r"(c[4][0]), "+r"(c[4][1]), "+r"(c[4][2]), "+r"(c[4][3]), "+r"(c[5][0]),
+              "+r"(c[5][1]), "+r"(c[5][2]), "+r"(c[5][3]), "+r"(c[6][0]), "+r"(c[6][1]), "+r"(c[6][2]), "+r"(c[6][3]),
+              "+r"(c[7][0]), "+r"(c[7][1]), "+r"(c[7][2]), "+r"(c[7][3])
+            : "l"(a), "l"(b), "r"(add));
+    else
+        asm volatile(
+            "{.reg .pred p; setp.ne.b32 p, %34, 0;\n"
+            "wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 "
+            "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+            "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31}, %32, %33, p, 1, 1, 0, "
+            "0;}\n"
+            : "+f"(c[0][0]), "+f"(c[0][1]), "+f"(c[0][2]), "+f"(c[0][3]), "+f"(c[1][0]), "+f"(c[1][1]), "+f"(c[1][2]),
+              "+f"(c[1][3]), "+f"(c[2][0]), "+f"(c[2][1]), "+f"(c[2][2]), "+f"(c[2][3]), "+f"(c[3][0]), "+f"(c[3][1]),
+              "+f"(c[3][2]), "+f"(c[3][3]), "+f"(c[4][0]), "+f"(c[4][1]), "+f"(c[4][2]), "+f"(c[4][3]), "+f"(c[5][0]),
+              "+f"(c[5][1]), "+f"(c[5][2]), "+f"(c[5][3]), "+f"(c[6][0]), "+f"(c[6][1]), "+f"(c[6][2]), "+f"(c[6][3]),
+              "+f"(c[7][0]), "+f"(c[7][1]), "+f"(c[7][2]), "+f"(c[7][3])
+            : "l"(a), "l"(b), "r"(add));
+}
+
+/// Products of 64 rows with 64 others, by the four warps of a group together; `rows` and `columns` point to the first
+/// of each in shared memory. Needs publish_rows() and a barrier before.
+template <Cell C, class Sum>
+__device__ void group_multiply(Sum (&sum)[kGroupTiles][4], const std::uint8_t* rows, const std::uint8_t* columns,
+                               bool add) {
+    const u64 a = rows_descriptor(rows), b = rows_descriptor(columns);
+    asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+#pragma unroll
+    for (int step = 0; step < kSlab / kStep; ++step)  // all of them: behind a row's end the slab holds zeros
+        group_instruction<C>(sum, a + step * (kStep >> 4), b + step * (kStep >> 4), add || step > 0);
+    asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+    asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+}
+
+#endif  // GNND_HAS_WGMMA
+
+/// Adds to, or with add = false sets, the sums of this warp's 16 rows with up to 8 * Tiles others. The warps of a group
+/// take 16 rows each from tile row `first` on; the others start at tile row `column`, and `tiles` says how many eights
+/// of them count. All warps of the group call it together, and leave it together.
+template <class Engine, int Tiles>
+__device__ void multiply_group(typename Engine::Sum (&sum)[Tiles][4], const std::uint8_t* tile, int first, int column,
+                               int steps, int tiles, bool add) {
+#if GNND_HAS_WGMMA
+    if constexpr (Engine::kTensor && Tiles == kGroupTiles) {
+        group_multiply<Engine::cell>(sum, tile + first * kSlab, tile + column * kSlab, add);
+        return;
+    }
+#endif
+    if (!add)
+#pragma unroll
+        for (int i = 0; i < Tiles * 4; ++i) sum[i / 4][i % 4] = 0;
+    typename Engine::Rows rows;
+    Engine::load(rows, tile, first + threadIdx.x / kWarp % (Tiles / 2) * kTileRows, steps);
+#pragma unroll
+    for (int t = 0; t < Tiles; ++t)
+        if (t < tiles) Engine::multiply(sum[t], rows, tile, column + t * kTileColumns, steps);
+}
+
+/// To be called between the arrival of this thread's rows and the barrier before multiply_group().
+__device__ inline void publish_rows() {
+#if GNND_HAS_WGMMA
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+#endif
+}
+
+}  // namespace gnnd::cuda
