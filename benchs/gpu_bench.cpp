@@ -229,6 +229,7 @@ int main(int argc, char** argv) {
     std::string base, metric = "l2";
     std::int64_t rows = 0;
     int k = 64, repeat = 5, queries = 10000;
+    bool keep = false;
     std::vector<std::string> configurations{"default"};
     app.add_option("base", base, "vector file, manifold:N:D:M or mix:FILE:N")->required();
     app.add_option("configurations", configurations, "what to build")->capture_default_str();
@@ -237,8 +238,15 @@ int main(int argc, char** argv) {
     app.add_option("--metric", metric, "metric")->capture_default_str();
     app.add_option("--repeat", repeat, "timed builds, after one that is not")->capture_default_str();
     app.add_option("--queries", queries, "objects sampled for the recall")->capture_default_str();
+    app.add_flag("--keep", keep, "the driver's pool keeps freed memory, as in a program that builds again and again");
     CLI11_PARSE(app, argc, argv);
     try {
+        if (keep) {
+            cudaMemPool_t pool;
+            GNND_CUDA(cudaDeviceGetDefaultMemPool(&pool, 0));
+            std::uint64_t threshold = ~std::uint64_t(0);
+            GNND_CUDA(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &threshold));
+        }
         run(base, rows, k, gnnd::parse_metric(metric), std::max(1, repeat), queries, configurations);
     } catch (const std::exception& error) {
         std::fprintf(stderr, "gpu_bench: %s\n", error.what());

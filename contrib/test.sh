@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Installs what is missing, builds and runs all tests.
 # GNND_WERROR=ON in the environment makes warnings errors.
-# Usage: contrib/test.sh [--preset cpu|asan|ubsan|tsan] [ctest options]
+# Usage: contrib/test.sh [--preset cpu|cuda|asan|ubsan|tsan] [ctest options]
+# cuda needs the CUDA toolkit; without a GPU the tests that need one are skipped and say so.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -12,10 +13,10 @@ if [ "${1-}" = --preset ]; then
 fi
 sets=(build test)
 case $preset in
-    cpu | asan | ubsan) ;;
+    cpu | cuda | asan | ubsan) ;;
     tsan) sets+=(tsan) ;;
     *)
-        echo "test.sh: unknown preset: $preset (cpu, asan, ubsan, tsan)" >&2
+        echo "test.sh: unknown preset: $preset (cpu, cuda, asan, ubsan, tsan)" >&2
         exit 2
         ;;
 esac

@@ -27,7 +27,8 @@ TEST_F(Cli, HelpListsEveryCommandAndOption) {
     const std::map<std::string, Arguments> options{
         {"build",
          {"BASE", "-k", "-o", "--metric", "--samples", "--iterations", "--delta", "--list-size", "--init", "--trees",
-          "--update", "--seed", "--threads", "--device", "--stats", "--json", "--quiet"}},
+          "--update", "--seed", "--threads", "--device", "--device-memory", "--dry-run", "--stats", "--json",
+          "--quiet"}},
         {"eval", {"GRAPH", "BASE", "-k", "--queries", "--seed", "--json"}},
         {"exact", {"BASE", "-k", "-o", "--metric", "--json"}},
         {"info", {"FILE", "--json"}},
@@ -56,6 +57,8 @@ TEST_F(Cli, WrongUsageEndsWithTwo) {
     EXPECT_TRUE(failed(build_with("--update", "some"), 2, "some"));
     EXPECT_TRUE(failed(build_with("--init", "zero"), 2, "zero"));
     EXPECT_TRUE(failed(build_with("--device", "tpu"), 2, "tpu"));
+    EXPECT_TRUE(failed(build_with("--device-memory", "much"), 2, "device-memory"));
+    EXPECT_TRUE(failed(run({"build", base(), "-o", file("g"), "--dry-run", "--device", "cpu"}), 2, "dry-run"));
     EXPECT_TRUE(failed(build_with("-k", "0"), 2, "k"));
     EXPECT_TRUE(failed(build_with("-k", "-3"), 2, "k"));
     EXPECT_TRUE(failed(build_with("-k", "many"), 2, "many"));

@@ -209,10 +209,12 @@ TEST(Cuda, RefineStartsFromTheGraph) {
     const Vectors vectors = random_vectors(3000, 20, DType::f32);
     BuildParams params = gpu_params(10);
     const BuildResult built = build(vectors, params);
-    params.k = 15;
     const BuildResult refined = refine(vectors, built.graph, params);
     expect_valid_graph(refined.graph, vectors);
-    EXPECT_LE(refined.stats.iterations.size(), built.stats.iterations.size());
+    EXPECT_NEAR(refined.stats.iterations.front().phi / built.stats.iterations.back().phi, 1, 1e-3);
+    EXPECT_LE(refined.stats.iterations.back().phi, built.stats.iterations.back().phi * (1 + 1e-6));
+    params.k = 50;
+    expect_valid_graph(refine(vectors, built.graph, params).graph, vectors);
 }
 
 TEST(Cuda, RepeatedBuildsKeepNothing) {

@@ -18,7 +18,7 @@ namespace {
 struct BuildOptions {
     std::string base, graph, stats;
     gnnd::BuildParams params;
-    bool json = false, quiet = false;
+    bool json = false, quiet = false, dry_run = false;
 };
 
 Json to_json(const gnnd::BuildParams& params) {
@@ -97,12 +97,37 @@ void print_summary(const BuildOptions& options, const gnnd::io::VectorFile& base
     std::printf("graph       %s\n", options.graph.c_str());
 }
 
+/// What the build would take on the GPU.
+void print_plan(const BuildOptions& options) {
+    if (options.params.device.kind == gnnd::Device::Kind::cpu)
+        throw CLI::ValidationError("--dry-run plans the memory of a GPU; --device cpu has none");
+    const gnnd::io::VectorFile base(options.base);
+    const gnnd::MemoryPlan plan = gnnd::plan_memory({nullptr, base.n(), base.d(), base.dtype(), 0}, options.params);
+    if (options.json) {
+        print({{"vectors", plan.vectors},
+               {"graph", plan.graph},
+               {"work", plan.work},
+               {"total", plan.total()},
+               {"free", plan.free}});
+        return;
+    }
+    const auto line = [](const char* name, std::size_t bytes) {
+        std::printf("%-9s %15zu bytes  %s\n", name, bytes, human_bytes(std::int64_t(bytes)).c_str());
+    };
+    line("vectors", plan.vectors);
+    line("graph", plan.graph);
+    line("work", plan.work);
+    line("total", plan.total());
+    line("free", plan.free);
+}
+
 void run(const BuildOptions& options) {
     try {
         options.params.validate();
     } catch (const gnnd::InvalidArgument& error) {
         throw CLI::ValidationError(error.what());
     }
+    if (options.dry_run) return print_plan(options);
     require_writable(options.graph);
     if (!options.stats.empty()) require_writable(options.stats);
 
@@ -159,6 +184,12 @@ void add_build(CLI::App& app) {
     command.add_option("--threads", params.threads, "CPU threads; 0: all")->capture_default_str();
     add_parsed(command, "--device", params.device, gnnd::Device::parse, params.device.name(),
                "auto, cpu, cuda or cuda:N");
+    command
+        .add_option("--device-memory", params.device_memory,
+                    "most GPU memory to take, in bytes or as 8GiB; less makes the build slower; 0: what is free")
+        ->transform(CLI::AsSizeValue(false))
+        ->capture_default_str();
+    command.add_flag("--dry-run", options->dry_run, "only print the GPU memory that the build would take");
     command.add_option("--stats", options->stats, "also write what --json prints to this file")->type_name("FILE");
     add_json(command, options->json);
     command.add_flag("-q,--quiet", options->quiet, "no progress on standard error");

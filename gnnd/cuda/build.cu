@@ -15,11 +15,13 @@ namespace gnnd::cuda {
 namespace {
 
 /// Chosen by measurement (benchs/NOTEBOOK.md): more trees cost less than the iterations that they save, up to here.
-constexpr int kDefaultTrees = 8;
+constexpr int kDefaultTrees = 10;
 /// Neighbours that an object takes from each of its leaves.
 constexpr int kPerLeaf = 8;
-/// Iterations in which lists change so much that they are split into batches with a merge after each.
-constexpr int kBatchedIterations = 2;
+/// Iterations are split into batches with a merge after each, so that candidates find room. How many the first ones
+/// need was measured: the first finds least, the second most.
+constexpr int kBatches[] = {1, 3, 2};
+constexpr int kBatchedIterations = sizeof kBatches / sizeof kBatches[0];
 /// Iterations that the host may be ahead of the device.
 constexpr int kAhead = 2;
 
@@ -42,6 +44,7 @@ struct State {
     Filter filter;
     Candidates candidates;
     u32 *keys[2], *order[2];
+    u32* visit;  ///< the order of the last tree; null without trees
     void* sort_work;
     Control* control;
     Counters* counters;
@@ -89,8 +92,11 @@ void initialize(State& state, const KnnGraphView* initial, const std::int32_t* i
                 at = 0;
             }
         }
+        GNND_CUDA(cudaMemcpyAsync(state.visit, state.order[0], std::size_t(state.n) * sizeof(u32),
+                                  cudaMemcpyDeviceToDevice, state.stream));
         return;
     }
+    state.visit = nullptr;
     const int width = initial != nullptr ? int(initial->k) : state.plan.samples;
     for (int first = 0; first < width; first += room) {
         state.engine.seed(state.points, state.candidates, initial_ids, width, first, std::min(room, width - first),
@@ -102,13 +108,11 @@ void initialize(State& state, const KnnGraphView* initial, const std::int32_t* i
 /// Steps 2 to 4.
 void iterate(State& state, int iteration) {
     state.filter.salt = state.seed_of(u32(iteration));
-    sample(state.lists, state.samples, state.filter, state.n, state.control, state.stream);
-    const int batches = iteration <= kBatchedIterations ? state.plan.batches : (state.plan.batches + 2) / 3;
+    sample(state.lists, state.samples, state.filter, state.visit, state.n, state.control, state.stream);
+    const int batches = state.plan.batches * (iteration <= kBatchedIterations ? kBatches[iteration - 1] : 1);
     for (int batch = 0; batch < batches; ++batch) {
-        const std::int64_t first = state.n * batch / batches, last = state.n * (batch + 1) / batches;
-        if (first < last)
-            state.engine.cross_match(state.points, state.samples, state.lists, state.filter, state.candidates, first,
-                                     last, state.control, state.counters, state.stream);
+        state.engine.cross_match(state.points, state.samples, state.lists, state.filter, state.candidates, state.visit,
+                                 batch, batches, state.control, state.counters, state.stream);
         state.merge_candidates();
     }
 }
@@ -190,8 +194,8 @@ class Loop {
     const Callbacks& callbacks_;
     BuildStats& stats_;
     const VectorView& vectors_;
-    PinnedArray<Record> records_{kAhead + 1};
-    PinnedArray<SpaceInfo> info_{1};
+    PinnedArray<Record, kAhead + 1> records_;
+    PinnedArray<SpaceInfo, 1> info_;
     Event events_[kAhead + 1];
     u64 last_ = 0;
     bool stopped_ = false;
@@ -358,6 +362,7 @@ BuildStats build(const VectorView& vectors, const KnnGraphView* initial, const B
                 {at(plan.candidates, static_cast<u64*>(nullptr)), words(plan.counts), plan.capacity},
                 {words(plan.keys[0]), words(plan.keys[1])},
                 {words(plan.order[0]), words(plan.order[1])},
+                words(plan.visit),
                 memory.data() + plan.sort.offset,
                 control,
                 counters,

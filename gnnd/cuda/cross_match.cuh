@@ -6,6 +6,7 @@
 #include "gnnd/cuda/device/best.cuh"
 #include "gnnd/cuda/device/state.cuh"
 #include "gnnd/cuda/device/wgmma.cuh"
+#include "gnnd/cuda/update.cuh"
 
 namespace gnnd::cuda {
 
@@ -66,19 +67,20 @@ __host__ __device__ constexpr int round_up(int value, int to) {
 /// One slab: rows fit one slab, and no sums are held over.
 template <class Engine, int T, int Top, bool OneSlab, class Update>
 __global__ void __launch_bounds__(2 * T)
-    cross_match_kernel(Points points, Samples samples, Update update, std::int64_t first_object, const Control* control,
-                       Counters* counters) {
+    cross_match_kernel(Points points, Samples samples, Update update, const u32* visit, std::int64_t first_object,
+                       int stride, const Control* control, Counters* counters) {
     using Sum = typename Engine::Sum;
     using Row = Best<Sum, Top>;
     using Keys = Key<Sum, OneSlab && std::is_same_v<Sum, int>>;
     constexpr int kStages = OneSlab ? 1 : 2;
-    // Columns are taken in chunks of up to 64, rows by groups of as many: four warps, as the tensor cores want them.
-    constexpr int kChunk = T < kGroupRows ? T : kGroupRows, kChunks = T / kChunk, kTiles = kChunk / kTileColumns;
+    constexpr int kRows = T < kGroupRows ? T : kGroupRows;  // of a group of warps
+    constexpr int kChunks = T / kChunk;
     extern __shared__ __align__(1024) std::uint8_t tile[];  // kStages x 2T x kSlab
     __shared__ SampleTile<T> sample;
     __shared__ Sum terms[2 * T];
     __shared__ typename Update::Bound bounds[2 * T];
-    sample.gather(samples, first_object + blockIdx.x, control);
+    const std::int64_t place = first_object + std::int64_t(blockIdx.x) * stride;
+    sample.gather(samples, visit != nullptr ? std::int64_t(visit[place]) : place, control);
     const int new_count = sample.new_count, old_count = sample.old_count;
     if (new_count == 0 || new_count + old_count < 2) return;
     if (threadIdx.x == 0)
@@ -88,8 +90,8 @@ __global__ void __launch_bounds__(2 * T)
     const int slabs = (points.row_bytes + kSlab - 1) / kSlab;
     const auto fetch = [&](int slab) {
         std::uint8_t* stage = tile + slab % kStages * (2 * T * kSlab);
-        load_rows(stage, 0, sample.ids, new_count, round_up(new_count, kTileColumns), points, slab);
-        load_rows(stage, T, sample.ids + T, old_count, round_up(old_count, kTileColumns), points, slab);
+        load_rows<2 * T>(stage, 0, sample.ids, new_count, round_up(new_count, kTileColumns), points, slab);
+        load_rows<2 * T>(stage, T, sample.ids + T, old_count, round_up(old_count, kTileColumns), points, slab);
         commit_loads();
     };
     fetch(0);
@@ -102,8 +104,7 @@ __global__ void __launch_bounds__(2 * T)
     }
 
     const int stripe = threadIdx.x / kWarp * kTileRows;  // this warp's first row of either kind
-    const int group = stripe / kChunk * kChunk;          // its group's
-    const bool has_new = stripe < new_count, has_old = stripe < old_count;
+    const int group = stripe / kRows * kRows;            // its group's
     const Sum factor = Keys::factor(points);
     Row new_new[2], new_old[2], old_new[2];  // of rows stripe + lane/4 and 8 below
     for (int i = 0; i < 2; ++i) {
@@ -125,9 +126,9 @@ __global__ void __launch_bounds__(2 * T)
         rows[1].take(key[2], key[3]);
     };
     // The first `count` columns of a chunk that starts at `column`.
-    const auto choose_all = [&](Row(&best)[2], const Sum(&sum)[kTiles][4], int column, int count, bool same) {
+    const auto choose_all = [&](Row(&best)[2], const Sum(&sum)[kChunkTiles][4], int column, int count, bool same) {
 #pragma unroll
-        for (int t = 0; t < kTiles; ++t)
+        for (int t = 0; t < kChunkTiles; ++t)
             if (t * kTileColumns < count)
                 choose(best, sum[t], column + t * kTileColumns,
                        same && (column + t * kTileColumns) / kTileRows * kTileRows == stripe);
@@ -140,24 +141,24 @@ __global__ void __launch_bounds__(2 * T)
         wait_loads<0>();
         publish_rows();
         __syncthreads();
-        Sum sum[kTiles][4];
+        Sum sum[kChunkTiles][4];
         for (int chunk = 0; chunk < kChunks; ++chunk) {
             const int at = chunk * kChunk, new_here = new_count - at, old_here = old_count - at;
             if (new_here > 0 && group_has_new) {
-                multiply_group<Engine>(sum, tile, group, at, steps, tiles_of(new_here), false);
+                multiply_group<Engine, kRows / kTileRows>(sum, tile, group, at, steps, tiles_of(new_here), false);
                 choose_all(new_new, sum, at, new_here, true);
             }
             if (old_here > 0 && group_has_new) {
-                multiply_group<Engine>(sum, tile, group, T + at, steps, tiles_of(old_here), false);
+                multiply_group<Engine, kRows / kTileRows>(sum, tile, group, T + at, steps, tiles_of(old_here), false);
                 choose_all(new_old, sum, T + at, old_here, false);
             }
             if (new_here > 0 && group_has_old) {
-                multiply_group<Engine>(sum, tile, T + group, at, steps, tiles_of(new_here), false);
+                multiply_group<Engine, kRows / kTileRows>(sum, tile, T + group, at, steps, tiles_of(new_here), false);
                 choose_all(old_new, sum, at, new_here, false);
             }
         }
     } else {
-        Sum with_new[kChunks][kTiles][4], with_old[kChunks][kTiles][4], of_old[kChunks][kTiles][4];
+        Sum sums[3][kChunks][kChunkTiles][4];  // NEW with NEW, NEW with OLD, OLD with NEW
         for (int slab = 0; slab < slabs; ++slab) {
             if (slab + 1 < slabs) {
                 fetch(slab + 1);
@@ -172,45 +173,46 @@ __global__ void __launch_bounds__(2 * T)
             for (int chunk = 0; chunk < kChunks; ++chunk) {
                 const int at = chunk * kChunk, new_here = new_count - at, old_here = old_count - at;
                 if (new_here > 0 && group_has_new)
-                    multiply_group<Engine>(with_new[chunk], stage, group, at, steps, tiles_of(new_here), slab > 0);
+                    multiply_group<Engine, kRows / kTileRows>(sums[0][chunk], stage, group, at, steps,
+                                                              tiles_of(new_here), slab > 0);
                 if (old_here > 0 && group_has_new)
-                    multiply_group<Engine>(with_old[chunk], stage, group, T + at, steps, tiles_of(old_here), slab > 0);
+                    multiply_group<Engine, kRows / kTileRows>(sums[1][chunk], stage, group, T + at, steps,
+                                                              tiles_of(old_here), slab > 0);
                 if (new_here > 0 && group_has_old)
-                    multiply_group<Engine>(of_old[chunk], stage, T + group, at, steps, tiles_of(new_here), slab > 0);
+                    multiply_group<Engine, kRows / kTileRows>(sums[2][chunk], stage, T + group, at, steps,
+                                                              tiles_of(new_here), slab > 0);
             }
             __syncthreads();
         }
 #pragma unroll
         for (int chunk = 0; chunk < kChunks; ++chunk) {
             const int at = chunk * kChunk;
-            choose_all(new_new, with_new[chunk], at, group_has_new ? new_count - at : 0, true);
-            choose_all(new_old, with_old[chunk], T + at, group_has_new ? old_count - at : 0, false);
-            choose_all(old_new, of_old[chunk], at, group_has_old ? new_count - at : 0, false);
+            choose_all(new_new, sums[0][chunk], at, group_has_new ? new_count - at : 0, true);
+            choose_all(new_old, sums[1][chunk], T + at, group_has_new ? old_count - at : 0, false);
+            choose_all(old_new, sums[2][chunk], at, group_has_old ? new_count - at : 0, false);
         }
     }
 
     // The four lanes that share rows end with one of the four results each: bit 0 chooses the row, bit 1 the partners.
-    const auto offer = [&](const Row& best, int row, int count) {
+    // All offers of a thread go together, so that they wait for memory together.
+    Offer offers[2 * Top];
+    const auto offer = [&](Offer(&to)[2 * Top], int at, const Row& best, int row, int count) {
 #pragma unroll
         for (int i = 0; i < Top; ++i) {
             const bool valid = row % T < count && Keys::valid(best.key[i]);
-            const float distance = valid ? Keys::distance(points, best.key[i], terms[row]) : INFINITY;
-            const u32 u = valid ? sample.ids[row] : kNoId;
-            const u32 v = valid ? sample.ids[Keys::column(best.key[i])] : kNoId;
-            update.offer(valid, u, v, distance, bounds[row]);
+            to[at + i].bound = bounds[row];
+            to[at + i].distance = valid ? Keys::distance(points, best.key[i], terms[row]) : INFINITY;
+            to[at + i].u = sample.ids[valid ? row : 0];
+            to[at + i].v = sample.ids[valid ? Keys::column(best.key[i]) : 0];
         }
     };
     const int row = stripe + lane_id() / 4 + lane_id() % 2 * 8;
-    if (has_new) {
-        const Row by_row_new = Row::halve(new_new[0], new_new[1], 1);
-        const Row by_row_old = Row::halve(new_old[0], new_old[1], 1);
-        offer(Row::halve(by_row_new, by_row_old, 2), row, new_count);
-    }
-    if (has_old) {
-        const Row by_row = Row::halve(old_new[0], old_new[1], 1);
-        const Row both = Row::halve(by_row, by_row, 2);
-        offer(both, T + row, lane_id() % 4 < 2 ? old_count : 0);
-    }
+    const Row by_row_new = Row::halve(new_new[0], new_new[1], 1);
+    const Row by_row_old = Row::halve(new_old[0], new_old[1], 1);
+    offer(offers, 0, Row::halve(by_row_new, by_row_old, 2), row, new_count);
+    const Row of_old = Row::halve(old_new[0], old_new[1], 1);
+    offer(offers, Top, Row::halve(of_old, of_old, 2), T + row, lane_id() % 4 < 2 ? old_count : 0);
+    update.take(offers);
 }
 
 }  // namespace gnnd::cuda

@@ -50,17 +50,17 @@ Engine make_engine() {
                first, count, seed);
     };
     engine.cross_match = [](const Points& points, const Samples& samples, const Lists& lists, const Filter& filter,
-                            const Candidates& candidates, std::int64_t first, std::int64_t last, const Control* control,
-                            Counters* counters, cudaStream_t stream) {
+                            const Candidates& candidates, const u32* visit, std::int64_t first, int stride,
+                            const Control* control, Counters* counters, cudaStream_t stream) {
         const AppendUpdate update{lists.bounds, filter, candidates};
         const auto start = [&]<int T>(std::integral_constant<int, T>) {
-            const unsigned blocks = unsigned(last - first);
+            const unsigned blocks = blocks_for(points.n - first, stride);
             if (kHasOneSlab && points.row_bytes <= kSlab)
                 launch("cross_match", cross_match_kernel<E, T, kKept, kHasOneSlab, AppendUpdate>, blocks, 2 * T,
-                       2 * T * kSlab, stream, points, samples, update, first, control, counters);
+                       2 * T * kSlab, stream, points, samples, update, visit, first, stride, control, counters);
             else
                 launch("cross_match", cross_match_kernel<E, T, kKept, false, AppendUpdate>, blocks, 2 * T,
-                       2 * (2 * T * kSlab), stream, points, samples, update, first, control, counters);
+                       2 * (2 * T * kSlab), stream, points, samples, update, visit, first, stride, control, counters);
         };
         if (samples.p <= 16)
             start(std::integral_constant<int, 32>());

@@ -51,8 +51,8 @@ __global__ void __launch_bounds__(2 * kBlockRows)
         __syncthreads();
         Sum sums[kTiles][4] = {};
         for (int slab = 0; slab < slabs; ++slab) {
-            if (slabs > 1 || first == 0) load_rows(tile, 0, ids, rows, rows, points, slab);
-            load_rows(tile, kBlockRows, ids + kBlockRows, columns, kPivotColumns, points, slab);
+            if (slabs > 1 || first == 0) load_rows<2 * kBlockRows>(tile, 0, ids, rows, rows, points, slab);
+            load_rows<2 * kBlockRows>(tile, kBlockRows, ids + kBlockRows, columns, kPivotColumns, points, slab);
             commit_loads();
             wait_loads<0>();
             __syncthreads();
@@ -142,7 +142,7 @@ __global__ void __launch_bounds__(2 * kBlockRows)
     };
     typename Engine::Rows rows;
     const auto fetch = [&](int slab) {
-        load_rows(tile, 0, ids, count, kWindow, points, slab);
+        load_rows<2 * kBlockRows>(tile, 0, ids, count, kWindow, points, slab);
         commit_loads();
         wait_loads<0>();
         __syncthreads();

@@ -17,9 +17,10 @@ struct Engine {
     /// Given or random neighbours as candidates.
     void (*seed)(const Points&, const Candidates&, const std::int32_t* graph, int width, int first, int count, u32 seed,
                  cudaStream_t);
-    /// Objects [first, last) of a round.
-    void (*cross_match)(const Points&, const Samples&, const Lists&, const Filter&, const Candidates&,
-                        std::int64_t first, std::int64_t last, const Control*, Counters*, cudaStream_t);
+    /// Every stride-th object from the first on, in the order `visit` (null: by number). Neighbours in space should be
+    /// near each other there: their rows and lists meet in the cache.
+    void (*cross_match)(const Points&, const Samples&, const Lists&, const Filter&, const Candidates&, const u32* visit,
+                        std::int64_t first, int stride, const Control*, Counters*, cudaStream_t);
 };
 
 /// The engine for the cells and the metric; the one place that lists them.
@@ -41,8 +42,9 @@ void clear(const Lists&, const Candidates&, std::int64_t n, cudaStream_t);
 std::size_t sort_bytes(std::int64_t n);
 void number(u32* order, std::int64_t n, cudaStream_t);
 void sort(u32* (&keys)[2], u32* (&order)[2], std::int64_t n, int bits, void* work, std::size_t bytes, cudaStream_t);
-/// Step 2.
-void sample(const Lists&, const Samples&, const Filter&, std::int64_t n, const Control*, cudaStream_t);
+/// Step 2, in the order `visit` (null: by number).
+void sample(const Lists&, const Samples&, const Filter&, const u32* visit, std::int64_t n, const Control*,
+            cudaStream_t);
 /// Step 4's second half: candidates into the lists.
 void merge(const Lists&, const Candidates&, std::int64_t n, const Control*, Counters*, cudaStream_t);
 /// Sums up an iteration, and sets control->stopped where fewer than `enough` entries are NEW. Counters start from 0

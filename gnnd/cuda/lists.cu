@@ -120,10 +120,11 @@ void sort(u32* (&keys)[2], u32* (&order)[2], std::int64_t n, int bits, void* wor
     if (values.Current() != order[0]) std::swap(order[0], order[1]);
 }
 
-void sample(const Lists& lists, const Samples& samples, const Filter& filter, std::int64_t n, const Control* control,
-            cudaStream_t stream) {
+void sample(const Lists& lists, const Samples& samples, const Filter& filter, const u32* visit, std::int64_t n,
+            const Control* control, cudaStream_t stream) {
     GNND_CUDA(cudaMemsetAsync(samples.reverse, 0, std::size_t(n) * 2 * sizeof(u32), stream));
-    sample_kernel<<<blocks_for(n, kSampleWarps), kSampleWarps * kWarp, 0, stream>>>(lists, samples, filter, n, control);
+    sample_kernel<<<blocks_for(n, kSampleWarps), kSampleWarps * kWarp, 0, stream>>>(lists, samples, filter, visit, n,
+                                                                                    control);
     GNND_LAUNCHED("sample_kernel");
 }
 

@@ -73,20 +73,25 @@ class DeviceMemory {
     std::size_t bytes_ = 0;
 };
 
-/// Page-locked host memory for a few values that the device reports.
-template <class T>
+/// Page-locked host memory for a few values that the device reports. Comes from a store that keeps what was given back:
+/// locking a page takes a millisecond.
+void* take_pinned_page();
+void give_back_pinned_page(void* page) noexcept;
+inline constexpr std::size_t kPinnedPage = 4096;
+
+template <class T, std::size_t Size>
 class PinnedArray {
+    static_assert(Size * sizeof(T) <= kPinnedPage);
+
   public:
-    explicit PinnedArray(std::size_t size) {
-        GNND_CUDA(cudaMallocHost(reinterpret_cast<void**>(&data_), size * sizeof(T)));
-    }
-    ~PinnedArray() { ignore(cudaFreeHost(data_)); }
+    PinnedArray() : data_(static_cast<T*>(take_pinned_page())) {}
+    ~PinnedArray() { give_back_pinned_page(data_); }
     PinnedArray(const PinnedArray&) = delete;
     PinnedArray& operator=(const PinnedArray&) = delete;
     T& operator[](std::size_t i) { return data_[i]; }
 
   private:
-    T* data_ = nullptr;
+    T* data_;
 };
 
 class Event {

@@ -65,6 +65,7 @@ Plan make_plan(const VectorView& vectors, bool vectors_on_device, bool graph_on_
             plan.list_ids = layout.take(n * plan.length * 4);
             plan.list_distances = layout.take(n * plan.length * 4);
         }
+        plan.visit = layout.take(n * 4);
         plan.bias = layout.take(n * 4);
         plan.bounds = layout.take(n * 4);
         plan.own = layout.take(n * 4);
@@ -80,14 +81,14 @@ Plan make_plan(const VectorView& vectors, bool vectors_on_device, bool graph_on_
         plan.sort = during_init.take(std::int64_t(sort_bytes));
         plan.total = std::max(layout.end_, during_init.end_);
     };
-    // Measured: what an object is offered in a third of the first iterations fits p + 4 places with few losses.
+    // Measured: what an object is offered in a batch fits p + 4 places with few losses.
     const int wanted = plan.samples + 4, least = 4;
     lay_out(wanted);
     for (int capacity = wanted; limit != 0 && plan.total > limit && capacity > least; --capacity) lay_out(capacity - 1);
     if (limit != 0 && plan.total > limit)
         throw OutOfDeviceMemory("the build needs at least " + std::to_string(plan.total) + " bytes of device memory, " +
                                 std::to_string(limit) + " are free or allowed");
-    plan.batches = 3 * (wanted + plan.capacity - 1) / plan.capacity;
+    plan.batches = (wanted + plan.capacity - 1) / plan.capacity;
     return plan;
 }
 

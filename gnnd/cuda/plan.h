@@ -25,13 +25,14 @@ struct Plan {
     Cell cell = Cell::f16;
     bool vectors_in_place = false;  ///< the kernels read the caller's (or the copied) vectors as they are
     bool trusted = false;           ///< list distances are exact, nothing is computed again at the end
-    int row_bytes = 0, samples = 0, length = 0, capacity = 0, batches = 0;
+    int row_bytes = 0, samples = 0, length = 0, capacity = 0;
+    int batches = 0;  ///< where a full buffer would need one
     int shift = 0;  ///< of integer keys, see device/tile.cuh
 
     Part vectors, rows;               ///< copy of host vectors; packed rows
     Part graph_ids, graph_distances;  ///< result, where it goes to the host
     Part list_ids, list_distances;    ///< where lists are longer than k
-    Part bias, bounds, own, reverse, counts, filter, sample_ids, candidates, small;
+    Part visit, bias, bounds, own, reverse, counts, filter, sample_ids, candidates, small;
     Part keys[2], order[2], sort;  ///< during the initialisation
     std::size_t total = 0;
 

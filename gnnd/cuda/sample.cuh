@@ -10,11 +10,13 @@ namespace gnnd::cuda {
 inline constexpr int kSampleWarps = 8;
 
 __global__ void __launch_bounds__(kSampleWarps* kWarp)
-    sample_kernel(Lists lists, Samples samples, Filter filter, std::int64_t n, const Control* control) {
+    sample_kernel(Lists lists, Samples samples, Filter filter, const u32* visit, std::int64_t n,
+                  const Control* control) {
     __shared__ u32 words[kSampleWarps][kFilterWords], used[kSampleWarps][kFilterWords];
     const int warp = threadIdx.x / kWarp;
-    const std::int64_t object = std::int64_t(blockIdx.x) * kSampleWarps + warp;
-    if (object >= n || control->stopped) return;
+    const std::int64_t place = std::int64_t(blockIdx.x) * kSampleWarps + warp;
+    if (place >= n || control->stopped) return;
+    const std::int64_t object = visit != nullptr ? std::int64_t(visit[place]) : place;
     const int p = samples.p;
     u32* list = lists.ids + object * lists.length;
     for (int i = lane_id(); i < kFilterWords; i += kWarp) words[warp][i] = used[warp][i] = 0;

@@ -1,12 +1,18 @@
 #pragma once
 /// \file update.cuh
-/// Step 4 of GNND, how what a cross-match found reaches the lists. The cross-match is the same for all; it calls
-/// `offer(valid, u, v, distance, bound_of(u))` with all lanes of a warp, each with a candidate v for the list of u or
-/// none. The bound was read when the block started, which saves waiting for it and loses nothing: it only falls.
+/// Step 4 of GNND, how what a cross-match found reaches the lists. The cross-match is the same for all; each of its
+/// threads calls `take` with what it offers.
 
 #include "gnnd/cuda/device/state.cuh"
 
 namespace gnnd::cuda {
+
+/// A candidate v for the list of u. The bound is that of u's list when the block started, which saves waiting for it
+/// and loses nothing: bounds only fall. No offer: distance +inf.
+struct Offer {
+    u32 u, v;
+    float distance, bound;
+};
 
 /// Candidates that could enter are appended to a buffer of their object's, without locks, and merged after the
 /// cross-match (merge.cuh).
@@ -18,11 +24,28 @@ struct AppendUpdate {
 
     __device__ Bound bound_of(u32 u) const { return bounds[u]; }
 
-    __device__ void offer(bool valid, u32 u, u32 v, float distance, float bound) const {
-        if (!valid || distance >= bound || !filter.pass(u, v)) return;
-        const u32 place = atomicAdd(&candidates.counts[u], 1u);
-        if (place < u32(candidates.capacity))
-            candidates.entries[std::int64_t(u) * candidates.capacity + place] = pack(distance, v);
+    template <int N>
+    __device__ void take(const Offer (&offers)[N]) const {
+        u32 seen[N], place[N];
+        bool enters[N];
+#pragma unroll
+        for (int i = 0; i < N; ++i) {
+            enters[i] = offers[i].distance < offers[i].bound;
+            if (enters[i]) seen[i] = filter.read(offers[i].u, offers[i].v);
+        }
+#pragma unroll
+        for (int i = 0; i < N; ++i) {
+            enters[i] = enters[i] && !filter.knows(seen[i], offers[i].v);
+            if (enters[i]) {
+                filter.remember(offers[i].u, offers[i].v);
+                place[i] = atomicAdd(&candidates.counts[offers[i].u], 1u);
+            }
+        }
+#pragma unroll
+        for (int i = 0; i < N; ++i)
+            if (enters[i] && place[i] < u32(candidates.capacity))
+                candidates.entries[std::int64_t(offers[i].u) * candidates.capacity + place[i]] =
+                    pack(offers[i].distance, offers[i].v);
     }
 };
 

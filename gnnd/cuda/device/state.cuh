@@ -50,14 +50,22 @@ struct Filter {
         const u32 byte = atomicAdd(&used[word], 1u);
         if (byte < 3) reinterpret_cast<std::uint8_t*>(&list_words[word])[byte] = std::uint8_t(mark(hash));
     }
-    /// False if u's list seems to know v; remembers v otherwise. Two threads at once may both get true.
-    __device__ bool pass(u32 u, u32 v) const {
+    /// The word that v has in the filter of u's list.
+    __device__ u32 read(u32 u, u32 v) const { return __ldcg(word_of(u, mix(v ^ salt))); }
+    /// True if v is one of the word's four.
+    __device__ bool knows(u32 word, u32 v) const {
+        const u32 differing = word ^ mark(mix(v ^ salt)) * 0x01010101u;
+        return (differing - 0x01010101u) & ~differing & 0x80808080u;  // a byte is equal
+    }
+    /// Remembers v. Two threads at once may both have found it unknown; the merge drops the second.
+    __device__ void remember(u32 u, u32 v) const {
         const u32 hash = mix(v ^ salt);
-        volatile u32* word = words + std::int64_t(u) * kFilterWords + hash % kFilterWords;
-        const u32 differing = *word ^ mark(hash) * 0x01010101u;
-        if ((differing - 0x01010101u) & ~differing & 0x80808080u) return false;  // one byte is equal
-        reinterpret_cast<volatile std::uint8_t*>(word)[3] = std::uint8_t(mark(hash));
-        return true;
+        __stcg(reinterpret_cast<unsigned char*>(word_of(u, hash)) + 3, static_cast<unsigned char>(mark(hash)));
+    }
+
+  private:
+    __device__ u32* word_of(u32 u, u32 hash) const {
+        return words + std::int64_t(u) * kFilterWords + hash % kFilterWords;
     }
 };
 

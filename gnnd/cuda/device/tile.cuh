@@ -22,16 +22,21 @@ __device__ inline int chunk_offset(int row, int chunk) {
     return row * kSlab + ((chunk ^ (row & 7)) << 4);
 }
 
-/// Starts copying one slab of the rows ids[0, count) to tile rows first, first + 1, ...; rows up to `padded` become
-/// zero. All threads of the block take part.
-__device__ inline void load_rows(std::uint8_t* tile, int first, const u32* ids, int count, int padded,
-                                 const Points& points, int slab) {
-    const int chunks = min(kSlab, points.row_bytes - slab * kSlab) / 16;
-    for (int i = threadIdx.x; i < padded * (kSlab / 16); i += blockDim.x) {
-        const int row = i / (kSlab / 16), chunk = i % (kSlab / 16);
-        const bool real = row < count && chunk < chunks;
-        const std::uint8_t* source = real ? points.row(ids[row]) + slab * kSlab + chunk * 16 : points.rows;
-        const u32 target = u32(__cvta_generic_to_shared(tile + chunk_offset(first + row, chunk)));
+/// Starts copying one slab of the rows ids[0, count) to tile rows first, first + 1, ... (first is a multiple of 8);
+/// rows up to `padded`, and what the slab has behind a row's end, become zero. All threads of the block take part.
+template <int Threads>
+__device__ void load_rows(std::uint8_t* tile, int first, const u32* ids, int count, int padded, const Points& points,
+                          int slab) {
+    constexpr int kChunks = kSlab / 16, kAtOnce = Threads / kChunks;
+    static_assert(kAtOnce % 8 == 0);  // a thread's rows share the permutation, and their addresses a step
+    const int chunk = threadIdx.x % kChunks, start = threadIdx.x / kChunks;
+    const bool inside = chunk * 16 < points.row_bytes - slab * kSlab;
+    const std::uint8_t* column = points.rows + slab * kSlab + chunk * 16;
+    u32 target = u32(__cvta_generic_to_shared(tile + chunk_offset(first + start, chunk)));
+#pragma unroll 4
+    for (int row = start; row < padded; row += kAtOnce, target += kAtOnce * kSlab) {
+        const bool real = inside && row < count;
+        const std::uint8_t* source = real ? column + u64(ids[row]) * u32(points.row_bytes) : points.rows;
         asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(target), "l"(source), "r"(real ? 16 : 0));
     }
 }

@@ -1,6 +1,6 @@
 #pragma once
 /// \file wgmma.cuh
-/// Hopper's matrix instruction for four warps at once: 64 rows times 64 rows, both read from shared memory by the
+/// Hopper's matrix instruction for four warps at once: 64 rows times 32 others, both read from shared memory by the
 /// tensor cores themselves, where the older instruction needs every warp to load all columns. Sums lie in the registers
 /// as with the older one (tile.cuh): each warp has 16 of the 64 rows.
 
@@ -14,7 +14,8 @@
 
 namespace gnnd::cuda {
 
-inline constexpr int kGroupRows = 64, kGroupTiles = kGroupRows / kTileColumns;
+/// Rows of a group of warps, and columns that they take at a time.
+inline constexpr int kGroupRows = 64, kChunk = 32, kChunkTiles = kChunk / kTileColumns;
 
 #if GNND_HAS_WGMMA
 
@@ -27,50 +28,40 @@ __device__ inline u64 rows_descriptor(const std::uint8_t* rows) {
 
 /// Adds one step (32 bytes) of the products; the first of a sum overwrites with add = 0.
 template <Cell C, class Sum>
-__device__ void group_instruction(Sum (&c)[kGroupTiles][4], u64 a, u64 b, int add) {
+__device__ void group_instruction(Sum (&c)[kChunkTiles][4], u64 a, u64 b, int add) {
     if constexpr (C == Cell::u8)
         asm volatile(
-            "{.reg .pred p; setp.ne.b32 p, %34, 0;\n"
-            "wgmma.mma_async.sync.aligned.m64n64k32.s32.u8.u8 "
-            "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
-            "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31}, %32, %33, p;}\n"
+            "{.reg .pred p; setp.ne.b32 p, %18, 0;\n"
+            "wgmma.mma_async.sync.aligned.m64n32k32.s32.u8.u8 "
+            "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15}, %16, %17, p;}\n"
             : "+r"(c[0][0]), "+r"(c[0][1]), "+r"(c[0][2]), "+r"(c[0][3]), "+r"(c[1][0]), "+r"(c[1][1]), "+r"(c[1][2]),
               "+r"(c[1][3]), "+r"(c[2][0]), "+r"(c[2][1]), "+r"(c[2][2]), "+r"(c[2][3]), "+r"(c[3][0]), "+r"(c[3][1]),
-              "+r"(c[3][2]), "+r"(c[3][3]), "+r"(c[4][0]), "+r"(c[4][1]), "+r"(c[4][2]), "+r"(c[4][3]), "+r"(c[5][0]),
-              "+r"(c[5][1]), "+r"(c[5][2]), "+r"(c[5][3]), "+r"(c[6][0]), "+r"(c[6][1]), "+r"(c[6][2]), "+r"(c[6][3]),
-              "+r"(c[7][0]), "+r"(c[7][1]), "+r"(c[7][2]), "+r"(c[7][3])
+              "+r"(c[3][2]), "+r"(c[3][3])
             : "l"(a), "l"(b), "r"(add));
     else if constexpr (C == Cell::i8)
         asm volatile(
-            "{.reg .pred p; setp.ne.b32 p, %34, 0;\n"
-            "wgmma.mma_async.sync.aligned.m64n64k32.s32.s8.s8 "
-            "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
-            "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31}, %32, %33, p;}\n"
+            "{.reg .pred p; setp.ne.b32 p, %18, 0;\n"
+            "wgmma.mma_async.sync.aligned.m64n32k32.s32.s8.s8 "
+            "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15}, %16, %17, p;}\n"
             : "+r"(c[0][0]), "+r"(c[0][1]), "+r"(c[0][2]), "+r"(c[0][3]), "+r"(c[1][0]), "+r"(c[1][1]), "+r"(c[1][2]),
               "+r"(c[1][3]), "+r"(c[2][0]), "+r"(c[2][1]), "+r"(c[2][2]), "+r"(c[2][3]), "+r"(c[3][0]), "+r"(c[3][1]),
-              "+r"(c[3][2]), "+r"(c[3][3]), "+r"(c[4][0]), "+r"(c[4][1]), "+r"(c[4][2]), "+r"(c[4][3]), "+r"(c[5][0]),
-              "+r"(c[5][1]), "+r"(c[5][2]), "+r"(c[5][3]), "+r"(c[6][0]), "+r"(c[6][1]), "+r"(c[6][2]), "+r"(c[6][3]),
-              "+r"(c[7][0]), "+r"(c[7][1]), "+r"(c[7][2]), "+r"(c[7][3])
+              "+r"(c[3][2]), "+r"(c[3][3])
             : "l"(a), "l"(b), "r"(add));
     else
         asm volatile(
-            "{.reg .pred p; setp.ne.b32 p, %34, 0;\n"
-            "wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 "
-            "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
-            "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31}, %32, %33, p, 1, 1, 0, "
-            "0;}\n"
+            "{.reg .pred p; setp.ne.b32 p, %18, 0;\n"
+            "wgmma.mma_async.sync.aligned.m64n32k16.f32.f16.f16 "
+            "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15}, %16, %17, p, 1, 1, 0, 0;}\n"
             : "+f"(c[0][0]), "+f"(c[0][1]), "+f"(c[0][2]), "+f"(c[0][3]), "+f"(c[1][0]), "+f"(c[1][1]), "+f"(c[1][2]),
               "+f"(c[1][3]), "+f"(c[2][0]), "+f"(c[2][1]), "+f"(c[2][2]), "+f"(c[2][3]), "+f"(c[3][0]), "+f"(c[3][1]),
-              "+f"(c[3][2]), "+f"(c[3][3]), "+f"(c[4][0]), "+f"(c[4][1]), "+f"(c[4][2]), "+f"(c[4][3]), "+f"(c[5][0]),
-              "+f"(c[5][1]), "+f"(c[5][2]), "+f"(c[5][3]), "+f"(c[6][0]), "+f"(c[6][1]), "+f"(c[6][2]), "+f"(c[6][3]),
-              "+f"(c[7][0]), "+f"(c[7][1]), "+f"(c[7][2]), "+f"(c[7][3])
+              "+f"(c[3][2]), "+f"(c[3][3])
             : "l"(a), "l"(b), "r"(add));
 }
 
-/// Products of 64 rows with 64 others, by the four warps of a group together; `rows` and `columns` point to the first
+/// Products of 64 rows with 32 others, by the four warps of a group together; `rows` and `columns` point to the first
 /// of each in shared memory. Needs publish_rows() and a barrier before.
 template <Cell C, class Sum>
-__device__ void group_multiply(Sum (&sum)[kGroupTiles][4], const std::uint8_t* rows, const std::uint8_t* columns,
+__device__ void group_multiply(Sum (&sum)[kChunkTiles][4], const std::uint8_t* rows, const std::uint8_t* columns,
                                bool add) {
     const u64 a = rows_descriptor(rows), b = rows_descriptor(columns);
     asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
@@ -83,25 +74,25 @@ __device__ void group_multiply(Sum (&sum)[kGroupTiles][4], const std::uint8_t* r
 
 #endif  // GNND_HAS_WGMMA
 
-/// Adds to, or with add = false sets, the sums of this warp's 16 rows with up to 8 * Tiles others. The warps of a group
-/// take 16 rows each from tile row `first` on; the others start at tile row `column`, and `tiles` says how many eights
-/// of them count. All warps of the group call it together, and leave it together.
-template <class Engine, int Tiles>
-__device__ void multiply_group(typename Engine::Sum (&sum)[Tiles][4], const std::uint8_t* tile, int first, int column,
-                               int steps, int tiles, bool add) {
+/// Adds to, or with add = false sets, the sums of this warp's 16 rows with kChunk others. The warps of a group (four,
+/// or fewer where a tile has fewer rows: kWarps) take 16 rows each from tile row `first` on; the others start at tile
+/// row `column`, and `tiles` says how many eights of them count. All warps of the group call it together.
+template <class Engine, int kWarps>
+__device__ void multiply_group(typename Engine::Sum (&sum)[kChunkTiles][4], const std::uint8_t* tile, int first,
+                               int column, int steps, int tiles, bool add) {
 #if GNND_HAS_WGMMA
-    if constexpr (Engine::kTensor && Tiles == kGroupTiles) {
+    if constexpr (Engine::kTensor && kWarps * kTileRows == kGroupRows) {
         group_multiply<Engine::cell>(sum, tile + first * kSlab, tile + column * kSlab, add);
         return;
     }
 #endif
     if (!add)
 #pragma unroll
-        for (int i = 0; i < Tiles * 4; ++i) sum[i / 4][i % 4] = 0;
+        for (int i = 0; i < kChunkTiles * 4; ++i) sum[i / 4][i % 4] = 0;
     typename Engine::Rows rows;
-    Engine::load(rows, tile, first + threadIdx.x / kWarp % (Tiles / 2) * kTileRows, steps);
+    Engine::load(rows, tile, first + threadIdx.x / kWarp % kWarps * kTileRows, steps);
 #pragma unroll
-    for (int t = 0; t < Tiles; ++t)
+    for (int t = 0; t < kChunkTiles; ++t)
         if (t < tiles) Engine::multiply(sum[t], rows, tile, column + t * kTileColumns, steps);
 }
 

@@ -1,0 +1,30 @@
+#!/usr/bin/env bash
+# Configures, builds and runs every test that uses a GPU, and prints ctest's summary. Made for a machine with a GPU; needs
+# the CUDA toolkit, CMake, a C++20 compiler, GoogleTest and xxHash's header, but no FAISS. Without a GPU the tests are
+# skipped and say why.
+# Usage: tests/run_gpu.sh [--sanitize] [ctest options]
+#   --sanitize  instead runs small builds of everything under compute-sanitizer's four tools
+# GNND_CMAKE in the environment: further options for CMake, e.g. -DxxHash_INCLUDE_DIR=...
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+sanitize=
+if [ "${1-}" = --sanitize ]; then
+    sanitize=1
+    shift
+fi
+read -ra options <<<"${GNND_CMAKE-}"
+cmake -S . -B build/gpu -G Ninja -DCMAKE_BUILD_TYPE=Release -DGNND_CUDA=ON -DGNND_FAISS=OFF -DGNND_CLI=OFF \
+    -DGNND_BENCHS=OFF -DCMAKE_CUDA_ARCHITECTURES="${CUDA_ARCHITECTURES:-native}" "${options[@]}"
+cmake --build build/gpu --target cuda_tests
+if [ -z "$sanitize" ]; then
+    exec ctest --test-dir build/gpu -R 'Cuda|Generate' --output-on-failure "$@"
+fi
+status=0
+small='*ForAnySamplesAndInit/l2_u8:*ForAnySamplesAndInit/ip_f32:*ForAnySamplesAndInit/chi2_f16:*ForAnyK/cosine_i8:Cuda.DeviceMemory*'
+for tool in memcheck racecheck initcheck synccheck; do
+    echo "== compute-sanitizer --tool $tool"
+    compute-sanitizer --tool "$tool" --error-exitcode 1 build/gpu/tests/cuda_tests --gtest_filter="$small" \
+        --gtest_brief=1 || status=1
+done
+exit $status
