@@ -126,6 +126,22 @@ TEST(Cuda, RecallIsThatOfTheCpu) {
     }
 }
 
+/// Every kernel once, small enough for compute-sanitizer's slowest tool.
+TEST(Cuda, SmallBuildOfEachKind) {
+    SKIP_WITHOUT_GPU();
+    for (const auto& [metric, dtype] :
+         {std::pair{Metric::L2, DType::u8}, std::pair{Metric::L2, DType::f32}, std::pair{Metric::Linf, DType::f32}})
+        for (int samples : {16, 32, 64}) {
+            const Vectors vectors = vectors_for(metric, 1100, samples == 32 ? 150 : 40, dtype);
+            BuildParams params = gpu_params(20, metric);
+            params.list_size = 64;
+            params.samples = samples;
+            params.iterations = 2;
+            params.trees = 2;
+            expect_valid_graph(build(vectors, params).graph, vectors);
+        }
+}
+
 /// An array on the device that holds a copy of bytes, or poison.
 class DeviceArray {
   public:

@@ -127,6 +127,8 @@ class Loop {
         const double enough = double(state_.params.delta) * double(state_.n) * state_.params.k;
         GNND_CUDA(cudaMemcpyAsync(&info_[0], state_.info, sizeof(SpaceInfo), cudaMemcpyDeviceToHost, state_.stream));
         initialize(state_, initial, initial_ids);
+        // Cross-matches read all places of an object before they know how many of them hold samples.
+        GNND_CUDA(cudaMemsetAsync(state_.samples.ids, 0, state_.plan.sample_ids.bytes, state_.stream));
         submit(0, 0);
         int iteration = 0;
         while (iteration < state_.params.iterations && !stopped_) {
