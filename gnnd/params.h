@@ -46,10 +46,12 @@ Init parse_init(std::string_view name);
 ///
 /// On the CPU a seed gives the same graph bit for bit, on any number of threads. Between processors of different
 /// instruction sets sums of floats round differently, so that only u8 and i8 under l2, ip and cosine agree to the bit.
+/// On a GPU it fixes the sampling, but candidates arrive in any order, and which of them find room depends on that: two
+/// builds differ in a few entries.
 struct BuildParams {
     int k = 32;                  ///< neighbours per object, 1 to kMaxK
     Metric metric = Metric::L2;  ///< see Metric
-    int samples = 0;             ///< the paper's p: NEW and OLD samples per list, 1 to list length; 0: chosen from k
+    int samples = 0;       ///< the paper's p: NEW and OLD samples per list, 1 to list length (GPU: to 64); 0: chosen
     int list_size = 0;     ///< length of the lists while building, k to kMaxK; 0: max(k, 32). Longer: better recall
     int iterations = 40;   ///< at most so many iterations, >= 0 (0: the initial lists)
     float delta = 0.001f;  ///< stop when an iteration changes fewer than delta * n * k entries; 0: never
@@ -65,7 +67,7 @@ struct BuildParams {
     /// Throws InvalidArgument that names the field, its value and what is allowed.
     void validate() const;
 
-    /// list_size and samples with 0 replaced by the choice made for it.
+    /// list_size and samples with 0 replaced by the choice made for it; samples for the CPU, a GPU takes up to 32.
     int resolved_list_size() const;
     int resolved_samples() const;
 };

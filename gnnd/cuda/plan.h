@@ -27,7 +27,7 @@ struct Plan {
     bool trusted = false;           ///< list distances are exact, nothing is computed again at the end
     int row_bytes = 0, samples = 0, length = 0, capacity = 0;
     int batches = 0;  ///< where a full buffer would need one
-    int shift = 0;  ///< of integer keys, see device/tile.cuh
+    int shift = 0;    ///< of integer keys, see device/tile.cuh
 
     Part vectors, rows;               ///< copy of host vectors; packed rows
     Part graph_ids, graph_distances;  ///< result, where it goes to the host
