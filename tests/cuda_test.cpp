@@ -181,6 +181,17 @@ TEST(Cuda, DeviceMemoryInAndOut) {
     build_on_device(random_vectors(500, 8, DType::f32));
 }
 
+TEST(Cuda, ArraysInDifferentMemoriesAreRefused) {
+    SKIP_WITHOUT_GPU();
+    const Vectors vectors = random_vectors(3000, 20, DType::f32);
+    const DeviceArray ids(3000 * 10 * 4);
+    std::vector<float> distances(3000 * 10);
+    EXPECT_THROW(build_into(vectors, gpu_params(10), ids.as<std::int32_t>(), distances.data()), InvalidArgument);
+    BuildParams params = gpu_params(10);
+    params.device = {Device::Kind::cpu, 0};
+    EXPECT_THROW(build_into(vectors, params, ids.as<std::int32_t>(), distances.data()), InvalidArgument);
+}
+
 /// Resources with a stream of the caller's, and device memory that runs out.
 class OwnStream : public Resources {
   public:

@@ -117,6 +117,18 @@ void iterate(State& state, int iteration) {
     }
 }
 
+/// Waits for the stream before what the device may still write to goes back, also when it ends by an exception.
+class Drain {
+  public:
+    explicit Drain(cudaStream_t stream) : stream_(stream) {}
+    ~Drain() { ignore(cudaStreamSynchronize(stream_)); }
+    Drain(const Drain&) = delete;
+    Drain& operator=(const Drain&) = delete;
+
+  private:
+    cudaStream_t stream_;
+};
+
 /// Runs the iterations: the host stays kAhead of the device and reads what it recorded in the meantime.
 class Loop {
   public:
@@ -202,19 +214,29 @@ class Loop {
     u64 last_ = 0;
     bool stopped_ = false;
     std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+    Drain drain_{state_.stream};  // the last member: copies into the page-locked ones end first
 };
 
-/// Waits for the stream before the memory of a build goes back, also when it ends by an exception.
-class Drain {
-  public:
-    explicit Drain(cudaStream_t stream) : stream_(stream) {}
-    ~Drain() { ignore(cudaStreamSynchronize(stream_)); }
-    Drain(const Drain&) = delete;
-    Drain& operator=(const Drain&) = delete;
+constexpr int kHost = -1;
 
-  private:
-    cudaStream_t stream_;
-};
+/// The GPU in whose memory the pointer lies, or kHost.
+int device_of(const void* pointer) {
+    cudaPointerAttributes attributes{};
+    if (device_count() == 0 || cudaPointerGetAttributes(&attributes, pointer) != cudaSuccess) {
+        cudaGetLastError();
+        return kHost;
+    }
+    return attributes.type == cudaMemoryTypeDevice ? attributes.device : kHost;
+}
+
+void check_places(const void* vectors, const void* ids, const void* distances, int device) {
+    for (const void* pointer : {vectors, ids, distances})
+        if (const int place = device_of(pointer); place != kHost && place != device)
+            throw InvalidArgument("vectors or arrays lie in the memory of cuda:" + std::to_string(place) +
+                                  ", the build runs on cuda:" + std::to_string(device));
+    if (device_of(ids) != device_of(distances))
+        throw InvalidArgument("build_into: ids and distances lie in different memories");
+}
 
 /// So few objects that all pairs are cheap, on the host.
 void build_exhaustively(const VectorView& vectors, const BuildParams& params, const Callbacks& callbacks,
@@ -257,12 +279,7 @@ int device_count(std::string* why) {
 }
 
 bool on_device(const void* pointer) {
-    cudaPointerAttributes attributes{};
-    if (device_count() == 0 || cudaPointerGetAttributes(&attributes, pointer) != cudaSuccess) {
-        cudaGetLastError();
-        return false;
-    }
-    return attributes.type == cudaMemoryTypeDevice;
+    return device_of(pointer) != kHost;
 }
 
 MemoryPlan plan(const VectorView& vectors, const BuildParams& params) {
@@ -284,6 +301,7 @@ BuildStats build(const VectorView& vectors, const KnnGraphView* initial, const B
         return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     };
     const UseDevice device(params.device.index);
+    check_places(vectors.data, ids, distances, params.device.index);
     BuildStats stats;
     stats.device = {Device::Kind::cuda, params.device.index};
     if (vectors.n <= exhaustive_limit(params)) {
