@@ -138,6 +138,8 @@ Configuration parse(const std::string& text, int k, gnnd::Metric metric) {
         {"trees", [&](const std::string& v) { c.params.trees = std::stoi(v); }},
         {"init", [&](const std::string& v) { c.params.init = gnnd::parse_init(v); }},
         {"update", [&](const std::string& v) { c.params.update = gnnd::parse_update(v); }},
+        {"locks", [&](const std::string& v) { c.params.locks = gnnd::parse_locks(v); }},
+        {"deterministic", [&](const std::string& v) { c.params.deterministic = std::stoi(v) != 0; }},
         {"memory", [&](const std::string& v) { c.params.device_memory = std::stoll(v); }},
         {"where", [&](const std::string& v) { c.where = v; }},
     };
@@ -225,7 +227,8 @@ void run(const std::string& base, std::int64_t rows, int k, gnnd::Metric metric,
 int main(int argc, char** argv) {
     CLI::App app{
         "Times whole builds on a GPU; prints one JSON line each. A configuration is 'default' or a list of name=value: "
-        "p, list, iterations, delta, seed, trees, init, update, memory, where (device, pinned or pageable)."};
+        "p, list, iterations, delta, seed, trees, init, update, locks, deterministic, memory, where (device, pinned or "
+        "pageable)."};
     std::string base, metric = "l2";
     std::int64_t rows = 0;
     int k = 64, repeat = 5, queries = 10000;

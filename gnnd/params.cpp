@@ -11,6 +11,7 @@ namespace {
 
 constexpr NameTable<Update, 3> kUpdateNames{
     "update", {{{Update::automatic, "auto"}, {Update::selective, "selective"}, {Update::all, "all"}}}};
+constexpr NameTable<Locks, 2> kLocksNames{"locks", {{{Locks::segment, "segment"}, {Locks::list, "list"}}}};
 constexpr NameTable<Init, 2> kInitNames{"init", {{{Init::random, "random"}, {Init::projection, "projection"}}}};
 
 template <class T>
@@ -25,11 +26,17 @@ void check_range(const char* field, T value, T low, T high) {
 std::string_view name_of(Update update) {
     return kUpdateNames.name_of(update);
 }
+std::string_view name_of(Locks locks) {
+    return kLocksNames.name_of(locks);
+}
 std::string_view name_of(Init init) {
     return kInitNames.name_of(init);
 }
 Update parse_update(std::string_view name) {
     return kUpdateNames.parse(name);
+}
+Locks parse_locks(std::string_view name) {
+    return kLocksNames.parse(name);
 }
 Init parse_init(std::string_view name) {
     return kInitNames.parse(name);
@@ -71,6 +78,7 @@ void BuildParams::validate() const {
     check_range("threads (0: all)", threads, 0, 4096);
     check_range("device.index", device.index, 0, 4096);
     name_of(update);
+    name_of(locks);
     name_of(init);
     check_range("device_memory (0: what is free)", device_memory, std::int64_t(0), std::int64_t(1) << 50);
     check_range("trees (0: chosen from n)", trees, 0, 1024);

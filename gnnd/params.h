@@ -28,7 +28,14 @@ struct Device {
 enum class Update {
     automatic,  ///< the fastest: on the CPU `all`, on a GPU the nearest two of each kind through buffers, without locks
     selective,  ///< the paper's selective update: for each sample only its nearest NEW and nearest OLD partner
-    all,        ///< classic NN-Descent: every pair that beats the last entry of a list
+    all,        ///< classic NN-Descent: every pair that beats the last entry of a list; on a GPU the paper's GNND-r1,
+                ///< which sorts all partners of a sample and merges them under its list's spinlock
+};
+
+/// What a lock of a list covers, on a GPU with Update::selective.
+enum class Locks {
+    segment,  ///< the paper's multiple spinlocks: lists are divided into segments of 32 entries
+    list,     ///< one spinlock a list, the paper's GNND-r2
 };
 
 /// What the lists start from.
@@ -38,16 +45,18 @@ enum class Init {
 };
 
 std::string_view name_of(Update update);
+std::string_view name_of(Locks locks);
 std::string_view name_of(Init init);
 Update parse_update(std::string_view name);
+Locks parse_locks(std::string_view name);
 Init parse_init(std::string_view name);
 
 /// Parameters of build() and refine(). The defaults were chosen by measurement (benchs/NOTEBOOK.md).
 ///
 /// On the CPU a seed gives the same graph bit for bit, on any number of threads. Between processors of different
 /// instruction sets sums of floats round differently, so that only u8 and i8 under l2, ip and cosine agree to the bit.
-/// On a GPU it fixes the sampling, but candidates arrive in any order, and which of them find room depends on that: two
-/// builds differ in a few entries.
+/// On a GPU it fixes the random choices, but samples and candidates arrive in any order, and which of them find room
+/// depends on that: two builds differ in a few entries. Not so with `deterministic`.
 struct BuildParams {
     int k = 32;                  ///< neighbours per object, 1 to kMaxK
     Metric metric = Metric::L2;  ///< see Metric
@@ -59,7 +68,11 @@ struct BuildParams {
     int threads = 0;            ///< CPU threads; 0: as many as OpenMP gives
     Device device;              ///< where to run
     Update update = Update::automatic;
+    Locks locks = Locks::segment;
     Init init = Init::projection;
+    /// On a GPU: the same graph bit for bit, build after build on the same kind of GPU. `auto` updates as `selective`
+    /// then, and builds take longer (README). The CPU is always so.
+    bool deterministic = false;
     int trees = 0;                   ///< projection trees for Init::projection; 0: chosen by the backend
     std::int64_t device_memory = 0;  ///< most bytes of device memory to take; 0: what is free. Less makes builds slower
     bool verbose = false;            ///< print one line per iteration to standard output

@@ -38,6 +38,7 @@ struct BuildStats {
     Device device;                     ///< where it ran
     std::string device_reason;         ///< why Device::Kind::automatic took the CPU; empty otherwise
     int threads = 0;                   ///< CPU threads used
+    int samples = 0;                   ///< the paper's p that was used; 0 if exhaustive
 };
 
 }  // namespace gnnd

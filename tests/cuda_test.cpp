@@ -47,6 +47,40 @@ struct Case {
     }
 };
 
+/// How candidates reach the lists.
+struct Variant {
+    const char* name;
+    Update update;
+    Locks locks;
+    bool deterministic;
+    friend std::ostream& operator<<(std::ostream& out, const Variant& v) { return out << v.name; }
+    BuildParams apply(BuildParams params) const {
+        params.update = update;
+        params.locks = locks;
+        params.deterministic = deterministic;
+        return params;
+    }
+};
+
+constexpr Variant kAuto{"auto", Update::automatic, Locks::segment, false};
+constexpr Variant kVariants[] = {
+    kAuto,
+    {"segment_locks", Update::selective, Locks::segment, false},
+    {"list_locks", Update::selective, Locks::list, false},
+    {"all_pairs", Update::all, Locks::segment, false},
+};
+constexpr Variant kDeterministic[] = {
+    {"auto_deterministic", Update::automatic, Locks::segment, true},
+    {"list_locks_deterministic", Update::selective, Locks::list, true},
+    {"all_pairs_deterministic", Update::all, Locks::segment, true},
+};
+
+std::vector<Variant> all_variants() {
+    std::vector<Variant> variants(std::begin(kVariants), std::end(kVariants));
+    variants.insert(variants.end(), std::begin(kDeterministic), std::end(kDeterministic));
+    return variants;
+}
+
 std::vector<Case> all_cases() {
     std::vector<Case> cases;
     for (Metric metric :
@@ -58,11 +92,13 @@ std::vector<Case> all_cases() {
 class CudaInvariantsTest : public testing::TestWithParam<Case> {
   protected:
     void SetUp() override { SKIP_WITHOUT_GPU(); }
-    void run(std::int64_t n, std::int64_t d, int k, Init init = Init::projection, int samples = 0) {
-        SCOPED_TRACE(testing::Message() << "n " << n << ", d " << d << ", k " << k << ", p " << samples);
+    void run(std::int64_t n, std::int64_t d, int k, Init init = Init::projection, int samples = 0,
+             const Variant& variant = kAuto) {
+        SCOPED_TRACE(testing::Message() << "n " << n << ", d " << d << ", k " << k << ", p " << samples << ", "
+                                        << variant);
         const Case c = GetParam();
         const Vectors vectors = vectors_for(c.metric, n, d, c.dtype);
-        BuildParams params = gpu_params(k, c.metric);
+        BuildParams params = variant.apply(gpu_params(k, c.metric));
         params.iterations = 3;
         params.init = init;
         params.samples = samples;
@@ -83,6 +119,14 @@ TEST_P(CudaInvariantsTest, HoldForAnyK) {
 }
 TEST_P(CudaInvariantsTest, HoldForAnySamplesAndInit) {
     for (int samples : {1, 5, 16, 17, 32, 40, 64}) run(2100, 31, 64, Init::random, samples);
+}
+TEST_P(CudaInvariantsTest, HoldForAnyUpdate) {
+    for (const Variant& variant : all_variants()) {
+        run(1500, 31, 64, Init::random, 16, variant);
+        run(1500, 129, 100, Init::random, 32, variant);
+        run(1500, 257, 70, Init::projection, 64, variant);
+        run(1500, 20, 10, Init::projection, 0, variant);
+    }
 }
 TEST_P(CudaInvariantsTest, HoldForManyObjects) {
     run(100'003, 3, 10);
@@ -126,14 +170,83 @@ TEST(Cuda, RecallIsThatOfTheCpu) {
     }
 }
 
+class CudaVariantTest : public testing::TestWithParam<Variant> {
+  protected:
+    void SetUp() override { SKIP_WITHOUT_GPU(); }
+};
+INSTANTIATE_TEST_SUITE_P(All, CudaVariantTest, testing::ValuesIn(all_variants()), testing::PrintToStringParamName());
+
+TEST_P(CudaVariantTest, RecallIsThatOfTheCpu) {
+    const io::VectorFile file(GNND_TEST_DATA "/photosift20k.u8bin");
+    std::vector<std::int32_t> objects;
+    for (int i = 0; i < 20000; i += 20) objects.push_back(i);
+    for (Metric metric : {Metric::L2, Metric::Cosine, Metric::L1}) {
+        const KnnGraph truth = exact_neighbors(file.view(), objects.data(), std::int64_t(objects.size()), 10, metric);
+        for (int k : {32, 64})
+            for (Init init : {Init::projection, Init::random}) {
+                // The same update there, as far as there is one.
+                BuildParams params = gpu_params(k, metric);
+                params.init = init;
+                params.update = GetParam().deterministic ? Update::selective : GetParam().update;
+                params.samples = 32;
+                params.device = {Device::Kind::cpu, 0};
+                const double cpu = test::recall_at(build(file.view(), params).graph, truth, objects, 10);
+                params.device = {Device::Kind::cuda, 0};
+                const BuildResult result = build(file.view(), GetParam().apply(params));
+                EXPECT_GE(test::recall_at(result.graph, truth, objects, 10, 1e-6), cpu - 0.005)
+                    << name_of(metric) << ' ' << k << ' ' << name_of(init);
+                EXPECT_EQ(result.stats.stop, StopReason::converged);
+            }
+    }
+}
+
+/// k of 1024: 32 segments, lists longer than a warp; and the longest merges of every pair.
+TEST_P(CudaVariantTest, LongLists) {
+    for (const auto& [metric, dtype] : {std::pair{Metric::L2, DType::u8}, std::pair{Metric::Linf, DType::f32}}) {
+        const Vectors vectors = vectors_for(metric, 2100, 40, dtype);
+        BuildParams params = GetParam().apply(gpu_params(1024, metric));
+        params.samples = 64;
+        params.iterations = 2;
+        expect_valid_graph(build(vectors, params).graph, vectors);
+    }
+}
+
+TEST_P(CudaVariantTest, SameSeedSameGraph) {
+    if (!GetParam().deterministic) GTEST_SKIP() << "not promised";
+    const auto same = [](const KnnGraph& a, const KnnGraph& b) {
+        const std::int64_t size = a.n() * a.k();
+        return std::equal(a.ids(), a.ids() + size, b.ids()) &&
+               std::equal(a.distances(), a.distances() + size, b.distances());
+    };
+    for (const auto& [metric, dtype] :
+         {std::pair{Metric::L2, DType::u8}, std::pair{Metric::L2, DType::f32}, std::pair{Metric::Cosine, DType::f16},
+          std::pair{Metric::InnerProduct, DType::i8}, std::pair{Metric::ChiSquare, DType::f32}})
+        for (Init init : {Init::projection, Init::random}) {
+            const Vectors vectors = vectors_for(metric, 20000, 40, dtype);
+            BuildParams params = GetParam().apply(gpu_params(40, metric));
+            params.init = init;
+            const KnnGraph first = build(vectors, params).graph;
+            for (int i = 0; i < 3; ++i)
+                EXPECT_TRUE(same(build(vectors, params).graph, first)) << name_of(metric) << ' ' << name_of(init);
+            params.seed += 1;
+            EXPECT_FALSE(same(build(vectors, params).graph, first)) << name_of(metric) << ' ' << name_of(init);
+        }
+    // Few distinct distances: ties everywhere.
+    Vectors few = random_vectors(5000, 3, DType::u8);
+    for (std::int64_t i = 0; i < 5000; ++i)
+        for (int c = 0; c < 3; ++c) few.set(i, c, float((i * (c + 3)) % 7));
+    const BuildParams params = GetParam().apply(gpu_params(40));
+    const KnnGraph first = build(few, params).graph;
+    EXPECT_TRUE(same(build(few, params).graph, first));
+}
+
 /// Every kernel once, small enough for compute-sanitizer's slowest tool.
-TEST(Cuda, SmallBuildOfEachKind) {
-    SKIP_WITHOUT_GPU();
+TEST_P(CudaVariantTest, SmallBuildOfEachKind) {
     for (const auto& [metric, dtype] :
          {std::pair{Metric::L2, DType::u8}, std::pair{Metric::L2, DType::f32}, std::pair{Metric::Linf, DType::f32}})
         for (int samples : {16, 32, 64}) {
             const Vectors vectors = vectors_for(metric, 1100, samples == 32 ? 150 : 40, dtype);
-            BuildParams params = gpu_params(20, metric);
+            BuildParams params = GetParam().apply(gpu_params(20, metric));
             params.list_size = 64;
             params.samples = samples;
             params.iterations = 2;
@@ -161,14 +274,24 @@ class DeviceArray {
     void* data_ = nullptr;
 };
 
-void build_on_device(const Vectors& vectors, Resources* resources = nullptr) {
+/// \param gap    bytes between the rows on the device, and in front of the first
+/// \param index  which device
+void build_on_device(const Vectors& vectors, Resources* resources = nullptr, std::int64_t gap = 0, int index = 0) {
     const VectorView host = vectors;
     const int k = 20;
-    const DeviceArray input(std::size_t(host.n) * host.row_bytes(), host.data);
+    const std::int64_t stride = host.row_bytes() + gap;
+    ASSERT_EQ(cudaSetDevice(index), cudaSuccess);
+    const DeviceArray input(std::size_t(gap + host.n * stride));
+    ASSERT_EQ(cudaMemcpy2D(input.as<std::byte>() + gap, stride, host.data, host.row_bytes(), host.row_bytes(), host.n,
+                           cudaMemcpyHostToDevice),
+              cudaSuccess);
     const DeviceArray ids(std::size_t(host.n) * k * 4), distances(std::size_t(host.n) * k * 4);
     KnnGraph graph(host.n, k, Metric::L2);
-    build_into({input.as<void>(), host.n, host.d, host.dtype, 0}, gpu_params(k), ids.as<std::int32_t>(),
-               distances.as<float>(), {}, resources);
+    BuildParams params = gpu_params(k);
+    params.device.index = index;
+    ASSERT_EQ(cudaSetDevice(0), cudaSuccess);  // the caller's current device need not be the build's
+    build_into({input.as<std::byte>() + gap, host.n, host.d, host.dtype, gap == 0 ? 0 : stride}, params,
+               ids.as<std::int32_t>(), distances.as<float>(), {}, resources);
     ASSERT_EQ(cudaMemcpy(graph.ids(), ids.as<void>(), host.n * k * 4, cudaMemcpyDeviceToHost), cudaSuccess);
     ASSERT_EQ(cudaMemcpy(graph.distances(), distances.as<void>(), host.n * k * 4, cudaMemcpyDeviceToHost), cudaSuccess);
     expect_valid_graph(graph, vectors);
@@ -179,6 +302,32 @@ TEST(Cuda, DeviceMemoryInAndOut) {
     for (DType dtype : {DType::f32, DType::u8})
         for (std::int64_t d : {96, 100}) build_on_device(random_vectors(3000, d, dtype));
     build_on_device(random_vectors(500, 8, DType::f32));
+}
+
+TEST(Cuda, RowsApartInDeviceMemory) {
+    SKIP_WITHOUT_GPU();
+    for (std::int64_t d : {1, 31, 96, 128}) {
+        for (std::int64_t gap : {1, 3, 16, 32}) build_on_device(random_vectors(2000, d, DType::u8), nullptr, gap);
+        for (std::int64_t gap : {4, 12}) build_on_device(random_vectors(2000, d, DType::f32), nullptr, gap);
+        build_on_device(random_vectors(2000, d, DType::f16), nullptr, 2);
+    }
+}
+
+TEST(Cuda, TwoBuildsAtOnceOnTwoDevices) {
+    SKIP_WITHOUT_GPU();
+    if (cuda::device_count() < 2) GTEST_SKIP() << "one GPU only";
+    const Vectors vectors = random_vectors(20000, 96, DType::u8);
+    std::thread other([&] { build_on_device(vectors, nullptr, 0, 1); });
+    build_on_device(vectors, nullptr, 0, 0);
+    other.join();
+    BuildParams params = gpu_params(10);
+    params.device.index = 1;
+    const BuildResult result = build(vectors, params);
+    expect_valid_graph(result.graph, vectors);
+    EXPECT_EQ(result.stats.device.name(), "cuda:1");
+    // Vectors on one device, the build on the other.
+    const DeviceArray input(std::size_t(20000) * 96, vectors.view().data);
+    EXPECT_THROW(build({input.as<void>(), 20000, 96, DType::u8, 0}, params), InvalidArgument);
 }
 
 TEST(Cuda, ArraysInDifferentMemoriesAreRefused) {

@@ -21,11 +21,11 @@ if [ -z "$sanitize" ]; then
     exec ctest --test-dir build/gpu -R 'Cuda|Generate' --output-on-failure "$@"
 fi
 status=0
-small='Cuda.DeviceMemory*:*ForAnySamplesAndInit/l2_u8:*ForAnySamplesAndInit/ip_f32:*ForAnySamplesAndInit/chi2_f16'
+small='CudaKernel*:*CudaVariantTest.SmallBuild*:Cuda.DeviceMemory*:*ForAnySamplesAndInit/l2_u8:*ForAnySamplesAndInit/ip_f32:*ForAnySamplesAndInit/chi2_f16'
 for tool in memcheck initcheck synccheck racecheck; do
     echo "== compute-sanitizer --tool $tool"
     # racecheck takes a hundred times as long
-    [ $tool != racecheck ] || small='Cuda.SmallBuild*'
+    [ $tool != racecheck ] || small='*CudaVariantTest.SmallBuild*'
     compute-sanitizer --tool "$tool" --error-exitcode 1 build/gpu/tests/cuda_tests --gtest_filter="$small" \
         --gtest_brief=1 || status=1
 done

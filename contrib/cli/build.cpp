@@ -21,15 +21,17 @@ struct BuildOptions {
     bool json = false, quiet = false, dry_run = false;
 };
 
-Json to_json(const gnnd::BuildParams& params) {
+Json to_json(const gnnd::BuildParams& params, const gnnd::BuildStats& stats) {
     return {{"k", params.k},
             {"metric", name_of(params.metric)},
-            {"samples", params.resolved_samples()},
+            {"samples", stats.samples},
             {"list_size", params.resolved_list_size()},
             {"iterations", params.iterations},
             {"delta", params.delta},
             {"seed", params.seed},
+            {"deterministic", params.deterministic},
             {"update", name_of(params.update)},
+            {"locks", name_of(params.locks)},
             {"init", name_of(params.init)},
             {"trees", params.trees}};
 }
@@ -57,7 +59,7 @@ Json report(const BuildOptions& options, const gnnd::io::VectorFile& base, const
             {"n", base.n()},
             {"d", base.d()},
             {"dtype", name_of(base.dtype())},
-            {"params", to_json(options.params)},
+            {"params", to_json(options.params, stats)},
             {"device", stats.device.name()},
             {"threads", stats.threads},
             {"stop", name_of(stats.stop)},
@@ -179,8 +181,12 @@ void add_build(CLI::App& app) {
     command.add_option("--trees", params.trees, "number of projection trees; 0: as many as pay")->capture_default_str();
     add_parsed(command, "--update", params.update, gnnd::parse_update, std::string(name_of(params.update)),
                "auto (the fastest), selective (the paper's) or all (classic NN-Descent)");
-    command.add_option("--seed", params.seed, "of all sampling; the same seed gives the same graph")
-        ->capture_default_str();
+    add_parsed(command, "--locks", params.locks, gnnd::parse_locks, std::string(name_of(params.locks)),
+               "what a spinlock covers on a GPU with --update selective: segment (of 32 entries) or list");
+    command.add_option("--seed", params.seed, "of all random choices")->capture_default_str();
+    command.add_flag(
+        "--deterministic", params.deterministic,
+        "the same seed gives the same graph bit for bit on a GPU too, more slowly; on the CPU it always does");
     command.add_option("--threads", params.threads, "CPU threads; 0: all")->capture_default_str();
     add_parsed(command, "--device", params.device, gnnd::Device::parse, params.device.name(),
                "auto, cpu, cuda or cuda:N");

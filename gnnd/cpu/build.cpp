@@ -104,6 +104,7 @@ BuildResult build(const VectorView& vectors, const KnnGraphView* initial, const 
                                        callbacks, resources);
         stats.stop = StopReason::exhaustive;
     } else {
+        stats.samples = params.resolved_samples();
         const Space space(vectors, params.metric, team, resources);
         State state{space,
                     params,

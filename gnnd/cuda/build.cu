@@ -41,8 +41,7 @@ struct State {
     Points points, dividing;
     Lists lists;
     Samples samples;
-    Filter filter;
-    Candidates candidates;
+    Variant variant;
     u32 *keys[2], *order[2];
     u32* visit;  ///< the order of the last tree; null without trees
     void* sort_work;
@@ -52,7 +51,7 @@ struct State {
     SpaceInfo* info;
 
     u32 seed_of(u32 purpose) const { return mix(u32(params.seed) ^ mix(u32(params.seed >> 32) + purpose)); }
-    void merge_candidates() { merge(lists, candidates, n, control, counters, stream); }
+    void merge_candidates() { merge(lists, variant.candidates, n, control, counters, stream); }
 };
 
 int bits_for(std::uint64_t values) {
@@ -78,14 +77,14 @@ void grow_tree(State& state, u32 seed) {
 
 /// Step 1.
 void initialize(State& state, const KnnGraphView* initial, const std::int32_t* initial_ids) {
-    clear(state.lists, state.candidates, state.n, state.stream);
+    clear(state.lists, state.variant.candidates, state.n, state.stream);
     const int room = state.plan.capacity;
     if (initial == nullptr && state.params.init == Init::projection) {
         const int trees = state.params.trees != 0 ? state.params.trees : kDefaultTrees, take = std::min(kPerLeaf, room);
         int at = 0;
         for (int tree = 0; tree < trees; ++tree) {
             grow_tree(state, state.seed_of(0x10000u + u32(tree)));
-            state.engine.meet(state.points, state.order[0], state.candidates, at, take, state.stream);
+            state.engine.meet(state.points, state.order[0], state.variant.candidates, at, take, state.stream);
             at += take;
             if (at + take > room || tree + 1 == trees) {
                 state.merge_candidates();
@@ -99,21 +98,23 @@ void initialize(State& state, const KnnGraphView* initial, const std::int32_t* i
     state.visit = nullptr;
     const int width = initial != nullptr ? int(initial->k) : state.plan.samples;
     for (int first = 0; first < width; first += room) {
-        state.engine.seed(state.points, state.candidates, initial_ids, width, first, std::min(room, width - first),
-                          state.seed_of(0x20000u + u32(first)), state.stream);
+        state.engine.seed(state.points, state.variant.candidates, initial_ids, width, first,
+                          std::min(room, width - first), state.seed_of(0x20000u + u32(first)), state.stream);
         state.merge_candidates();
     }
 }
 
 /// Steps 2 to 4.
 void iterate(State& state, int iteration) {
-    state.filter.salt = state.seed_of(u32(iteration));
-    sample(state.lists, state.samples, state.filter, state.visit, state.n, state.control, state.stream);
-    const int batches = state.plan.batches * (iteration <= kBatchedIterations ? kBatches[iteration - 1] : 1);
+    const u32 salt = state.variant.filter.salt = state.seed_of(u32(iteration));
+    sample(state.lists, state.samples, state.variant.filter, salt, state.visit, state.n, state.control, state.stream);
+    const bool append = state.variant.update == Update::automatic;  // the others update lists at once
+    const int first_ones = iteration <= kBatchedIterations ? kBatches[iteration - 1] : 1;
+    const int batches = append ? state.plan.batches * first_ones : 1;
     for (int batch = 0; batch < batches; ++batch) {
-        state.engine.cross_match(state.points, state.samples, state.lists, state.filter, state.candidates, state.visit,
-                                 batch, batches, state.control, state.counters, state.stream);
-        state.merge_candidates();
+        state.engine.cross_match(state.points, state.samples, state.lists, state.variant, state.visit, batch, batches,
+                                 state.control, state.counters, state.stream);
+        if (append) state.merge_candidates();
     }
 }
 
@@ -141,6 +142,9 @@ class Loop {
         initialize(state_, initial, initial_ids);
         // Cross-matches read all places of an object before they know how many of them hold samples.
         GNND_CUDA(cudaMemsetAsync(state_.samples.ids, 0, state_.plan.sample_ids.bytes, state_.stream));
+        if (state_.variant.locks != nullptr)
+            GNND_CUDA(cudaMemsetAsync(state_.variant.locks, 0, state_.plan.locks.bytes, state_.stream));
+        if (state_.plan.segments > 1) split(state_.lists, state_.plan.segments, state_.n, state_.stream);
         submit(0, 0);
         int iteration = 0;
         while (iteration < state_.params.iterations && !stopped_) {
@@ -260,6 +264,12 @@ void build_exhaustively(const VectorView& vectors, const BuildParams& params, co
     GNND_CUDA(cudaMemcpy(distances, graph.distances(), bytes, cudaMemcpyDefault));
 }
 
+/// What candidates find room for in buffers depends on who comes first; what lists with locks end with does not.
+BuildParams resolved(BuildParams params) {
+    if (params.deterministic && params.update == Update::automatic) params.update = Update::selective;
+    return params;
+}
+
 std::size_t limit_for(const BuildParams& params, std::size_t free_bytes) {
     return params.device_memory != 0 ? std::min<std::size_t>(params.device_memory, free_bytes) : free_bytes;
 }
@@ -282,7 +292,8 @@ bool on_device(const void* pointer) {
     return device_of(pointer) != kHost;
 }
 
-MemoryPlan plan(const VectorView& vectors, const BuildParams& params) {
+MemoryPlan plan(const VectorView& vectors, const BuildParams& given) {
+    const BuildParams params = resolved(given);
     const UseDevice device(params.device.index);
     MemoryPlan result;
     std::size_t total = 0;
@@ -294,8 +305,9 @@ MemoryPlan plan(const VectorView& vectors, const BuildParams& params) {
     return result;
 }
 
-BuildStats build(const VectorView& vectors, const KnnGraphView* initial, const BuildParams& params,
+BuildStats build(const VectorView& vectors, const KnnGraphView* initial, const BuildParams& given,
                  const Callbacks& callbacks, Resources& resources, std::int32_t* ids, float* distances) {
+    const BuildParams params = resolved(given);
     const auto start = std::chrono::steady_clock::now();
     const auto seconds = [&] {
         return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -310,9 +322,6 @@ BuildStats build(const VectorView& vectors, const KnnGraphView* initial, const B
         stats.seconds = seconds();
         return stats;
     }
-    if (params.update != Update::automatic)
-        throw InvalidArgument("BuildParams::update = " + std::string(name_of(params.update)) +
-                              ", on a GPU this version has auto only");
     if (params.samples > kMaxSamples)
         throw InvalidArgument("BuildParams::samples = " + std::to_string(params.samples) +
                               ", on a GPU allowed are 1 to " + std::to_string(kMaxSamples));
@@ -361,6 +370,7 @@ BuildStats build(const VectorView& vectors, const KnnGraphView* initial, const B
     float* device_distances = graph_here ? distances : floats(plan.graph_distances);
     const bool in_result = plan.length == params.k;
     const std::uint8_t* packed = rows != nullptr ? rows : reinterpret_cast<const std::uint8_t*>(raw.data);
+    const bool append = params.update == Update::automatic;
     const bool product = params.metric == Metric::InnerProduct;
     const bool l2 = params.metric == Metric::L2 || params.metric == Metric::Cosine;  // see space.cu
     State state{n,
@@ -376,10 +386,14 @@ BuildStats build(const VectorView& vectors, const KnnGraphView* initial, const B
                  plan.shift},
                 {packed, n, plan.row_bytes, bias, -2, plan.shift},
                 {in_result ? reinterpret_cast<u32*>(device_ids) : words(plan.list_ids),
-                 in_result ? device_distances : floats(plan.list_distances), floats(plan.bounds), plan.length},
-                {words(plan.sample_ids), words(plan.own), words(plan.reverse), plan.samples},
-                {words(plan.filter), 0},
-                {at(plan.candidates, static_cast<u64*>(nullptr)), words(plan.counts), plan.capacity},
+                 in_result ? device_distances : floats(plan.list_distances), floats(plan.bounds), plan.length, 1},
+                {words(plan.sample_ids), words(plan.own), words(plan.reverse),
+                 params.deterministic ? at(plan.ends, static_cast<u64*>(nullptr)) : nullptr,
+                 params.deterministic ? words(plan.candidates) : nullptr, plan.samples},
+                {params.update,
+                 {append ? words(plan.filter) : nullptr, 0},
+                 {at(plan.candidates, static_cast<u64*>(nullptr)), words(plan.counts), plan.capacity},
+                 append ? nullptr : words(plan.locks)},
                 {words(plan.keys[0]), words(plan.keys[1])},
                 {words(plan.order[0]), words(plan.order[1])},
                 words(plan.visit),
@@ -399,6 +413,7 @@ BuildStats build(const VectorView& vectors, const KnnGraphView* initial, const B
     }
     GNND_CUDA(cudaStreamSynchronize(stream));
     stats.peak_work_bytes = std::int64_t(plan.work_bytes());
+    stats.samples = plan.samples;
     stats.seconds = seconds();
     return stats;
 }

@@ -7,6 +7,7 @@
 #include "gnnd/cuda/device/state.cuh"
 #include "gnnd/cuda/device/wgmma.cuh"
 #include "gnnd/cuda/update.cuh"
+#include "gnnd/params.h"
 
 namespace gnnd::cuda {
 
@@ -19,6 +20,8 @@ struct SampleTile {
     int in_warp[2 * T / kWarp];
     int new_count, old_count;
 
+    /// AnyOrder: where the own list and the reverse samples bring the same id, either place may be its place.
+    template <bool AnyOrder>
     __device__ void gather(const Samples& samples, std::int64_t object, const Control* control) {
         const int kind = threadIdx.x / T, place = threadIdx.x % T;  // T is a multiple of the warp
         // All loads before the first use: they wait for memory together.
@@ -28,10 +31,15 @@ struct SampleTile {
         const bool stopped = control->stopped;
         for (int i = threadIdx.x; i < 4 * T; i += 2 * T) table[i] = kNoId;
         if (stopped || place - (place < samples.p ? 0 : samples.p) >= (place < samples.p ? own : reverse)) id = kNoId;
-        __syncthreads();
-        bool first = kind == 0 && insert(id);
-        __syncthreads();
-        if (kind == 1) first = insert(id);
+        // What shares a turn is distinct by itself, or may come in any order.
+        constexpr int kTurns = AnyOrder ? 2 : 4;
+        const int turn = AnyOrder ? kind : 2 * kind + (place >= samples.p);
+        bool first = false;
+#pragma unroll
+        for (int now = 0; now < kTurns; ++now) {
+            __syncthreads();
+            if (turn == now) first = insert(id);
+        }
         const u32 ballot = __ballot_sync(kAllLanes, first);
         if (lane_id() == 0) in_warp[threadIdx.x / kWarp] = __popc(ballot);
         __syncthreads();
@@ -63,24 +71,38 @@ __host__ __device__ constexpr int round_up(int value, int to) {
     return (value + to - 1) / to * to;
 }
 
+/// Bytes of shared memory: the rows, and where every pair counts, the sums of all.
+template <class Engine, int T, bool OneSlab, class Update>
+constexpr int cross_match_bytes() {
+    constexpr int kRows = (OneSlab ? 1 : 2) * 2 * T * kSlab;
+    static_assert(Update::kKept != 0 ||
+                  kRows >= T / kTileRows * kMaxK * int(sizeof(u64)));  // each warp's room to merge
+    return kRows + (Update::kKept == 0 ? T * (2 * T + 1) * int(sizeof(typename Engine::Sum)) : 0);
+}
+
 /// T: samples of a kind that a block has room for, at least 2p. Each of the T/16 warps takes 16 NEW and 16 OLD rows.
 /// One slab: rows fit one slab, and no sums are held over.
-template <class Engine, int T, int Top, bool OneSlab, class Update>
+template <class Engine, int T, bool OneSlab, class Update>
 __global__ void __launch_bounds__(2 * T)
     cross_match_kernel(Points points, Samples samples, Update update, const u32* visit, std::int64_t first_object,
                        int stride, const Control* control, Counters* counters) {
     using Sum = typename Engine::Sum;
-    using Row = Best<Sum, Top>;
+    constexpr int Top = Update::kKept;
+    constexpr bool kEveryPair = Top == 0;
+    using Row = Best<Sum, kEveryPair ? 1 : Top>;
     using Keys = Key<Sum, OneSlab && std::is_same_v<Sum, int>>;
     constexpr int kStages = OneSlab ? 1 : 2;
     constexpr int kRows = T < kGroupRows ? T : kGroupRows;  // of a group of warps
     constexpr int kChunks = T / kChunk;
-    extern __shared__ __align__(1024) std::uint8_t tile[];  // kStages x 2T x kSlab
+    constexpr int kPitch = 2 * T + 1;  // odd, so that columns are read without bank conflicts as well
+    extern __shared__ __align__(1024) std::uint8_t tile[];                      // kStages x 2T x kSlab
+    Sum* const pairs = reinterpret_cast<Sum*>(tile + kStages * 2 * T * kSlab);  // T x kPitch, where every pair counts
     __shared__ SampleTile<T> sample;
     __shared__ Sum terms[2 * T];
-    __shared__ typename Update::Bound bounds[2 * T];
+    __shared__ float bounds[2 * T];
     const std::int64_t place = first_object + std::int64_t(blockIdx.x) * stride;
-    sample.gather(samples, visit != nullptr ? std::int64_t(visit[place]) : place, control);
+    sample.template gather<Update::kOrderMatters>(samples, visit != nullptr ? std::int64_t(visit[place]) : place,
+                                                  control);
     const int new_count = sample.new_count, old_count = sample.old_count;
     if (new_count == 0 || new_count + old_count < 2) return;
     if (threadIdx.x == 0)
@@ -125,16 +147,26 @@ __global__ void __launch_bounds__(2 * T)
         rows[0].take(key[0], key[1]);
         rows[1].take(key[2], key[3]);
     };
+    const auto keep = [&](const Sum(&sum)[4], int column) {
+#pragma unroll
+        for (int i = 0; i < 4; ++i)
+            pairs[(stripe + lane_id() / 4 + i / 2 * 8) * kPitch + column + lane_id() % 4 * 2 + i % 2] = sum[i];
+    };
     // The first `count` columns of a chunk that starts at `column`.
     const auto choose_all = [&](Row(&best)[2], const Sum(&sum)[kChunkTiles][4], int column, int count, bool same) {
 #pragma unroll
-        for (int t = 0; t < kChunkTiles; ++t)
-            if (t * kTileColumns < count)
+        for (int t = 0; t < kChunkTiles; ++t) {
+            if (t * kTileColumns >= count) continue;
+            if constexpr (kEveryPair)
+                keep(sum[t], column + t * kTileColumns);
+            else
                 choose(best, sum[t], column + t * kTileColumns,
                        same && (column + t * kTileColumns) / kTileRows * kTileRows == stripe);
+        }
     };
     const auto tiles_of = [](int count) { return (count + kTileColumns - 1) / kTileColumns; };
-    const bool group_has_new = group < new_count, group_has_old = group < old_count;
+    const bool group_has_new = group < new_count;
+    const bool group_has_old = group < old_count && !kEveryPair;  // every pair: NEW with OLD has them already
 
     if constexpr (OneSlab) {
         const int steps = points.row_bytes / kStep;
@@ -193,26 +225,46 @@ __global__ void __launch_bounds__(2 * T)
         }
     }
 
-    // The four lanes that share rows end with one of the four results each: bit 0 chooses the row, bit 1 the partners.
-    // All offers of a thread go together, so that they wait for memory together.
-    Offer offers[2 * Top];
-    const auto offer = [&](Offer(&to)[2 * Top], int at, const Row& best, int row, int count) {
+    if constexpr (kEveryPair) {
+        __syncthreads();
+        u64* const room = reinterpret_cast<u64*>(tile) + threadIdx.x / kWarp * kMaxK;
+        for (int i = threadIdx.x / kWarp; i < new_count + old_count; i += 2 * T / kWarp) {
+            const bool old = i >= new_count;
+            const int row = old ? T + i - new_count : i;
+            u64 found[2 * T / kWarp];
 #pragma unroll
-        for (int i = 0; i < Top; ++i) {
-            const bool valid = row % T < count && Keys::valid(best.key[i]);
-            to[at + i].bound = bounds[row];
-            to[at + i].distance = valid ? Keys::distance(points, best.key[i], terms[row]) : INFINITY;
-            to[at + i].u = sample.ids[valid ? row : 0];
-            to[at + i].v = sample.ids[valid ? Keys::column(best.key[i]) : 0];
+            for (int c = 0; c < 2 * T / kWarp; ++c) {
+                const int column = c * kWarp + lane_id();
+                found[c] = kNothing;
+                if (column < T ? column >= new_count || column == row : old || column - T >= old_count) continue;
+                const Sum sum = old ? pairs[column * kPitch + row] : pairs[row * kPitch + column];
+                const Sum key = Keys::make(sum, factor, terms[column], column);
+                found[c] = ranked(Keys::distance(points, key, terms[row]), sample.ids[column] | kNewBit);
+            }
+            update.take_row(sample.ids[row], bounds[row], found, room);
         }
-    };
-    const int row = stripe + lane_id() / 4 + lane_id() % 2 * 8;
-    const Row by_row_new = Row::halve(new_new[0], new_new[1], 1);
-    const Row by_row_old = Row::halve(new_old[0], new_old[1], 1);
-    offer(offers, 0, Row::halve(by_row_new, by_row_old, 2), row, new_count);
-    const Row of_old = Row::halve(old_new[0], old_new[1], 1);
-    offer(offers, Top, Row::halve(of_old, of_old, 2), T + row, lane_id() % 4 < 2 ? old_count : 0);
-    update.take(offers);
+    } else {
+        // The four lanes that share rows end with one of the four results each: bit 0 chooses the row, bit 1 the
+        // partners. All offers of a thread go together, so that they wait for memory together.
+        Offer offers[2 * Top];
+        const auto offer = [&](Offer(&to)[2 * Top], int at, const Row& best, int row, int count) {
+#pragma unroll
+            for (int i = 0; i < Top; ++i) {
+                const bool valid = row % T < count && Keys::valid(best.key[i]);
+                to[at + i].bound = bounds[row];
+                to[at + i].distance = valid ? Keys::distance(points, best.key[i], terms[row]) : INFINITY;
+                to[at + i].u = sample.ids[valid ? row : 0];
+                to[at + i].v = sample.ids[valid ? Keys::column(best.key[i]) : 0];
+            }
+        };
+        const int row = stripe + lane_id() / 4 + lane_id() % 2 * 8;
+        const Row by_row_new = Row::halve(new_new[0], new_new[1], 1);
+        const Row by_row_old = Row::halve(new_old[0], new_old[1], 1);
+        offer(offers, 0, Row::halve(by_row_new, by_row_old, 2), row, new_count);
+        const Row of_old = Row::halve(old_new[0], old_new[1], 1);
+        offer(offers, Top, Row::halve(of_old, of_old, 2), T + row, lane_id() % 4 < 2 ? old_count : 0);
+        update.take(offers);
+    }
 }
 
 }  // namespace gnnd::cuda

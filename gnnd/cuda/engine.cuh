@@ -26,10 +26,6 @@ void launch(const char* name, void (*kernel)(Parameters...), unsigned blocks, in
     check(cudaGetLastError(), name, __FILE__, __LINE__);
 }
 
-/// Partners that selective update keeps of each kind. With two, one iteration less reaches the same recall (measured,
-/// benchs/NOTEBOOK.md).
-inline constexpr int kKept = 2;
-
 template <class E, bool kHasOneSlab>
 Engine make_engine() {
     Engine engine{};
@@ -49,18 +45,27 @@ Engine make_engine() {
         launch("seed", seed_kernel<E>, blocks_for(points.n, 8), 8 * kWarp, 0, stream, points, candidates, graph, width,
                first, count, seed);
     };
-    engine.cross_match = [](const Points& points, const Samples& samples, const Lists& lists, const Filter& filter,
-                            const Candidates& candidates, const u32* visit, std::int64_t first, int stride,
-                            const Control* control, Counters* counters, cudaStream_t stream) {
-        const AppendUpdate update{lists.bounds, filter, candidates};
+    engine.cross_match = [](const Points& points, const Samples& samples, const Lists& lists, const Variant& variant,
+                            const u32* visit, std::int64_t first, int stride, const Control* control,
+                            Counters* counters, cudaStream_t stream) {
+        const unsigned blocks = blocks_for(points.n - first, stride);
+        const auto start_as = [&]<int T, bool OneSlab, class U>(const U& update) {
+            launch("cross_match", cross_match_kernel<E, T, OneSlab, U>, blocks, 2 * T,
+                   cross_match_bytes<E, T, OneSlab, U>(), stream, points, samples, update, visit, first, stride,
+                   control, counters);
+        };
         const auto start = [&]<int T>(std::integral_constant<int, T>) {
-            const unsigned blocks = blocks_for(points.n - first, stride);
-            if (kHasOneSlab && points.row_bytes <= kSlab)
-                launch("cross_match", cross_match_kernel<E, T, kKept, kHasOneSlab, AppendUpdate>, blocks, 2 * T,
-                       2 * T * kSlab, stream, points, samples, update, visit, first, stride, control, counters);
+            const bool one_slab = kHasOneSlab && points.row_bytes <= kSlab;
+            const AppendUpdate append{lists.bounds, variant.filter, variant.candidates};
+            const LockedLists locked{lists, variant.locks, counters};
+            if (variant.update == Update::all)
+                start_as.template operator()<T, false>(SortUpdate{locked});
+            else if (variant.update == Update::selective)
+                one_slab ? start_as.template operator()<T, kHasOneSlab>(LockUpdate{locked})
+                         : start_as.template operator()<T, false>(LockUpdate{locked});
             else
-                launch("cross_match", cross_match_kernel<E, T, kKept, false, AppendUpdate>, blocks, 2 * T,
-                       2 * (2 * T * kSlab), stream, points, samples, update, visit, first, stride, control, counters);
+                one_slab ? start_as.template operator()<T, kHasOneSlab>(append)
+                         : start_as.template operator()<T, false>(append);
         };
         if (samples.p <= 16)
             start(std::integral_constant<int, 32>());

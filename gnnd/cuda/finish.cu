@@ -1,4 +1,4 @@
-// Step 5: from lists to a graph, with exact distances.
+// Step 5: from lists to a graph, with exact distances. Segments are merged here.
 #include <cmath>
 
 #include "gnnd/cuda/device/raw.cuh"
@@ -51,15 +51,16 @@ __global__ void finish_kernel(RawVectors vectors, bool trusted, Lists lists, int
     u32* ids = reinterpret_cast<u32*>(distances + length);
     const T* row = raw_row<T>(vectors, object);
 
-    int present = 0;  // the entries in use come first
+    int present = 0;  // entries in use; segments that are not full leave gaps
     for (int first = 0; first < length; first += kWarp) {
         const int j = first + lane_id();
         const u32 id = j < length ? lists.ids[object * length + j] & ~kNewBit : kNoId;
-        if (j < length) {
-            ids[j] = id;
-            distances[j] = lists.distances[object * length + j] * info->unit + info->offset;
+        const u32 used = __ballot_sync(kAllLanes, id != kNoId);
+        if (id != kNoId) {
+            ids[present + rank_in(used)] = id;
+            distances[present + rank_in(used)] = lists.distances[object * length + j] * info->unit + info->offset;
         }
-        present += __popc(__ballot_sync(kAllLanes, id != kNoId));
+        present += __popc(used);
     }
     __syncwarp();
     if (!trusted)
@@ -69,7 +70,7 @@ __global__ void finish_kernel(RawVectors vectors, bool trusted, Lists lists, int
         }
     __syncwarp();
     // Rare: lists that sampling left short get random objects, so that rows are full.
-    const bool full = present >= k;
+    const bool sorted = trusted && present >= k && lists.segments == 1;
     for (u32 attempt = 0; present < k; ++attempt) {
         const u32 id = scaled(mix(seed ^ mix(u32(object)) ^ mix(attempt + 1)), u32(vectors.n));
         bool known = id == u32(object);
@@ -86,7 +87,7 @@ __global__ void finish_kernel(RawVectors vectors, bool trusted, Lists lists, int
     for (int j = lane_id(); j < present; j += kWarp) {
         const float distance = distances[j], key = M::similarity ? -distance : distance;
         int rank = 0;
-        if (trusted && full)
+        if (sorted)
             rank = j;
         else
             for (int other = 0; other < present; ++other)

@@ -5,8 +5,17 @@
 
 #include "gnnd/cuda/device/state.cuh"
 #include "gnnd/cuda/space.h"
+#include "gnnd/params.h"
 
 namespace gnnd::cuda {
+
+/// Which update, and the arrays that it needs beside the lists.
+struct Variant {
+    Update update;          ///< see update.cuh
+    Filter filter;          ///< of auto
+    Candidates candidates;  ///< of auto, and for all while the lists are initialised
+    u32* locks;             ///< of the others
+};
 
 /// Step 1's pieces and steps 3 and 4 for one kind of cells and one metric.
 struct Engine {
@@ -19,7 +28,7 @@ struct Engine {
                  cudaStream_t);
     /// Every stride-th object from the first on, in the order `visit` (null: by number). Neighbours in space should be
     /// near each other there: their rows and lists meet in the cache.
-    void (*cross_match)(const Points&, const Samples&, const Lists&, const Filter&, const Candidates&, const u32* visit,
+    void (*cross_match)(const Points&, const Samples&, const Lists&, const Variant&, const u32* visit,
                         std::int64_t first, int stride, const Control*, Counters*, cudaStream_t);
 };
 
@@ -42,9 +51,11 @@ void clear(const Lists&, const Candidates&, std::int64_t n, cudaStream_t);
 std::size_t sort_bytes(std::int64_t n);
 void number(u32* order, std::int64_t n, cudaStream_t);
 void sort(u32* (&keys)[2], u32* (&order)[2], std::int64_t n, int bits, void* work, std::size_t bytes, cudaStream_t);
-/// Step 2, in the order `visit` (null: by number).
-void sample(const Lists&, const Samples&, const Filter&, const u32* visit, std::int64_t n, const Control*,
+/// Step 2, in the order `visit` (null: by number). The salt chooses among reverse samples where samples.ends is given.
+void sample(const Lists&, const Samples&, const Filter&, u32 salt, const u32* visit, std::int64_t n, const Control*,
             cudaStream_t);
+/// Divides lists of one segment into the given number. What finds no room in its segment is dropped.
+void split(Lists&, int segments, std::int64_t n, cudaStream_t);
 /// Step 4's second half: candidates into the lists.
 void merge(const Lists&, const Candidates&, std::int64_t n, const Control*, Counters*, cudaStream_t);
 /// Sums up an iteration, and sets control->stopped where fewer than `enough` entries are NEW. Counters start from 0

@@ -5,12 +5,14 @@
 #include "gnnd/cuda/errors.h"
 #include "gnnd/cuda/launch.h"
 #include "gnnd/cuda/merge.cuh"
+#include "gnnd/cuda/reverse.cuh"
 #include "gnnd/cuda/sample.cuh"
 
 namespace gnnd::cuda {
 namespace {
 
 constexpr int kThreads = 256;
+constexpr int kMaxSegments = (kMaxK + kSegmentLength - 1) / kSegmentLength;
 
 unsigned blocks_for(std::int64_t n, int per_block) {
     return unsigned((n + per_block - 1) / per_block);
@@ -32,6 +34,37 @@ __global__ void clear_kernel(Lists lists, Candidates candidates, std::int64_t n)
 __global__ void number_kernel(u32* order, std::int64_t n) {
     const std::int64_t i = std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
     if (i < n) order[i] = u32(i);
+}
+
+/// A warp a list. Shared memory: every warp's list and how many of each segment were found.
+__global__ void split_kernel(Lists lists, std::int64_t n) {
+    extern __shared__ u64 room[];
+    const int warps = blockDim.x / kWarp, warp = threadIdx.x / kWarp, length = lists.length;
+    const std::int64_t object = std::int64_t(blockIdx.x) * warps + warp;
+    if (object >= n) return;
+    u64* row = room + warp * length;
+    u32* found = reinterpret_cast<u32*>(room + warps * length) + warp * kMaxSegments;
+    u32* ids = lists.ids + object * length;
+    float* distances = lists.distances + object * length;
+    for (int i = lane_id(); i < length; i += kWarp) row[i] = pack(INFINITY, kNoId);
+    for (int i = lane_id(); i < kMaxSegments; i += kWarp) found[i] = 0;
+    __syncwarp();
+    for (int first = 0; first < length; first += kWarp) {
+        const int i = first + lane_id();
+        const u32 id = i < length ? ids[i] : kNoId;
+        const bool real = id != kNoId;
+        const int segment = real ? lists.segment_of(id & ~kNewBit) : kMaxSegments;
+        const u32 same = __match_any_sync(kAllLanes, segment);
+        const int rank = (real ? int(found[segment]) : 0) + rank_in(same);
+        __syncwarp();
+        if (real && rank_in(same) == 0) found[segment] += __popc(same);
+        if (real && rank < lists.size_of(segment)) row[lists.place(rank, segment)] = pack(distances[i], id);
+        __syncwarp();
+    }
+    for (int i = lane_id(); i < length; i += kWarp) {
+        ids[i] = id_of(row[i]);
+        distances[i] = distance_of(row[i]);
+    }
 }
 
 /// phi(G) over the first k entries and the number of NEW entries, a warp a list.
@@ -120,12 +153,29 @@ void sort(u32* (&keys)[2], u32* (&order)[2], std::int64_t n, int bits, void* wor
     if (values.Current() != order[0]) std::swap(order[0], order[1]);
 }
 
-void sample(const Lists& lists, const Samples& samples, const Filter& filter, const u32* visit, std::int64_t n,
-            const Control* control, cudaStream_t stream) {
+void split(Lists& lists, int segments, std::int64_t n, cudaStream_t stream) {
+    lists.segments = segments;
+    constexpr int kWarps = 4;
+    const int bytes = kWarps * (lists.length * int(sizeof(u64)) + kMaxSegments * int(sizeof(u32)));
+    split_kernel<<<blocks_for(n, kWarps), kWarps * kWarp, bytes, stream>>>(lists, n);
+    GNND_LAUNCHED("split_kernel");
+}
+
+void sample(const Lists& lists, const Samples& samples, const Filter& filter, u32 salt, const u32* visit,
+            std::int64_t n, const Control* control, cudaStream_t stream) {
     GNND_CUDA(cudaMemsetAsync(samples.reverse, 0, std::size_t(n) * 2 * sizeof(u32), stream));
     sample_kernel<<<blocks_for(n, kSampleWarps), kSampleWarps * kWarp, 0, stream>>>(lists, samples, filter, visit, n,
                                                                                     control);
     GNND_LAUNCHED("sample_kernel");
+    if (samples.ends == nullptr) return;
+    constexpr int kThreads = kReverseWarps * kWarp;
+    GNND_CUDA(cudaMemsetAsync(samples.ends + 2 * n, 0, sizeof(u64), stream));
+    reserve_kernel<<<blocks_for(2 * n, kThreads), kThreads, 0, stream>>>(samples, n, control);
+    GNND_LAUNCHED("reserve_kernel");
+    scatter_kernel<<<blocks_for(n, kReverseWarps), kThreads, 0, stream>>>(samples, n, control);
+    GNND_LAUNCHED("scatter_kernel");
+    choose_kernel<<<blocks_for(2 * n, kReverseWarps), kThreads, 0, stream>>>(samples, salt, n, control);
+    GNND_LAUNCHED("choose_kernel");
 }
 
 void merge(const Lists& lists, const Candidates& candidates, std::int64_t n, const Control* control, Counters* counters,

@@ -52,6 +52,10 @@ Plan make_plan(const VectorView& vectors, bool vectors_on_device, bool graph_on_
     const std::int64_t stride = vectors_on_device ? vectors.row_bytes() : d * std::int64_t(size_of(vectors.dtype));
     plan.vectors_in_place = integers && stride == plan.row_bytes && aligned && d == plan.row_bytes;
 
+    const bool append = params.update == Update::automatic;
+    if (params.update == Update::selective && params.locks == Locks::segment)
+        plan.segments = (plan.length + kSegmentLength - 1) / kSegmentLength;
+
     const auto lay_out = [&](int capacity) {
         plan.capacity = capacity;
         Layout layout;
@@ -72,8 +76,14 @@ Plan make_plan(const VectorView& vectors, bool vectors_on_device, bool graph_on_
         plan.reverse = layout.take(n * 8);
         plan.counts = layout.take(n * 4);
         plan.small = layout.take(kSmallBytes);
-        plan.filter = layout.take(n * kFilterBytes);
-        plan.candidates = layout.take(n * capacity * 8);
+        if (append)
+            plan.filter = layout.take(n * kFilterBytes);
+        else
+            plan.locks = layout.take(n * plan.segments * 4);
+        if (params.deterministic) plan.ends = layout.take(n * 16 + 8);
+        // Holds in turn: means (2 d floats), candidates, and the edges of reverse samples.
+        const std::int64_t edges = params.deterministic ? n * 2 * plan.samples * 4 : 0;
+        plan.candidates = layout.take(std::max({n * capacity * 8, edges, d * 8}));
         Layout during_init = layout;
         plan.sample_ids = layout.take(n * 16 * plan.samples);
         for (Part& part : plan.keys) part = during_init.take(n * 4);

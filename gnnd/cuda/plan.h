@@ -11,7 +11,8 @@
 
 namespace gnnd::cuda {
 
-inline constexpr int kMaxSamples = 64;  ///< largest p: what a cross-match holds in shared memory
+inline constexpr int kMaxSamples = 64;     ///< largest p: what a cross-match holds in shared memory
+inline constexpr int kSegmentLength = 32;  ///< entries that a spinlock covers, the paper's: what a warp holds
 
 inline constexpr int kSmallBytes = 32 << 10;  ///< counters and what the host reads
 
@@ -26,13 +27,16 @@ struct Plan {
     bool vectors_in_place = false;  ///< the kernels read the caller's (or the copied) vectors as they are
     bool trusted = false;           ///< list distances are exact, nothing is computed again at the end
     int row_bytes = 0, samples = 0, length = 0, capacity = 0;
-    int batches = 0;  ///< where a full buffer would need one
-    int shift = 0;    ///< of integer keys, see device/tile.cuh
+    int segments = 1;  ///< of each list while it is updated
+    int batches = 0;   ///< where a full buffer would need one
+    int shift = 0;     ///< of integer keys, see device/tile.cuh
 
     Part vectors, rows;               ///< copy of host vectors; packed rows
     Part graph_ids, graph_distances;  ///< result, where it goes to the host
     Part list_ids, list_distances;    ///< where lists are longer than k
     Part visit, bias, bounds, own, reverse, counts, filter, sample_ids, candidates, small;
+    Part locks;  ///< instead of the filter, where lists have locks
+    Part ends;   ///< of reverse samples, where their order counts; they themselves are in `candidates`
     Part keys[2], order[2], sort;  ///< during the initialisation
     std::size_t total = 0;
 

@@ -1,7 +1,8 @@
 #pragma once
 /// \file sample.cuh
 /// Step 2 of GNND, ParallelSample: the first p NEW and the first p OLD entries of every list; the NEW ones are OLD from
-/// then on. Every object is appended to the reverse samples of those that it took. One warp an object.
+/// then on. Every object is appended to the reverse samples of those that it took, or only counted there, for
+/// reverse.cuh to choose. One warp an object.
 
 #include "gnnd/cuda/device/state.cuh"
 
@@ -47,7 +48,8 @@ __global__ void __launch_bounds__(kSampleWarps* kWarp)
             if (at[i] >= p) continue;
             samples.ids[(object * 2 + old[i]) * 2 * p + at[i]] = id[i];
             if (!old[i]) list[first + i * kWarp + lane_id()] = id[i];
-            if (room[i] < u32(p)) samples.ids[(std::int64_t(id[i]) * 2 + old[i]) * 2 * p + p + room[i]] = u32(object);
+            if (samples.ends == nullptr && room[i] < u32(p))
+                samples.ids[(std::int64_t(id[i]) * 2 + old[i]) * 2 * p + p + room[i]] = u32(object);
         }
     }
     __syncwarp();

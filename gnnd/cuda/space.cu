@@ -13,6 +13,8 @@ constexpr int kWarps = 8;
 /// Rows that the centre is taken from; any point inside the data does, so a sample is enough.
 constexpr int kCentreRows = 1024;
 
+constexpr int kScaleThreads = 512;
+
 struct Needs {
     bool centre, normalized, nonnegative;
 };
@@ -22,8 +24,9 @@ __global__ void reset_kernel(SpaceInfo* info) {
 }
 
 /// The mean of some rows, a thread a component: distances that only see differences lose fewer digits to f16 near 0.
+/// Behind the means, the means of the squares.
 template <class T>
-__global__ void centre_kernel(RawVectors vectors, bool centre, float* mean, SpaceInfo* info) {
+__global__ void centre_kernel(RawVectors vectors, bool centre, float* mean) {
     const std::int64_t c = std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
     if (c >= vectors.d) return;
     float sum = 0, square = 0;
@@ -35,7 +38,7 @@ __global__ void centre_kernel(RawVectors vectors, bool centre, float* mean, Spac
             square += x * x;
         }
     mean[c] = isfinite(sum) ? sum / float(rows) : 0.0f;
-    if (isfinite(square)) atomicAdd(&info->mean_square, square / float(rows));
+    mean[vectors.d + c] = isfinite(square) ? square / float(rows) : 0.0f;
 }
 
 /// Finds rows that cannot be used (the same rules as cpu/check.cpp) and the largest component. One warp a row.
@@ -66,8 +69,20 @@ __global__ void scan_kernel(RawVectors vectors, Needs needs, const float* mean, 
 
 /// Chooses the power of two that brings the components into the middle of what f16 holds, and what turns list distances
 /// into the metric's values. Cosine is half the squared distance of the normalised vectors, taken from 1: as a
-/// difference it keeps the digits that a product near 1 would lose.
-__global__ void scale_kernel(SpaceInfo* info, Metric metric, bool f16) {
+/// difference it keeps the digits that a product near 1 would lose. By one block; sums in the same order always.
+__global__ void __launch_bounds__(kScaleThreads)
+    scale_kernel(SpaceInfo* info, const float* mean, std::int64_t d, Metric metric, bool f16) {
+    __shared__ float parts[kScaleThreads / kWarp];
+    if (metric == Metric::Cosine) {
+        float sum = 0;
+        for (std::int64_t c = threadIdx.x; c < d; c += kScaleThreads) sum += mean[d + c];
+        sum = warp_sum(sum);
+        if (lane_id() == 0) parts[threadIdx.x / kWarp] = sum;
+        __syncthreads();
+        if (threadIdx.x == 0)
+            for (const float part : parts) info->mean_square += part;
+    }
+    if (threadIdx.x != 0) return;
     constexpr int kExponent = 9;  // 2^9: f16 reaches from there to 2^16 upwards and 2^-14 downwards
     const float largest = metric == Metric::Cosine ? 1.0f : __uint_as_float(info->largest);
     if (f16 && largest > 0) info->scale = exp2f(float(kExponent - ilogbf(largest)));
@@ -131,12 +146,12 @@ void prepare_space(const RawVectors& vectors, Metric metric, const Plan& plan, s
     visit_dtype(vectors.dtype, [&](auto component) {
         using T = decltype(component);
         if (f16) {
-            centre_kernel<T><<<unsigned((vectors.d + 127) / 128), 128, 0, stream>>>(vectors, needs.centre, mean, info);
+            centre_kernel<T><<<unsigned((vectors.d + 127) / 128), 128, 0, stream>>>(vectors, needs.centre, mean);
             GNND_LAUNCHED("centre_kernel");
             scan_kernel<T><<<row_blocks, kWarps * kWarp, 0, stream>>>(vectors, needs, mean, info);
             GNND_LAUNCHED("scan_kernel");
         }
-        scale_kernel<<<1, 1, 0, stream>>>(info, metric, f16);
+        scale_kernel<<<1, kScaleThreads, 0, stream>>>(info, mean, vectors.d, metric, f16);
         GNND_LAUNCHED("scale_kernel");
         if constexpr (std::is_same_v<T, std::uint8_t> || std::is_same_v<T, std::int8_t>) {
             constexpr Cell kCell = std::is_same_v<T, std::uint8_t> ? Cell::u8 : Cell::i8;

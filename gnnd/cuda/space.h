@@ -25,7 +25,7 @@ struct RawVectors {
 };
 
 /// Starts checking and packing the vectors: fills rows (unless the plan leaves them in place), bias and info.
-/// \param mean  d floats to work in
+/// \param mean  2 d floats to work in
 void prepare_space(const RawVectors& vectors, Metric metric, const Plan& plan, std::uint8_t* rows, std::uint32_t* bias,
                    float* mean, SpaceInfo* info, cudaStream_t stream);
 

@@ -10,11 +10,20 @@ namespace gnnd::cuda {
 
 /// The k-NN lists, best first: distances as points.cuh defines them, ids with kNewBit while NEW. What is not filled yet
 /// is (+inf, kNoId) and stands at the end.
+///
+/// With several segments (the paper's, each with a spinlock of its own) an object v belongs to segment v mod segments
+/// of every list, each segment is sorted for itself, and they take turns in the row: place % segments is the segment,
+/// so that a row from its start on still goes from near to far as a whole. The last step merges them.
 struct Lists {
     u32* ids;          ///< n x length
     float* distances;  ///< n x length
-    float* bounds;     ///< n, the last distance of each list: what is not nearer cannot enter
+    float* bounds;     ///< n, of one segment only: the last distance of each list; what is not nearer cannot enter
     int length;
+    int segments;
+
+    __device__ int segment_of(u32 id) const { return int(id % u32(segments)); }
+    __device__ int size_of(int segment) const { return (length - segment + segments - 1) / segments; }
+    __device__ int place(int rank, int segment) const { return rank * segments + segment; }
 };
 
 inline constexpr int kFilterWords = 16;
@@ -24,6 +33,8 @@ struct Samples {
     u32* ids;      ///< n x 4p: p NEW of the object's own list, p objects that took it as NEW, then the same for OLD
     u32* own;      ///< n: how many NEW, and above 16 bits how many OLD, of the own list
     u32* reverse;  ///< n x 2: how many objects took it as NEW and as OLD; those past p found no room
+    u64* ends;     ///< n x 2 and one: where all of them stand, see reverse.cuh; null: first come, first served
+    u32* edges;    ///< all of them, at most n x 2p; null likewise
     int p;
 };
 

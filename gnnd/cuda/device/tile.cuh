@@ -227,13 +227,14 @@ struct Key<float, Exact> {
     __device__ static float term(const Points& points, u32 id, int) {
         return points.bias == nullptr ? 0.0f : __uint_as_float(points.bias[id]);
     }
-    __device__ static float no_term() { return INFINITY; }
+    /// Finite, since a column in the last bits would make a NaN of an infinity.
+    __device__ static float no_term() { return 3e38f; }
     __device__ static float factor(const Points& points) { return float(points.scale); }
     __device__ static float make(float sum, float factor, float term, int column) {
         return __uint_as_float((__float_as_uint(fmaf(sum, factor, term)) & ~kColumnMask) | u32(column));
     }
     __device__ static int column(float key) { return int(__float_as_uint(key) & kColumnMask); }
-    __device__ static bool valid(float key) { return key < INFINITY; }
+    __device__ static bool valid(float key) { return key < 1e38f; }
     __device__ static float distance(const Points&, float key, float row_term) {
         return __uint_as_float(__float_as_uint(key) & ~kColumnMask) + row_term;
     }

@@ -1,0 +1,77 @@
+#pragma once
+/// \file reverse.cuh
+/// Step 2's reverse samples for a deterministic build: which p of the objects that took an object are kept must not
+/// depend on who came first. So all of them are written down, and of each object's those with the smallest hashes stay.
+///
+/// sample.cuh has counted them. Each object's get a place in one array (reserve), are put there in any order (scatter),
+/// and are sorted by hash (choose).
+
+#include "gnnd/cuda/device/sort.cuh"
+#include "gnnd/cuda/device/state.cuh"
+
+namespace gnnd::cuda {
+
+inline constexpr int kReverseWarps = 8;
+
+/// A thread an object and kind: ends[i] = where its objects begin. ends[2 n] is 0 before and the number of all after.
+__global__ void __launch_bounds__(kReverseWarps* kWarp)
+    reserve_kernel(Samples samples, std::int64_t n, const Control* control) {
+    const std::int64_t i = std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
+    if (control->stopped) return;
+    const u32 count = i < 2 * n ? samples.reverse[i] : 0;
+    u64 before = count;
+    for (int step = 1; step < kWarp; step *= 2) {
+        const u64 lower = __shfl_up_sync(kAllLanes, before, step);
+        if (lane_id() >= step) before += lower;
+    }
+    u64 begin = 0;
+    if (lane_id() == kWarp - 1) begin = atomicAdd(&samples.ends[2 * n], before);
+    begin = __shfl_sync(kAllLanes, begin, kWarp - 1);
+    if (i < 2 * n) samples.ends[i] = begin + before - count;
+}
+
+/// A warp an object: adds it to those that it took. Moves ends[] to where they say.
+__global__ void __launch_bounds__(kReverseWarps* kWarp)
+    scatter_kernel(Samples samples, std::int64_t n, const Control* control) {
+    const std::int64_t object = std::int64_t(blockIdx.x) * kReverseWarps + threadIdx.x / kWarp;
+    if (object >= n || control->stopped) return;
+    for (int kind = 0; kind < 2; ++kind) {
+        const int own = samples.own[object] >> (16 * kind) & 0xffff;
+        for (int j = lane_id(); j < own; j += kWarp) {
+            const u32 id = samples.ids[(object * 2 + kind) * 2 * samples.p + j];
+            samples.edges[atomicAdd(&samples.ends[2 * std::int64_t(id) + kind], u64(1))] = u32(object);
+        }
+    }
+}
+
+/// A warp an object and kind. p is at most 64: the nearest 64 so far and 64 others are sorted at a time.
+__global__ void __launch_bounds__(kReverseWarps* kWarp)
+    choose_kernel(Samples samples, u32 salt, std::int64_t n, const Control* control) {
+    const std::int64_t i = std::int64_t(blockIdx.x) * kReverseWarps + threadIdx.x / kWarp;
+    if (i >= 2 * n || control->stopped) return;
+    const u64 count = samples.reverse[i];
+    const u32 *end = samples.edges + samples.ends[i], *next = end - count;
+    const u32 own_salt = mix(u32(i / 2) ^ salt);
+    u32* chosen = samples.ids + i * 2 * samples.p + samples.p;
+    const auto read = [&](const u32* place) {
+        if (place >= end) return kNothing;
+        return u64(mix(*place ^ own_salt)) << 32 | *place;
+    };
+    if (count <= kWarp) {
+        u64 entries[1] = {read(next + lane_id())};
+        sort_warp(entries);
+        if (entries[0] != kNothing && lane_id() < samples.p) chosen[lane_id()] = u32(entries[0]);
+        return;
+    }
+    u64 entries[4] = {kNothing, kNothing, kNothing, kNothing};
+    for (; next < end; next += 2 * kWarp) {
+        entries[2] = read(next + lane_id());
+        entries[3] = read(next + kWarp + lane_id());
+        sort_warp(entries);
+    }
+    for (int c = 0; c < 2; ++c)
+        if (const int at = c * kWarp + lane_id(); entries[c] != kNothing && at < samples.p)
+            chosen[at] = u32(entries[c]);
+}
+
+}  // namespace gnnd::cuda
