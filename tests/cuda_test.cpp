@@ -245,7 +245,7 @@ TEST_P(CudaVariantTest, SmallBuildOfEachKind) {
     for (const auto& [metric, dtype] :
          {std::pair{Metric::L2, DType::u8}, std::pair{Metric::L2, DType::f32}, std::pair{Metric::Linf, DType::f32}})
         for (int samples : {16, 32, 64}) {
-            const Vectors vectors = vectors_for(metric, 1100, samples == 32 ? 150 : 40, dtype);
+            const Vectors vectors = vectors_for(metric, 1030, samples == 32 ? 150 : 20, dtype);
             BuildParams params = GetParam().apply(gpu_params(20, metric));
             params.list_size = 64;
             params.samples = samples;

@@ -1,4 +1,4 @@
-// From cells and metric to kernels. A new metric without a product: a file line in engine_scalar.cu and one here.
+// From cells and metric to kernels. A new metric without a product: a file like engine_l1.cu and a line here.
 #include "gnnd/cuda/launch.h"
 
 namespace gnnd::cuda {
