@@ -181,11 +181,8 @@ void sample(const Lists& lists, const Samples& samples, const Filter& filter, u3
 void merge(const Lists& lists, const Candidates& candidates, std::int64_t n, const Control* control, Counters* counters,
            cudaStream_t stream) {
     const auto start = [&]<int Chunks>(std::integral_constant<int, Chunks>) {
-        const int bytes = kMergeWarps * lists.length * int(sizeof(u64));
-        if (bytes > 48 << 10)
-            GNND_CUDA(cudaFuncSetAttribute(merge_kernel<Chunks>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
-        merge_kernel<Chunks><<<blocks_for(n, kMergeWarps), kMergeWarps * kWarp, bytes, stream>>>(lists, candidates, n,
-                                                                                                 control, counters);
+        merge_kernel<Chunks>
+            <<<blocks_for(n, kMergeWarps), kMergeWarps * kWarp, 0, stream>>>(lists, candidates, n, control, counters);
         GNND_LAUNCHED("merge_kernel");
     };
     if (lists.length <= 32)

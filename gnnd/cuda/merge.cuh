@@ -1,103 +1,121 @@
 #pragma once
 /// \file merge.cuh
-/// Merges buffered candidates into the lists, a warp an object: drops what the list has already, finds the rank of the
-/// rest, and writes list and candidates to their new places.
+/// Merges buffered candidates into the lists, a warp an object: drops what cannot enter and what the list or another
+/// candidate has already, sorts the rest, and merges two sorted sequences.
 
+#include "gnnd/cuda/device/sort.cuh"
 #include "gnnd/cuda/device/state.cuh"
 
 namespace gnnd::cuda {
 
-/// Chunks: the lists have at most 32 * Chunks entries. Room: shared memory for kMergeWarps lists.
 inline constexpr int kMergeWarps = 8;
 
+/// The ids that a warp has seen, as bits of their hashes: an id whose bit is not set is new for sure.
+template <int Words>
+struct SeenIds {
+    u32 words[Words];
+
+    __device__ void clear() {
+        for (int i = lane_id(); i < Words; i += kWarp) words[i] = 0;
+    }
+    /// True if it may have been there.
+    __device__ bool add(u32 id) {
+        const u32 hash = id * 0x9e3779b1u, bit = 1u << (hash >> 27);  // the upper bits of a product are well mixed
+        return atomicOr(&words[(hash >> 15) % Words], bit) & bit;
+    }
+};
+
+/// Chunks: the lists have at most 32 * Chunks entries.
 template <int Chunks>
 __global__ void __launch_bounds__(kMergeWarps* kWarp)
     merge_kernel(Lists lists, Candidates candidates, std::int64_t n, const Control* control, Counters* counters) {
-    extern __shared__ u64 merged_lists[];  // kMergeWarps x length
+    constexpr int kAtOnce = 2;  // candidates a lane
+    __shared__ u64 rooms[kMergeWarps][kAtOnce * kWarp];
+    __shared__ SeenIds<Chunks <= 2 ? 64 : 32 * Chunks> seen_ids[kMergeWarps];
     const std::int64_t object = std::int64_t(blockIdx.x) * kMergeWarps + threadIdx.x / kWarp;
     if (object >= n || control->stopped) return;
     const u32 offered = candidates.counts[object];
     if (offered == 0) return;
     const int count = min(int(offered), candidates.capacity), length = lists.length, lane = lane_id();
-    u64* merged = merged_lists + threadIdx.x / kWarp * length;
+    u64* const room = rooms[threadIdx.x / kWarp];
+    auto& seen = seen_ids[threadIdx.x / kWarp];
     const u64* queue = candidates.entries + object * candidates.capacity;
     u32* list_ids = lists.ids + object * length;
     float* list_distances = lists.distances + object * length;
+    const auto same_id = [](u64 entry, u32 id) { return u32(entry) >> 1 == id; };
 
-    u32 ids[Chunks];
-    float distances[Chunks];
+    u64 entries[Chunks];
+    seen.clear();
+    __syncwarp();
 #pragma unroll
     for (int c = 0; c < Chunks; ++c) {
         const int place = c * kWarp + lane;
-        ids[c] = place < length ? list_ids[place] : kNoId;
-        distances[c] = place < length ? list_distances[place] : INFINITY;
+        entries[c] = place < length ? ranked(list_distances[place], list_ids[place]) : kNothing;
+        if (place < length) seen.add(u32(entries[c]) >> 1);
     }
     float bound = lists.bounds[object];
     int accepted = 0;
-    for (int first = 0; first < count; first += kWarp) {
-        const u64 mine = first + lane < count ? queue[first + lane] : pack(INFINITY, kNoId);
-        const u32 my_id = id_of(mine);
-        const float my_distance = distance_of(mine);
-        bool keep = my_distance < bound;
-        u32 todo = __ballot_sync(kAllLanes, keep);
-        int moved[Chunks] = {}, rank = 0;
-        int entering = 0;
-        while (todo != 0) {
-            const int from = __ffs(todo) - 1;
-            todo &= todo - 1;
-            const u32 id = __shfl_sync(kAllLanes, my_id, from);
-            const float distance = __shfl_sync(kAllLanes, my_distance, from);
-            bool same = false;
-            u32 before = 0;
-#pragma unroll
-            for (int c = 0; c < Chunks; ++c) same |= (ids[c] & ~kNewBit) == id;
-            if (__any_sync(kAllLanes, same)) {
-                if (lane == from) keep = false;
-                continue;
-            }
-#pragma unroll
-            for (int c = 0; c < Chunks; ++c) {
-                const bool after = nearer(distance, id, distances[c], ids[c] & ~kNewBit);
-                moved[c] += after;
-                before += __popc(__ballot_sync(kAllLanes, !after));
-            }
-            // Copies of the same candidate: the first stays.
-            const bool copy = keep && lane > from && my_id == id;
-            todo &= ~__ballot_sync(kAllLanes, copy);
-            if (copy) keep = false;
-            if (lane == from)
-                rank += int(before);
-            else
-                rank += nearer(distance, id, my_distance, my_id);
-            ++entering;
-        }
-        if (entering == 0) continue;
-            // Lanes that were dropped before they were reached did count the ones that stay; only `keep` lanes matter.
+    const auto join = [&](auto& sorted) {
+        sort_warp(sorted);
+        merge_warp(entries, sorted);
+        u64 last = 0;
 #pragma unroll
         for (int c = 0; c < Chunks; ++c) {
-            const int place = c * kWarp + lane;
-            if (place < length && place + moved[c] < length) merged[place + moved[c]] = pack(distances[c], ids[c]);
+            if (c * kWarp + lane == length - 1) last = entries[c];
+            if (c * kWarp + lane >= length) entries[c] = kNothing;
         }
-        const bool enters = keep && rank < length;
-        if (enters) merged[rank] = pack(my_distance, my_id | kNewBit);
-        accepted += __popc(__ballot_sync(kAllLanes, enters));
+        last = __shfl_sync(kAllLanes, last, (length - 1) % kWarp);
+        bound = ranked_distance(last);
+        for (const u64 entry : sorted) accepted += __popc(__ballot_sync(kAllLanes, entry != kNothing && entry <= last));
+    };
+    __syncwarp();
+    for (int first = 0; first < count; first += kAtOnce * kWarp) {
+        u64 found[kAtOnce];
+        bool check[kAtOnce];
+#pragma unroll
+        for (int c = 0; c < kAtOnce; ++c) {
+            const int at = first + c * kWarp + lane;
+            const u64 candidate = at < count ? queue[at] : pack(INFINITY, kNoId);
+            const bool near = distance_of(candidate) < bound;
+            found[c] = near ? ranked(distance_of(candidate), id_of(candidate) | kNewBit) : kNothing;
+            check[c] = near && seen.add(id_of(candidate));
+        }
+#pragma unroll
+        for (int c = 0; c < kAtOnce; ++c)
+            for (u32 todo = __ballot_sync(kAllLanes, check[c]); todo != 0; todo &= todo - 1) {
+                const int from = __ffs(todo) - 1;
+                const u32 id = __shfl_sync(kAllLanes, u32(found[c]), from) >> 1;
+                bool known = false;
+#pragma unroll
+                for (int i = 0; i < Chunks; ++i) known |= same_id(entries[i], id);
+#pragma unroll
+                for (int i = 0; i < kAtOnce; ++i) known |= same_id(found[i], id) && !(i == c && lane == from);
+                if (__any_sync(kAllLanes, known) && lane == from) found[c] = kNothing;
+            }
+        // Those that are left, close together: mostly a lane each is enough.
+        int left = 0;
+#pragma unroll
+        for (int c = 0; c < kAtOnce; ++c) {
+            const u32 kept = __ballot_sync(kAllLanes, found[c] != kNothing);
+            if (found[c] != kNothing) room[left + rank_in(kept)] = found[c];
+            left += __popc(kept);
+        }
         __syncwarp();
-#pragma unroll
-        for (int c = 0; c < Chunks; ++c) {
-            const int place = c * kWarp + lane;
-            const u64 entry = place < length ? merged[place] : pack(INFINITY, kNoId);
-            ids[c] = id_of(entry);
-            distances[c] = distance_of(entry);
+        if (left > kWarp) {
+            u64 both[kAtOnce] = {room[lane], kWarp + lane < left ? room[kWarp + lane] : kNothing};
+            join(both);
+        } else if (left > 0) {
+            u64 one[1] = {lane < left ? room[lane] : kNothing};
+            join(one);
         }
-        bound = distance_of(merged[length - 1]);
         __syncwarp();
     }
 #pragma unroll
     for (int c = 0; c < Chunks; ++c) {
         const int place = c * kWarp + lane;
         if (accepted != 0 && place < length) {
-            list_ids[place] = ids[c];
-            list_distances[place] = distances[c];
+            list_ids[place] = ranked_id(entries[c]);
+            list_distances[place] = ranked_distance(entries[c]);
         }
     }
     if (lane == 0) {

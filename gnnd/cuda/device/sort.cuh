@@ -22,14 +22,21 @@ __device__ inline u32 ranked_id(u64 entry) {
     return u32(entry) >> 1 | u32(entry) << 31;
 }
 
+/// Keeps the lesser (or the greater) of this lane's entry and that of the lane on the other side of the bit `stride`.
+__device__ inline void exchange_lanes(u64& entry, int stride, bool keeps_least) {
+    const u64 other = __shfl_xor_sync(kAllLanes, entry, stride);
+    if ((entry > other) == keeps_least) entry = other;
+}
+__device__ inline void order(u64& low, u64& high, bool ascending) {
+    const u64 a = low, b = high;
+    const bool swap = (a > b) == ascending;
+    low = swap ? b : a;
+    high = swap ? a : b;
+}
+
 /// Bitonic sort, ascending, of the 32 * C entries of a warp; entry c * 32 + lane is in entries[c].
 template <int C>
 __device__ void sort_warp(u64 (&entries)[C]) {
-    const auto exchange = [](u64& low, u64& high, bool ascending) {
-        const u64 least = min(low, high), most = max(low, high);
-        low = ascending ? least : most;
-        high = ascending ? most : least;
-    };
 #pragma unroll
     for (int size = 2; size <= C * kWarp; size *= 2)
 #pragma unroll
@@ -38,13 +45,30 @@ __device__ void sort_warp(u64 (&entries)[C]) {
             for (int c = 0; c < C; ++c) {
                 const bool ascending = ((c * kWarp + lane_id()) & size) == 0;
                 if (stride >= kWarp) {
-                    if ((c & stride / kWarp) == 0) exchange(entries[c], entries[c + stride / kWarp], ascending);
-                } else {
-                    const u64 other = __shfl_xor_sync(kAllLanes, entries[c], stride);
-                    const bool keeps_least = ((lane_id() & stride) == 0) == ascending;
-                    entries[c] = keeps_least ? min(entries[c], other) : max(entries[c], other);
-                }
+                    if ((c & stride / kWarp) == 0) order(entries[c], entries[c + stride / kWarp], ascending);
+                } else
+                    exchange_lanes(entries[c], stride, ((lane_id() & stride) == 0) == ascending);
             }
+}
+
+/// Keeps the least 32 * C of two sorted sequences, sorted. C is a power of two; `other` ends with kNothing.
+template <int C, int Others>
+__device__ void merge_warp(u64 (&entries)[C], const u64 (&other)[Others]) {
+    // The lesser of one sequence and the other one backwards are the least of both, and bitonic.
+#pragma unroll
+    for (int c = 0; c < C && c < Others; ++c) {
+        const u64 backwards = __shfl_xor_sync(kAllLanes, other[c], kWarp - 1);
+        entries[C - 1 - c] = min(entries[C - 1 - c], backwards);
+    }
+#pragma unroll
+    for (int stride = C * kWarp / 2; stride > 0; stride /= 2)
+#pragma unroll
+        for (int c = 0; c < C; ++c) {
+            if (stride >= kWarp) {
+                if ((c & stride / kWarp) == 0) order(entries[c], entries[c + stride / kWarp], true);
+            } else
+                exchange_lanes(entries[c], stride, (lane_id() & stride) == 0);
+        }
 }
 
 }  // namespace gnnd::cuda
