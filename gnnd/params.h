@@ -70,8 +70,8 @@ struct BuildParams {
     Update update = Update::automatic;
     Locks locks = Locks::segment;
     Init init = Init::projection;
-    /// On a GPU: the same graph bit for bit, build after build on the same kind of GPU. `auto` updates as `selective`
-    /// then, and builds take longer (README). The CPU is always so.
+    /// On a GPU: the same graph bit for bit, build after build on the same kind of GPU, for more time (README). The
+    /// CPU is always so.
     bool deterministic = false;
     int trees = 0;                   ///< projection trees for Init::projection; 0: chosen by the backend
     std::int64_t device_memory = 0;  ///< most bytes of device memory to take; 0: what is free. Less makes builds slower

@@ -264,12 +264,6 @@ void build_exhaustively(const VectorView& vectors, const BuildParams& params, co
     GNND_CUDA(cudaMemcpy(distances, graph.distances(), bytes, cudaMemcpyDefault));
 }
 
-/// What candidates find room for in buffers depends on who comes first; what lists with locks end with does not.
-BuildParams resolved(BuildParams params) {
-    if (params.deterministic && params.update == Update::automatic) params.update = Update::selective;
-    return params;
-}
-
 std::size_t limit_for(const BuildParams& params, std::size_t free_bytes) {
     return params.device_memory != 0 ? std::min<std::size_t>(params.device_memory, free_bytes) : free_bytes;
 }
@@ -292,8 +286,7 @@ bool on_device(const void* pointer) {
     return device_of(pointer) != kHost;
 }
 
-MemoryPlan plan(const VectorView& vectors, const BuildParams& given) {
-    const BuildParams params = resolved(given);
+MemoryPlan plan(const VectorView& vectors, const BuildParams& params) {
     const UseDevice device(params.device.index);
     MemoryPlan result;
     std::size_t total = 0;
@@ -305,9 +298,8 @@ MemoryPlan plan(const VectorView& vectors, const BuildParams& given) {
     return result;
 }
 
-BuildStats build(const VectorView& vectors, const KnnGraphView* initial, const BuildParams& given,
+BuildStats build(const VectorView& vectors, const KnnGraphView* initial, const BuildParams& params,
                  const Callbacks& callbacks, Resources& resources, std::int32_t* ids, float* distances) {
-    const BuildParams params = resolved(given);
     const auto start = std::chrono::steady_clock::now();
     const auto seconds = [&] {
         return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -393,7 +385,7 @@ BuildStats build(const VectorView& vectors, const KnnGraphView* initial, const B
                 {params.update,
                  {append ? words(plan.filter) : nullptr, 0},
                  {at(plan.candidates, static_cast<u64*>(nullptr)), words(plan.counts), plan.capacity},
-                 append ? nullptr : words(plan.locks)},
+                 plan.locks.bytes != 0 ? words(plan.locks) : nullptr},
                 {words(plan.keys[0]), words(plan.keys[1])},
                 {words(plan.order[0]), words(plan.order[1])},
                 words(plan.visit),

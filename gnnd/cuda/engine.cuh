@@ -61,8 +61,10 @@ Engine make_engine() {
             if (variant.update == Update::all)
                 start_as.template operator()<T, false>(SortUpdate{locked});
             else if (variant.update == Update::selective)
-                one_slab ? start_as.template operator()<T, kHasOneSlab>(LockUpdate{locked})
-                         : start_as.template operator()<T, false>(LockUpdate{locked});
+                start_as.template operator()<T, false>(LockUpdate{locked});
+            else if (variant.locks != nullptr)
+                one_slab ? start_as.template operator()<T, kHasOneSlab>(CompleteUpdate{append, locked})
+                         : start_as.template operator()<T, false>(CompleteUpdate{append, locked});
             else
                 one_slab ? start_as.template operator()<T, kHasOneSlab>(append)
                          : start_as.template operator()<T, false>(append);

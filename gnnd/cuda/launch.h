@@ -14,7 +14,7 @@ struct Variant {
     Update update;          ///< see update.cuh
     Filter filter;          ///< of auto
     Candidates candidates;  ///< of auto, and for all while the lists are initialised
-    u32* locks;             ///< of the others
+    u32* locks;             ///< of the others; auto with locks is CompleteUpdate
 };
 
 /// Step 1's pieces and steps 3 and 4 for one kind of cells and one metric.

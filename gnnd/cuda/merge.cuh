@@ -53,19 +53,24 @@ __global__ void __launch_bounds__(kMergeWarps* kWarp)
         entries[c] = place < length ? ranked(list_distances[place], list_ids[place]) : kNothing;
         if (place < length) seen.add(u32(entries[c]) >> 1);
     }
-    float bound = lists.bounds[object];
+    // Not from lists.bounds: where candidates without room were inserted at once, the list has a nearer one.
+    const auto last_entry = [&] {
+        u64 mine = 0;
+#pragma unroll
+        for (int c = 0; c < Chunks; ++c)
+            if (c * kWarp + lane == length - 1) mine = entries[c];
+        return __shfl_sync(kAllLanes, mine, (length - 1) % kWarp);
+    };
+    float bound = ranked_distance(last_entry());
     int accepted = 0;
     const auto join = [&](auto& sorted) {
         sort_warp(sorted);
         merge_warp(entries, sorted);
-        u64 last = 0;
-#pragma unroll
-        for (int c = 0; c < Chunks; ++c) {
-            if (c * kWarp + lane == length - 1) last = entries[c];
-            if (c * kWarp + lane >= length) entries[c] = kNothing;
-        }
-        last = __shfl_sync(kAllLanes, last, (length - 1) % kWarp);
+        const u64 last = last_entry();
         bound = ranked_distance(last);
+#pragma unroll
+        for (int c = 0; c < Chunks; ++c)
+            if (c * kWarp + lane >= length) entries[c] = kNothing;
         for (const u64 entry : sorted) accepted += __popc(__ballot_sync(kAllLanes, entry != kNothing && entry <= last));
     };
     __syncwarp();
@@ -76,7 +81,8 @@ __global__ void __launch_bounds__(kMergeWarps* kWarp)
         for (int c = 0; c < kAtOnce; ++c) {
             const int at = first + c * kWarp + lane;
             const u64 candidate = at < count ? queue[at] : pack(INFINITY, kNoId);
-            const bool near = distance_of(candidate) < bound;
+            // As near as the last one: ids decide.
+            const bool near = distance_of(candidate) <= bound && distance_of(candidate) < INFINITY;
             found[c] = near ? ranked(distance_of(candidate), id_of(candidate) | kNewBit) : kNothing;
             check[c] = near && seen.add(id_of(candidate));
         }

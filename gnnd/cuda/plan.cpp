@@ -78,8 +78,7 @@ Plan make_plan(const VectorView& vectors, bool vectors_on_device, bool graph_on_
         plan.small = layout.take(kSmallBytes);
         if (append)
             plan.filter = layout.take(n * kFilterBytes);
-        else
-            plan.locks = layout.take(n * plan.segments * 4);
+        if (!append || params.deterministic) plan.locks = layout.take(n * plan.segments * 4);
         if (params.deterministic) plan.ends = layout.take(n * 16 + 8);
         // Holds in turn: means (2 d floats), candidates, and the edges of reverse samples.
         const std::int64_t edges = params.deterministic ? n * 2 * plan.samples * 4 : 0;

@@ -35,7 +35,7 @@ struct Plan {
     Part graph_ids, graph_distances;  ///< result, where it goes to the host
     Part list_ids, list_distances;    ///< where lists are longer than k
     Part visit, bias, bounds, own, reverse, counts, filter, sample_ids, candidates, small;
-    Part locks;  ///< instead of the filter, where lists have locks
+    Part locks;  ///< where lists have them
     Part ends;   ///< of reverse samples, where their order counts; they themselves are in `candidates`
     Part keys[2], order[2], sort;  ///< during the initialisation
     std::size_t total = 0;

@@ -41,7 +41,7 @@ __global__ void __launch_bounds__(kSampleWarps* kWarp)
             taken[0] += __popc(fresh);
             taken[1] += __popc(known);
             if (at[i] < p) room[i] = atomicAdd(&samples.reverse[2 * std::int64_t(id[i]) + old[i]], 1u);
-            if (entry != kNoId) filter.add(words[warp], used[warp], id[i]);
+            filter.add(words[warp], used[warp], id[i]);
         }
 #pragma unroll
         for (int i = 0; i < kAtOnce; ++i) {

@@ -3,14 +3,14 @@
 /// Step 4 of GNND, how what a cross-match found reaches the lists. The cross-match is the same for all variants; they
 /// differ in how many partners of a sample they ask it for (kKept) and in what they do with them:
 ///
-///   AppendUpdate  `auto`: the nearest two of each kind, to a buffer without locks, merged afterwards (merge.cuh)
-///   LockUpdate    `selective`: the paper's, the nearest of each kind, inserted under a spinlock per segment (the
-///   paper's
-///                 full GNND) or per list (its GNND-r2)
-///   SortUpdate    `all`: every pair; a sample's row is sorted and merged under its list's spinlock (its GNND-r1)
+///   AppendUpdate    `auto`: the nearest two of each kind, to a buffer without locks, merged afterwards (merge.cuh)
+///   CompleteUpdate  the same where the order of blocks must not count: what finds no room is inserted at once
+///   LockUpdate      `selective`: the paper's, the nearest of each kind, inserted under a spinlock per segment (the
+///                   paper's full GNND) or per list (its GNND-r2)
+///   SortUpdate      `all`: every pair; a sample's row is sorted and merged under its list's spinlock (its GNND-r1)
 ///
-/// The last two lead to the same lists whatever the order in which blocks run: the nearest of all that was offered,
-/// ties by id. What the first finds room for depends on that order.
+/// All but the first lead to the same lists whatever the order in which blocks run: the nearest of all that was
+/// offered, ties by id.
 
 #include "gnnd/cuda/device/sort.cuh"
 #include "gnnd/cuda/device/state.cuh"
@@ -22,41 +22,6 @@ namespace gnnd::cuda {
 struct Offer {
     u32 u, v;
     float distance, bound;
-};
-
-struct AppendUpdate {
-    static constexpr int kKept = 2;  ///< with two, one iteration less reaches the same recall (measured, NOTEBOOK.md)
-    static constexpr bool kOrderMatters = true;
-    const float* bounds;
-    Filter filter;
-    Candidates candidates;
-
-    __device__ float bound_of(u32 u) const { return bounds[u]; }
-
-    /// By all threads of a block.
-    template <int N>
-    __device__ void take(const Offer (&offers)[N]) const {
-        u32 seen[N], place[N];
-        bool enters[N];
-#pragma unroll
-        for (int i = 0; i < N; ++i) {
-            enters[i] = offers[i].distance < offers[i].bound;
-            if (enters[i]) seen[i] = filter.read(offers[i].u, offers[i].v);
-        }
-#pragma unroll
-        for (int i = 0; i < N; ++i) {
-            enters[i] = enters[i] && !filter.knows(seen[i], offers[i].v);
-            if (enters[i]) {
-                filter.remember(offers[i].u, offers[i].v);
-                place[i] = atomicAdd(&candidates.counts[offers[i].u], 1u);
-            }
-        }
-#pragma unroll
-        for (int i = 0; i < N; ++i)
-            if (enters[i] && place[i] < u32(candidates.capacity))
-                candidates.entries[std::int64_t(offers[i].u) * candidates.capacity + place[i]] =
-                    pack(offers[i].distance, offers[i].v);
-    }
 };
 
 /// What the variants with locks share.
@@ -78,9 +43,122 @@ struct LockedLists {
     }
     /// By one lane of a warp.
     __device__ void count(u32 offered, u32 accepted) const {
-        if (offered == 0) return;
+        if (offered + accepted == 0) return;
         atomicAdd(&counters[blockIdx.x % kSpread].offered, u64(offered));
         atomicAdd(&counters[blockIdx.x % kSpread].accepted, u64(accepted));
+    }
+
+    /// Puts v into its segment of u's list if it is near enough and not there already. By a whole warp.
+    __device__ bool insert(u32 u, u32 v, float distance) const {
+        const int segment = lists.segment_of(v), size = lists.size_of(segment);
+        u32* ids = lists.ids + std::int64_t(u) * lists.length;
+        float* distances = lists.distances + std::int64_t(u) * lists.length;
+        const std::int64_t mutex = std::int64_t(u) * lists.segments + segment;
+        lock(mutex);
+        u32 id = kNoId;
+        float at = INFINITY;
+        const auto read = [&](int rank) {
+            if (rank >= size) return;
+            id = __ldcg(&ids[lists.place(rank, segment)]);
+            at = __ldcg(&distances[lists.place(rank, segment)]);
+        };
+        int rank = 0;
+        bool known = false;
+        for (int first = 0; first < size; first += kWarp) {
+            const bool real = first + lane_id() < size;
+            read(first + lane_id());
+            known |= real && (id & ~kNewBit) == v;
+            rank += __popc(__ballot_sync(kAllLanes, real && nearer(at, id & ~kNewBit, distance, v)));
+        }
+        const bool enters = !__any_sync(kAllLanes, known) && rank < size;
+        if (enters) {
+            // From the end on, so that nothing is overwritten before it was read.
+            for (int first = (size - 1) / kWarp * kWarp; first >= 0 && first + kWarp > rank; first -= kWarp) {
+                const int mine = first + lane_id();
+                if (size > kWarp) read(mine);  // else the registers hold it
+                __syncwarp();
+                if (mine >= rank && mine + 1 < size) {
+                    __stcg(&ids[lists.place(mine + 1, segment)], id);
+                    __stcg(&distances[lists.place(mine + 1, segment)], at);
+                }
+                __syncwarp();
+            }
+            if (lane_id() == 0) {
+                __stcg(&ids[lists.place(rank, segment)], v | kNewBit);
+                __stcg(&distances[lists.place(rank, segment)], distance);
+            }
+        }
+        unlock(mutex);
+        return enters;
+    }
+};
+
+struct AppendUpdate {
+    static constexpr int kKept = 2;  ///< with two, one iteration less reaches the same recall (measured, NOTEBOOK.md)
+    static constexpr bool kOrderMatters = true;
+    const float* bounds;
+    Filter filter;
+    Candidates candidates;
+
+    __device__ float bound_of(u32 u) const { return bounds[u]; }
+
+    /// By all threads of a block.
+    template <int N>
+    __device__ void take(const Offer (&offers)[N]) const {
+        bool lost[N];
+        append<true>(offers, lost);
+    }
+
+  protected:
+    /// \param remember  later offers of the same candidate are dropped, and rarely others, by chance
+    /// \param lost      set for offers that could enter and found no room
+    template <bool remember, int N>
+    __device__ void append(const Offer (&offers)[N], bool (&lost)[N]) const {
+        u32 seen[N], place[N];
+        bool enters[N];
+#pragma unroll
+        for (int i = 0; i < N; ++i) {
+            enters[i] = offers[i].distance < offers[i].bound;
+            if (enters[i]) seen[i] = filter.read(offers[i].u, offers[i].v);
+        }
+#pragma unroll
+        for (int i = 0; i < N; ++i) {
+            enters[i] = enters[i] && !filter.knows(seen[i], offers[i].v);
+            if (enters[i]) {
+                if (remember) filter.remember(offers[i].u, offers[i].v);
+                place[i] = atomicAdd(&candidates.counts[offers[i].u], 1u);
+            }
+        }
+#pragma unroll
+        for (int i = 0; i < N; ++i) {
+            lost[i] = enters[i] && place[i] >= u32(candidates.capacity);
+            if (enters[i] && !lost[i])
+                candidates.entries[std::int64_t(offers[i].u) * candidates.capacity + place[i]] =
+                    pack(offers[i].distance, offers[i].v);
+        }
+    }
+};
+
+/// Bounds do not change until the merge, and what the filter knows is fixed as well: what is offered does not depend on
+/// the order.
+struct CompleteUpdate : AppendUpdate {
+    static constexpr bool kOrderMatters = false;
+    LockedLists locked;
+
+    template <int N>
+    __device__ void take(const Offer (&offers)[N]) const {
+        bool lost[N];
+        append<false>(offers, lost);
+        u32 accepted = 0;
+#pragma unroll
+        for (int i = 0; i < N; ++i)
+            for (u32 todo = __ballot_sync(kAllLanes, lost[i]); todo != 0; todo &= todo - 1) {
+                const int from = __ffs(todo) - 1;
+                accepted +=
+                    locked.insert(__shfl_sync(kAllLanes, offers[i].u, from), __shfl_sync(kAllLanes, offers[i].v, from),
+                                  __shfl_sync(kAllLanes, offers[i].distance, from));
+            }
+        if (lane_id() == 0) locked.count(0, accepted);  // the merge counts what was offered
     }
 };
 
@@ -135,51 +213,6 @@ struct LockUpdate : LockedLists {
             }
         }
         if (lane_id() == 0) count(offered, accepted);
-    }
-
-  private:
-    /// Puts v into its segment of u's list if it is near enough and not there already. By a whole warp.
-    __device__ bool insert(u32 u, u32 v, float distance) const {
-        const int segment = lists.segment_of(v), size = lists.size_of(segment);
-        u32* ids = lists.ids + std::int64_t(u) * lists.length;
-        float* distances = lists.distances + std::int64_t(u) * lists.length;
-        const std::int64_t mutex = std::int64_t(u) * lists.segments + segment;
-        lock(mutex);
-        u32 id = kNoId;
-        float at = INFINITY;
-        const auto read = [&](int rank) {
-            if (rank >= size) return;
-            id = __ldcg(&ids[lists.place(rank, segment)]);
-            at = __ldcg(&distances[lists.place(rank, segment)]);
-        };
-        int rank = 0;
-        bool known = false;
-        for (int first = 0; first < size; first += kWarp) {
-            const bool real = first + lane_id() < size;
-            read(first + lane_id());
-            known |= real && (id & ~kNewBit) == v;
-            rank += __popc(__ballot_sync(kAllLanes, real && nearer(at, id & ~kNewBit, distance, v)));
-        }
-        const bool enters = !__any_sync(kAllLanes, known) && rank < size;
-        if (enters) {
-            // From the end on, so that nothing is overwritten before it was read.
-            for (int first = (size - 1) / kWarp * kWarp; first >= 0 && first + kWarp > rank; first -= kWarp) {
-                const int mine = first + lane_id();
-                if (size > kWarp) read(mine);  // else the registers hold it
-                __syncwarp();
-                if (mine >= rank && mine + 1 < size) {
-                    __stcg(&ids[lists.place(mine + 1, segment)], id);
-                    __stcg(&distances[lists.place(mine + 1, segment)], at);
-                }
-                __syncwarp();
-            }
-            if (lane_id() == 0) {
-                __stcg(&ids[lists.place(rank, segment)], v | kNewBit);
-                __stcg(&distances[lists.place(rank, segment)], distance);
-            }
-        }
-        unlock(mutex);
-        return enters;
     }
 };
 

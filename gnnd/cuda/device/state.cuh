@@ -55,11 +55,15 @@ struct Filter {
 
     __device__ static u32 mark(u32 hash) { return max(hash >> 24, 1u); }
 
-    /// Adds an id of the list while the words stand in shared memory; all lanes may call it at once.
+    /// Adds an id of the list (kNoId: none) while the words stand in shared memory; by a whole warp, lower lanes first.
     __device__ void add(u32* list_words, u32* used, u32 id) const {
-        const u32 hash = mix(id ^ salt), word = hash % kFilterWords;
-        const u32 byte = atomicAdd(&used[word], 1u);
+        const u32 hash = mix(id ^ salt), word = id != kNoId ? hash % kFilterWords : kFilterWords;
+        const u32 same = __match_any_sync(kAllLanes, word);
+        const u32 byte = id != kNoId ? used[word] + rank_in(same) : 3;
+        __syncwarp();
         if (byte < 3) reinterpret_cast<std::uint8_t*>(&list_words[word])[byte] = std::uint8_t(mark(hash));
+        if (id != kNoId && rank_in(same) == 0) used[word] += __popc(same);
+        __syncwarp();
     }
     /// The word that v has in the filter of u's list.
     __device__ u32 read(u32 u, u32 v) const { return __ldcg(word_of(u, mix(v ^ salt))); }
