@@ -26,8 +26,26 @@ TEST_F(Cli, HelpListsEveryCommandAndOption) {
     const std::string overview = good({"--help"}).out;
     const std::map<std::string, Arguments> options{
         {"build",
-         {"BASE", "-k", "-o", "--metric", "--samples", "--iterations", "--delta", "--list-size", "--init", "--trees",
-          "--update", "--seed", "--threads", "--device", "--device-memory", "--dry-run", "--stats", "--json",
+         {"BASE",
+          "-k",
+          "-o",
+          "--metric",
+          "--samples",
+          "--iterations",
+          "--delta",
+          "--list-size",
+          "--init",
+          "--trees",
+          "--update",
+          "--locks",
+          "--seed",
+          "--deterministic",
+          "--threads",
+          "--device",
+          "--device-memory",
+          "--dry-run",
+          "--stats",
+          "--json",
           "--quiet"}},
         {"eval", {"GRAPH", "BASE", "-k", "--queries", "--seed", "--json"}},
         {"exact", {"BASE", "-k", "-o", "--metric", "--json"}},
@@ -55,6 +73,7 @@ TEST_F(Cli, WrongUsageEndsWithTwo) {
     };
     EXPECT_TRUE(failed(build_with("--metric", "hamming"), 2, "hamming"));
     EXPECT_TRUE(failed(build_with("--update", "some"), 2, "some"));
+    EXPECT_TRUE(failed(build_with("--locks", "some"), 2, "some"));
     EXPECT_TRUE(failed(build_with("--init", "zero"), 2, "zero"));
     EXPECT_TRUE(failed(build_with("--device", "tpu"), 2, "tpu"));
     EXPECT_TRUE(failed(build_with("--device-memory", "much"), 2, "device-memory"));
@@ -91,11 +110,41 @@ TEST_F(Cli, BuildPrintsASummary) {
 
 TEST_F(Cli, BuildTakesEveryOption) {
     const std::string path = file("g.gnnd"), stats = file("stats.json");
-    const Result result =
-        good({"build",    base(5000),   "-k",          "12",  "-o",           path, "--samples", "6",
-              "--metric", "l1",         "--delta",     "0.1", "--threads",    "1",  "--trees",   "2",
-              "--init",   "projection", "--update",    "all", "--seed",       "7",  "--device",  "cpu",
-              "--stats",  stats,        "--list-size", "24",  "--iterations", "3",  "--json",    "--quiet"});
+    const Result result = good({"build",
+                                base(5000),
+                                "-k",
+                                "12",
+                                "-o",
+                                path,
+                                "--samples",
+                                "6",
+                                "--metric",
+                                "l1",
+                                "--delta",
+                                "0.1",
+                                "--threads",
+                                "1",
+                                "--trees",
+                                "2",
+                                "--init",
+                                "projection",
+                                "--update",
+                                "all",
+                                "--seed",
+                                "7",
+                                "--device",
+                                "cpu",
+                                "--stats",
+                                stats,
+                                "--list-size",
+                                "24",
+                                "--iterations",
+                                "3",
+                                "--json",
+                                "--quiet",
+                                "--locks",
+                                "list",
+                                "--deterministic"});
     EXPECT_EQ(result.err, "");
     const json report = result.parsed();
     EXPECT_EQ(report, json::parse(read_bytes(stats)));
@@ -114,6 +163,8 @@ TEST_F(Cli, BuildTakesEveryOption) {
     EXPECT_FLOAT_EQ(params["delta"], 0.1f);
     EXPECT_EQ(params["seed"], 7);
     EXPECT_EQ(params["update"], "all");
+    EXPECT_EQ(params["locks"], "list");
+    EXPECT_EQ(params["deterministic"], true);
     EXPECT_EQ(params["init"], "projection");
     EXPECT_EQ(params["trees"], 2);
     EXPECT_LE(report["iterations"].size(), 4u);

@@ -73,10 +73,12 @@ TEST(Device, ParsesWhatItPrints) {
 
 TEST(Names, ParseInvertsNameOf) {
     for (const char* name : {"l2", "ip", "cosine", "l1", "linf", "chi2"}) EXPECT_EQ(name_of(parse_metric(name)), name);
-    for (const char* name : {"selective", "all"}) EXPECT_EQ(name_of(parse_update(name)), name);
+    for (const char* name : {"auto", "selective", "all"}) EXPECT_EQ(name_of(parse_update(name)), name);
+    for (const char* name : {"segment", "list"}) EXPECT_EQ(name_of(parse_locks(name)), name);
     for (const char* name : {"random", "projection"}) EXPECT_EQ(name_of(parse_init(name)), name);
     EXPECT_EQ(name_of(StopReason::converged), "converged");
     EXPECT_THROW(parse_update("none"), InvalidArgument);
+    EXPECT_THROW(parse_locks("none"), InvalidArgument);
     EXPECT_THROW(parse_init("none"), InvalidArgument);
     EXPECT_THROW(name_of(Metric(99)), InvalidArgument);
     EXPECT_THROW(is_similarity(Metric(99)), InvalidArgument);
