@@ -31,14 +31,14 @@ Engine make_engine() {
     Engine engine{};
     engine.meet = [](const Points& points, const u32* order, const Candidates& candidates, int at, int take,
                      cudaStream_t stream) {
-        constexpr int kBytes = kWindow * kSlab;
-        const unsigned blocks = blocks_for(points.n, kBlockRows);
+        const auto start = [&]<bool OneSlab>(std::bool_constant<OneSlab>) {
+            launch("meet", meet_kernel<E, OneSlab>, blocks_for(points.n, kMeetRows<OneSlab>), 2 * kMeetRows<OneSlab>,
+                   kWindow * kSlab, stream, points, order, candidates, at, take);
+        };
         if (kHasOneSlab && points.row_bytes <= kSlab)
-            launch("meet", meet_kernel<E, kHasOneSlab>, blocks, 2 * kBlockRows, kBytes, stream, points, order,
-                   candidates, at, take);
+            start(std::bool_constant<kHasOneSlab>());
         else
-            launch("meet", meet_kernel<E, false>, blocks, 2 * kBlockRows, kBytes, stream, points, order, candidates, at,
-                   take);
+            start(std::bool_constant<false>());
     };
     engine.seed = [](const Points& points, const Candidates& candidates, const std::int32_t* graph, int width,
                      int first, int count, u32 seed, cudaStream_t stream) {

@@ -109,18 +109,22 @@ struct NearestFour {
     }
 };
 
+/// Objects of a block: a whole window where the sums of one slab are chosen from at once, else what registers hold.
+template <bool OneSlab>
+inline constexpr int kMeetRows = OneSlab ? kWindow : kBlockRows;
+
 /// Puts the nearest of each object's window at places [at, at + take) of its candidates: the `take` (at most 16)
 /// nearest of those that are among the nearest four in one of four quarters of the window.
 template <class Engine, bool OneSlab>
-__global__ void __launch_bounds__(2 * kBlockRows)
+__global__ void __launch_bounds__(2 * kMeetRows<OneSlab>)
     meet_kernel(Points points, const u32* order, Candidates candidates, int at, int take) {
     using Sum = typename Engine::Sum;
     using Keys = Key<Sum, OneSlab && std::is_same_v<Sum, int>>;
-    constexpr int kTiles = kWindow / kTileColumns;
+    constexpr int kTiles = kWindow / kTileColumns, kRows = kMeetRows<OneSlab>;
     extern __shared__ __align__(1024) std::uint8_t tile[];  // kWindow x kSlab
     __shared__ u32 ids[kWindow];
     __shared__ Sum terms[kWindow];
-    const std::int64_t begin = std::int64_t(blockIdx.x) * kBlockRows, start = begin / kWindow * kWindow;
+    const std::int64_t begin = std::int64_t(blockIdx.x) * kRows, start = begin / kWindow * kWindow;
     const int count = int(min(std::int64_t(kWindow), points.n - start));
     for (int i = threadIdx.x; i < kWindow; i += blockDim.x) {
         ids[i] = i < count ? order[start + i] : kNoId;
@@ -142,7 +146,7 @@ __global__ void __launch_bounds__(2 * kBlockRows)
     };
     typename Engine::Rows rows;
     const auto fetch = [&](int slab) {
-        load_rows<2 * kBlockRows>(tile, 0, ids, count, kWindow, points, slab);
+        load_rows<2 * kRows>(tile, 0, ids, count, kWindow, points, slab);
         commit_loads();
         wait_loads<0>();
         __syncthreads();

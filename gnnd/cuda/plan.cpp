@@ -76,8 +76,7 @@ Plan make_plan(const VectorView& vectors, bool vectors_on_device, bool graph_on_
         plan.reverse = layout.take(n * 8);
         plan.counts = layout.take(n * 4);
         plan.small = layout.take(kSmallBytes);
-        if (append)
-            plan.filter = layout.take(n * kFilterBytes);
+        if (append) plan.filter = layout.take(n * kFilterBytes);
         if (!append || params.deterministic) plan.locks = layout.take(n * plan.segments * 4);
         if (params.deterministic) plan.ends = layout.take(n * 16 + 8);
         // Holds in turn: means (2 d floats), candidates, and the edges of reverse samples.
