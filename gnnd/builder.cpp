@@ -44,16 +44,13 @@ void check_ids(const std::int32_t* ids, std::int64_t count, std::int32_t least, 
 Device choose(const BuildParams& params, std::string* reason = nullptr) {
     if (params.device.kind == Device::Kind::cpu) return params.device;
     std::string why = "this build of gnnd has no CUDA backend";
-    int count = 0;
 #ifdef GNND_WITH_CUDA
-    count = cuda::device_count(&why);
+    if (cuda::usable(params.device.index, why)) return {Device::Kind::cuda, params.device.index};
 #endif
-    if (params.device.index < count) return {Device::Kind::cuda, params.device.index};
     if (params.device.kind == Device::Kind::automatic) {
         if (reason != nullptr) *reason = why;
         return {Device::Kind::cpu, 0};
     }
-    if (count != 0) why = "there are " + std::to_string(count) + " GPUs, numbered from 0";
     throw Unavailable("device " + params.device.name() + ": " + why);
 }
 

@@ -34,7 +34,8 @@ enum class Update {
 
 /// What a lock of a list covers, on a GPU with Update::selective.
 enum class Locks {
-    segment,  ///< the paper's multiple spinlocks: lists are divided into segments of 32 entries
+    segment,  ///< the paper's multiple spinlocks: lists are divided into segments of 32 entries, of which an object can
+              ///< be in one only; some of the farthest of the k nearest find no room in theirs
     list,     ///< one spinlock a list, the paper's GNND-r2
 };
 
@@ -63,7 +64,7 @@ struct BuildParams {
     int samples = 0;       ///< the paper's p: NEW and OLD samples per list, 1 to list length (GPU: to 64); 0: chosen
     int list_size = 0;     ///< length of the lists while building, k to kMaxK; 0: max(k, 32). Longer: better recall
     int iterations = 40;   ///< at most so many iterations, >= 0 (0: the initial lists)
-    float delta = 0.001f;  ///< stop when an iteration changes fewer than delta * n * k entries; 0: never
+    float delta = 0.001f;  ///< stop when fewer than delta * n * k entries are NEW after an iteration; 0: never
     std::uint64_t seed = 1234;  ///< of all sampling; what it makes reproducible stands above
     int threads = 0;            ///< CPU threads; 0: as many as OpenMP gives
     Device device;              ///< where to run

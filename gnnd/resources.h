@@ -30,6 +30,9 @@ class Resources {
     /// At least `bytes` bytes on the current device, aligned to 256 bytes, for work on the stream; content undefined.
     /// The default is cudaMallocAsync. \throws OutOfDeviceMemory
     virtual void* allocate_device(std::size_t bytes, Stream stream);
+    /// Bytes that allocate_device() could give on the current device now, by which builds plan; 0: unknown, they take
+    /// what is best. Override both or neither. The default is what the driver and its pool have free.
+    virtual std::size_t free_device_memory();
     /// `bytes` and `stream` as passed to allocate_device().
     virtual void deallocate_device(void* pointer, std::size_t bytes, Stream stream) noexcept;
 };
@@ -50,6 +53,7 @@ class CountedResources final : public Resources {
     void deallocate(void* pointer, std::size_t bytes) noexcept override;
     Stream stream() override { return upstream_.stream(); }
     void* allocate_device(std::size_t bytes, Stream stream) override;
+    std::size_t free_device_memory() override { return upstream_.free_device_memory(); }
     void deallocate_device(void* pointer, std::size_t bytes, Stream stream) noexcept override;
     std::size_t held() const { return held_; }
     std::size_t peak() const { return peak_; }

@@ -14,16 +14,18 @@ namespace gnnd {
 /// One iteration of GNND. Iteration 0 is the initialisation.
 struct IterationStats {
     int iteration = 0;
-    double seconds = 0;          ///< wall time of this iteration
-    double phi = 0;              ///< the paper's phi(G): sum of the metric's values over all k x n entries
-    std::int64_t changed = 0;    ///< entries of the lists that were replaced; the early stop compares it with delta
+    double seconds = 0;  ///< wall time of this iteration
+    /// The paper's phi(G): sum of the metric's values over all k x n entries. Where segments of lists longer than k
+    /// have locks of their own, over the first k places, which need not be the nearest yet.
+    double phi = 0;
+    std::int64_t changed = 0;    ///< NEW entries of the lists: entered and not sampled yet; the early stop looks at it
     std::int64_t offered = 0;    ///< candidates that the cross-matches offered to lists
     std::int64_t accepted = 0;   ///< offered candidates that entered a list (later ones may have pushed them out)
     std::int64_t distances = 0;  ///< distances computed
 };
 
 enum class StopReason {
-    converged,   ///< an iteration changed fewer than delta * n * k entries
+    converged,   ///< fewer than delta * n * k entries were NEW after an iteration
     iterations,  ///< BuildParams::iterations was reached
     exhaustive,  ///< the set is so small that all pairs were compared; the graph is exact
 };

@@ -231,6 +231,16 @@ TEST_P(CudaVariantTest, SameSeedSameGraph) {
             params.seed += 1;
             EXPECT_FALSE(same(build(vectors, params).graph, first)) << name_of(metric) << ' ' << name_of(init);
         }
+    // From a graph: its entries come back as candidates.
+    for (const auto& [metric, dtype] : {std::pair{Metric::L2, DType::u8}, std::pair{Metric::L1, DType::f32}}) {
+        const Vectors vectors = vectors_for(metric, 20000, 200, dtype);
+        BuildParams params = GetParam().apply(gpu_params(32, metric));
+        params.iterations = 1;
+        const KnnGraph start = build(vectors, params).graph;
+        params.iterations = 4;
+        const KnnGraph first = refine(vectors, start, params).graph;
+        for (int i = 0; i < 3; ++i) EXPECT_TRUE(same(refine(vectors, start, params).graph, first)) << name_of(metric);
+    }
     // Few distinct distances: ties everywhere.
     Vectors few = random_vectors(5000, 3, DType::u8);
     for (std::int64_t i = 0; i < 5000; ++i)
@@ -433,6 +443,74 @@ TEST(Cuda, MemoryCapIsKept) {
     const BuildResult result = build(vectors, params, {}, &counted);
     expect_valid_graph(result.graph, vectors);
     EXPECT_LE(counted.peak(), std::size_t(params.device_memory));
+    // Also with a graph to start from, which takes room as well.
+    params.k = 10;
+    params.list_size = 64;
+    CountedResources again(heap);
+    const BuildResult refined = refine(vectors, result.graph, params, {}, &again);
+    expect_valid_graph(refined.graph, vectors);
+    EXPECT_LE(again.peak(), std::size_t(params.device_memory));
+    EXPECT_GE(again.peak(), std::size_t(refined.stats.peak_work_bytes));
+}
+
+/// The pool behind the default keeps freed memory here: it is free for the next build.
+TEST(Cuda, WhatThePoolKeepsIsFree) {
+    SKIP_WITHOUT_GPU();
+    cudaMemPool_t pool;
+    ASSERT_EQ(cudaDeviceGetMemPool(&pool, 0), cudaSuccess);
+    std::uint64_t keep = ~std::uint64_t(0), none = 0;
+    HeapResources heap;
+    const std::size_t before = heap.free_device_memory();
+    ASSERT_EQ(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &keep), cudaSuccess);
+    void* block = nullptr;
+    ASSERT_EQ(cudaMallocAsync(&block, std::size_t(1) << 30, nullptr), cudaSuccess);
+    EXPECT_LE(heap.free_device_memory() + (std::size_t(1) << 29), before);
+    ASSERT_EQ(cudaFreeAsync(block, nullptr), cudaSuccess);
+    ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+    std::size_t free = 0, total = 0;
+    ASSERT_EQ(cudaMemGetInfo(&free, &total), cudaSuccess);
+    EXPECT_LE(free + (std::size_t(1) << 29), before);
+    EXPECT_GE(heap.free_device_memory() + (std::size_t(1) << 28), before);
+    ASSERT_EQ(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &none), cudaSuccess);
+    ASSERT_EQ(cudaMemPoolTrimTo(pool, 0), cudaSuccess);
+}
+
+/// Resources that say how much they have are believed.
+TEST(Cuda, ResourcesSayWhatIsFree) {
+    SKIP_WITHOUT_GPU();
+    const Vectors vectors = random_vectors(3000, 20, DType::f32);
+    struct Small : OwnStream {
+        std::size_t free_device_memory() override { return free; }
+        std::size_t free = 0;
+    } resources;
+    expect_valid_graph(build(vectors, gpu_params(32), {}, &resources).graph, vectors);  // 0: unknown
+    resources.free = 12345;
+    try {
+        build(vectors, gpu_params(32), {}, &resources);
+        FAIL();
+    } catch (const OutOfDeviceMemory& error) {
+        EXPECT_NE(std::string(error.what()).find("12345 are free"), std::string::npos) << error.what();
+    }
+}
+
+TEST(Cuda, DeterministicBuildsDoNotDependOnFreeMemory) {
+    SKIP_WITHOUT_GPU();
+    const Vectors vectors = random_vectors(20000, 40, DType::u8);
+    BuildParams params = gpu_params(64);
+    params.deterministic = true;
+    struct Little : OwnStream {
+        std::size_t free_device_memory() override { return free; }
+        std::size_t free = 0;
+    } resources;
+    const KnnGraph graph = build(vectors, params, {}, &resources).graph;
+    const std::size_t wanted = plan_memory(vectors, params).total();
+    resources.free = wanted;
+    const KnnGraph again = build(vectors, params, {}, &resources).graph;
+    EXPECT_TRUE(std::equal(graph.ids(), graph.ids() + 20000 * 64, again.ids()));
+    resources.free = wanted - 20000 * 8;  // fewer places would fit
+    EXPECT_THROW(build(vectors, params, {}, &resources), OutOfDeviceMemory);
+    params.deterministic = false;
+    expect_valid_graph(build(vectors, params, {}, &resources).graph, vectors);
 }
 
 TEST(Cuda, TooLittleMemoryIsAnErrorThatSaysHowMuch) {
@@ -485,6 +563,34 @@ TEST(Cuda, BadRowsAreNamed) {
     Vectors negative = random_vectors(3000, 20, DType::f32, true);
     negative.set(5, 5, -1);
     EXPECT_NE(message(negative, Metric::ChiSquare).find("vector 5 holds a negative"), std::string::npos);
+}
+
+/// Norms whose sum over the sample of rows is past float's range.
+TEST(Cuda, CosineOfLongVectors) {
+    SKIP_WITHOUT_GPU();
+    const Vectors direction = random_vectors(3000, 32, DType::f32);
+    const float* x = static_cast<const float*>(direction.view().data);
+    Vectors vectors(3000, 32, DType::f32);
+    for (std::int64_t i = 0; i < 3000; ++i)
+        for (std::int64_t c = 0; c < 32; ++c) vectors.set(i, c, x[i * 32 + c] * 5e17f);
+    const BuildResult result = build(vectors, gpu_params(10, Metric::Cosine));
+    std::vector<std::int32_t> objects(300);
+    for (int i = 0; i < 300; ++i) objects[i] = i * 10;
+    const KnnGraph truth = exact_neighbors(vectors, objects.data(), 300, 10, Metric::Cosine);
+    EXPECT_GE(test::recall_at(result.graph, truth, objects, 10, 1e-5), 0.98);
+}
+
+/// Numbers that go with what objects are: even ones here, odd ones there.
+TEST(Cuda, SegmentsDoNotFollowTheNumbers) {
+    SKIP_WITHOUT_GPU();
+    Vectors vectors = random_vectors(5000, 20, DType::f32);
+    for (std::int64_t i = 0; i < 5000; i += 2) vectors.set(i, 0, 100);
+    std::vector<std::int32_t> objects(300);
+    for (int i = 0; i < 300; ++i) objects[i] = i * 16 + i % 2;
+    const KnnGraph truth = exact_neighbors(vectors, objects.data(), 300, 64, Metric::L2);
+    BuildParams params = gpu_params(64);
+    params.update = Update::selective;
+    EXPECT_GE(test::recall_at(build(vectors, params).graph, truth, objects, 64, 1e-6), 0.9);
 }
 
 TEST(Cuda, InterruptEndsTheBuild) {

@@ -6,8 +6,11 @@
 
 namespace gnnd::cuda {
 
-/// Number of GPUs that this process can use; where it is 0, `why` says the reason.
+/// Number of GPUs of this process; where it is 0, `why` says the reason.
 int device_count(std::string* why = nullptr);
+
+/// True if there is a GPU of this number that the kernels run on; `why` says the reason otherwise.
+bool usable(int index, std::string& why);
 
 /// True if the pointer is to memory of a GPU.
 bool on_device(const void* pointer);

@@ -264,10 +264,6 @@ void build_exhaustively(const VectorView& vectors, const BuildParams& params, co
     GNND_CUDA(cudaMemcpy(distances, graph.distances(), bytes, cudaMemcpyDefault));
 }
 
-std::size_t limit_for(const BuildParams& params, std::size_t free_bytes) {
-    return params.device_memory != 0 ? std::min<std::size_t>(params.device_memory, free_bytes) : free_bytes;
-}
-
 }  // namespace
 
 int device_count(std::string* why) {
@@ -282,6 +278,22 @@ int device_count(std::string* why) {
     return count;
 }
 
+bool usable(int index, std::string& why) {
+    constexpr int kLeast = 8;  // major number of the compute capability; cp.async, and what CMake compiles for
+    const int count = device_count(&why);
+    if (count == 0) return false;
+    int major = 0;
+    if (index >= count)
+        why = "there are " + std::to_string(count) + " GPUs, numbered from 0";
+    else if (cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, index) != cudaSuccess || major < kLeast)
+        why = "its compute capability is " + std::to_string(major) + ".x, the kernels need " + std::to_string(kLeast) +
+              ".0";
+    else
+        return true;
+    cudaGetLastError();
+    return false;
+}
+
 bool on_device(const void* pointer) {
     return device_of(pointer) != kHost;
 }
@@ -289,9 +301,8 @@ bool on_device(const void* pointer) {
 MemoryPlan plan(const VectorView& vectors, const BuildParams& params) {
     const UseDevice device(params.device.index);
     MemoryPlan result;
-    std::size_t total = 0;
-    GNND_CUDA(cudaMemGetInfo(&result.free, &total));
-    const Plan plan = make_plan(vectors, false, false, params, sort_bytes(vectors.n), limit_for(params, result.free));
+    result.free = HeapResources().free_device_memory();
+    const Plan plan = make_plan(vectors, false, false, params, 0, sort_bytes(vectors.n), result.free);
     result.vectors = plan.vector_bytes();
     result.graph = plan.graph_bytes();
     result.work = plan.work_bytes();
@@ -320,12 +331,8 @@ BuildStats build(const VectorView& vectors, const KnnGraphView* initial, const B
 
     const OwnedStream stream(resources);
     const bool vectors_here = on_device(vectors.data), graph_here = on_device(ids);
-    std::size_t free_bytes = 0, total_bytes = 0;
-    GNND_CUDA(cudaMemGetInfo(&free_bytes, &total_bytes));
-    const Plan plan =
-        make_plan(vectors, vectors_here, graph_here, params, sort_bytes(vectors.n), limit_for(params, free_bytes));
-    const DeviceMemory initial_ids(resources, initial != nullptr ? std::size_t(initial->n) * initial->k * 4 : 0,
-                                   stream);
+    const Plan plan = make_plan(vectors, vectors_here, graph_here, params, initial != nullptr ? initial->k : 0,
+                                sort_bytes(vectors.n), resources.free_device_memory());
     const DeviceMemory memory(resources, plan.total, stream);
     const Drain drain(stream);
     const auto at = [&]<class T>(const Part& part, T*) { return reinterpret_cast<T*>(memory.data() + part.offset); };
@@ -340,9 +347,9 @@ BuildStats build(const VectorView& vectors, const KnnGraphView* initial, const B
         GNND_CUDA(cudaMemcpy2DAsync(memory.data() + plan.vectors.offset, raw.stride, vectors.data, vectors.row_bytes(),
                                     raw.stride, n, cudaMemcpyHostToDevice, stream));
     }
+    std::int32_t* initial_ids = initial != nullptr ? at(plan.initial, static_cast<std::int32_t*>(nullptr)) : nullptr;
     if (initial != nullptr)
-        GNND_CUDA(cudaMemcpyAsync(initial_ids.data(), initial->ids, std::size_t(n) * initial->k * 4,
-                                  cudaMemcpyHostToDevice, stream));
+        GNND_CUDA(cudaMemcpyAsync(initial_ids, initial->ids, plan.initial.bytes, cudaMemcpyHostToDevice, stream));
 
     std::byte* small = memory.data() + plan.small.offset;
     Control* control = reinterpret_cast<Control*>(small);
@@ -394,8 +401,7 @@ BuildStats build(const VectorView& vectors, const KnnGraphView* initial, const B
                 counters,
                 records,
                 info};
-    Loop(state, callbacks, stats, vectors)
-        .run(initial, initial != nullptr ? reinterpret_cast<const std::int32_t*>(initial_ids.data()) : nullptr);
+    Loop(state, callbacks, stats, vectors).run(initial, initial_ids);
     finish(raw, params.metric, plan.trusted, state.lists, params.k, state.seed_of(0x30000u), info, device_ids,
            device_distances, stream);
     if (!graph_here) {

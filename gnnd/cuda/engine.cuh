@@ -3,12 +3,14 @@
 /// Fills in the table of launch.h for one engine. Each engine is compiled in a file of its own.
 
 #include <algorithm>
+#include <string>
 
 #include "gnnd/cuda/cross_match.cuh"
 #include "gnnd/cuda/errors.h"
 #include "gnnd/cuda/init.cuh"
 #include "gnnd/cuda/launch.h"
 #include "gnnd/cuda/update.cuh"
+#include "gnnd/error.h"
 
 namespace gnnd::cuda {
 
@@ -20,8 +22,13 @@ inline unsigned blocks_for(std::int64_t n, int per_block) {
 template <class... Parameters, class... Arguments>
 void launch(const char* name, void (*kernel)(Parameters...), unsigned blocks, int threads, int shared_bytes,
             cudaStream_t stream, const Arguments&... arguments) {
-    check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes), name, __FILE__,
-          __LINE__);
+    const cudaError_t error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes);
+    if (error == cudaErrorInvalidValue) {
+        ignore(error);
+        throw InvalidArgument(std::string(name) + " needs " + std::to_string(shared_bytes) +
+                              " bytes of shared memory a block, more than this GPU has; fewer samples need less");
+    }
+    check(error, name, __FILE__, __LINE__);
     kernel<<<blocks, threads, shared_bytes, stream>>>(arguments...);
     check(cudaGetLastError(), name, __FILE__, __LINE__);
 }

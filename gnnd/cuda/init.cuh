@@ -81,14 +81,6 @@ __global__ void __launch_bounds__(2 * kBlockRows)
         keys[begin + row] = u32(node) * u32(pivots) + u32(Keys::column(nearest.key[0]));
 }
 
-template <class Sum>
-__device__ Sum bias_of(u32 bits) {
-    if constexpr (std::is_same_v<Sum, int>)
-        return int(bits);
-    else
-        return __uint_as_float(bits);
-}
-
 /// The nearest four keys of one row that one thread has seen, in order.
 template <class Sum>
 struct NearestFour {
@@ -203,16 +195,18 @@ __global__ void __launch_bounds__(kWarp * 8)
     const std::int64_t object = std::int64_t(blockIdx.x) * 8 + threadIdx.x / kWarp;
     if (object >= points.n) return;
     using Sum = typename Engine::Sum;
+    using Keys = Key<Sum, false>;
     for (int j = 0; j < count; ++j) {
         u32 id = graph != nullptr ? u32(graph[object * width + first + j])
                                   : scaled(mix(seed + mix(u32(object)) + mix(u32(j + 1) * 0x9e3779b1u)), u32(points.n));
         if (id == u32(object) || id >= u32(points.n)) id = kNoId;
         float distance = INFINITY;
         if (id != kNoId) {
-            const Sum sum = Engine::pair(points, u32(object), id) * Sum(points.scale);
-            const Sum bias =
-                points.bias == nullptr ? Sum(0) : bias_of<Sum>(points.bias[object]) + bias_of<Sum>(points.bias[id]);
-            distance = float(sum + bias);
+            // The arithmetic of a cross-match, or a little less: see update.cuh.
+            const Sum sum = Engine::pair(points, u32(object), id), factor = Keys::factor(points);
+            const Sum term = Keys::term(points, id, 0), row_term = Keys::term(points, u32(object), 0);
+            const Sum key = Keys::lowered(Keys::make(sum, factor, term, 0), sum * factor, term, row_term);
+            distance = Keys::distance(points, key, row_term);
         }
         if (lane_id() == 0) candidates.entries[object * candidates.capacity + j] = pack(distance, id);
     }

@@ -53,13 +53,25 @@ void* Resources::allocate_device(std::size_t bytes, Stream stream) {
     const cudaError_t error = cudaMallocAsync(&pointer, bytes, stream);
     if (error == cudaErrorMemoryAllocation) {
         cudaGetLastError();
-        std::size_t free = 0, total = 0;
-        cuda::ignore(cudaMemGetInfo(&free, &total));
         throw OutOfDeviceMemory("out of device memory: asked for " + std::to_string(bytes) + " bytes, " +
-                                std::to_string(free) + " of " + std::to_string(total) + " are free");
+                                std::to_string(free_device_memory()) + " are free");
     }
     GNND_CUDA(error);
     return pointer;
+}
+
+std::size_t Resources::free_device_memory() {
+    std::size_t free = 0, total = 0;
+    GNND_CUDA(cudaMemGetInfo(&free, &total));
+    // What the pool behind cudaMallocAsync keeps looks taken there.
+    int device = 0;
+    cudaMemPool_t pool = nullptr;
+    std::uint64_t reserved = 0, used = 0;
+    GNND_CUDA(cudaGetDevice(&device));
+    GNND_CUDA(cudaDeviceGetMemPool(&pool, device));
+    GNND_CUDA(cudaMemPoolGetAttribute(pool, cudaMemPoolAttrReservedMemCurrent, &reserved));
+    GNND_CUDA(cudaMemPoolGetAttribute(pool, cudaMemPoolAttrUsedMemCurrent, &used));
+    return free + std::size_t(reserved - used);
 }
 
 void Resources::deallocate_device(void* pointer, std::size_t, Stream stream) noexcept {

@@ -35,7 +35,7 @@ int shift_for(DType dtype, std::int64_t d) {
 }  // namespace
 
 Plan make_plan(const VectorView& vectors, bool vectors_on_device, bool graph_on_device, const BuildParams& params,
-               std::size_t sort_bytes, std::size_t limit) {
+               std::int64_t initial_k, std::size_t sort_bytes, std::size_t free) {
     const std::int64_t n = vectors.n, d = vectors.d, k = params.k;
     Plan plan;
     // Measured: half as many take more iterations, more only more memory.
@@ -87,15 +87,20 @@ Plan make_plan(const VectorView& vectors, bool vectors_on_device, bool graph_on_
         for (Part& part : plan.keys) part = during_init.take(n * 4);
         for (Part& part : plan.order) part = during_init.take(n * 4);
         plan.sort = during_init.take(std::int64_t(sort_bytes));
+        plan.initial = during_init.take(n * initial_k * 4);
         plan.total = std::max(layout.end_, during_init.end_);
     };
     // Measured: what an object is offered in a batch fits p + 4 places with few losses.
     const int wanted = plan.samples + 4, least = 4;
+    const auto cap = std::size_t(params.device_memory);
+    const auto fits = [&](std::size_t limit) { return limit == 0 || plan.total <= limit; };
     lay_out(wanted);
-    for (int capacity = wanted; limit != 0 && plan.total > limit && capacity > least; --capacity) lay_out(capacity - 1);
-    if (limit != 0 && plan.total > limit)
+    for (int capacity = wanted; capacity > least && !(fits(cap) && (params.deterministic || fits(free))); --capacity)
+        lay_out(capacity - 1);
+    if (!fits(cap) || !fits(free))
         throw OutOfDeviceMemory("the build needs at least " + std::to_string(plan.total) + " bytes of device memory, " +
-                                std::to_string(limit) + " are free or allowed");
+                                (fits(cap) ? std::to_string(free) + " are free"
+                                           : std::to_string(cap) + " are allowed by BuildParams::device_memory"));
     plan.batches = (wanted + plan.capacity - 1) / plan.capacity;
     return plan;
 }

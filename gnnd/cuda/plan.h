@@ -37,7 +37,7 @@ struct Plan {
     Part visit, bias, bounds, own, reverse, counts, filter, sample_ids, candidates, small;
     Part locks;  ///< where lists have them
     Part ends;   ///< of reverse samples, where their order counts; they themselves are in `candidates`
-    Part keys[2], order[2], sort;  ///< during the initialisation
+    Part keys[2], order[2], sort, initial;  ///< during the initialisation
     std::size_t total = 0;
 
     std::size_t vector_bytes() const { return vectors.bytes + rows.bytes; }
@@ -45,10 +45,13 @@ struct Plan {
     std::size_t work_bytes() const { return total - vector_bytes() - graph_bytes(); }
 };
 
+/// Where memory is short candidates get fewer places and iterations are split into more batches; but the graph of a
+/// deterministic build must depend on params.device_memory only.
+/// \param initial_k   neighbours per object of a graph to start from, 0: none
 /// \param sort_bytes  what sorting n keys takes
-/// \param limit       most bytes that may be taken, 0: any number. Within it candidates get fewer places and iterations
-///                    are split into more batches. \throws OutOfDeviceMemory where even the least does not fit
+/// \param free        bytes that can be taken, 0: any number. \throws OutOfDeviceMemory where even the least does not
+/// fit
 Plan make_plan(const VectorView& vectors, bool vectors_on_device, bool graph_on_device, const BuildParams& params,
-               std::size_t sort_bytes, std::size_t limit);
+               std::int64_t initial_k, std::size_t sort_bytes, std::size_t free);
 
 }  // namespace gnnd::cuda

@@ -35,10 +35,10 @@ __global__ void centre_kernel(RawVectors vectors, bool centre, float* mean) {
         for (int r = 0; r < rows; ++r) {
             const float x = float(raw_row<T>(vectors, vectors.n * r / rows)[c]);
             sum += x;
-            square += x * x;
+            square += x * (x / float(rows));  // the sum of all may be too large
         }
     mean[c] = isfinite(sum) ? sum / float(rows) : 0.0f;
-    mean[vectors.d + c] = isfinite(square) ? square / float(rows) : 0.0f;
+    mean[vectors.d + c] = isfinite(square) ? square : 0.0f;
 }
 
 /// Finds rows that cannot be used (the same rules as cpu/check.cpp) and the largest component. One warp a row.
@@ -85,7 +85,7 @@ __global__ void __launch_bounds__(kScaleThreads)
     if (threadIdx.x != 0) return;
     constexpr int kExponent = 9;  // 2^9: f16 reaches from there to 2^16 upwards and 2^-14 downwards
     const float largest = metric == Metric::Cosine ? 1.0f : __uint_as_float(info->largest);
-    if (f16 && largest > 0) info->scale = exp2f(float(kExponent - ilogbf(largest)));
+    if (f16 && largest > 0) info->scale = exp2f(float(min(kExponent - ilogbf(largest), 126)));
     const bool square = metric == Metric::L2 || metric == Metric::InnerProduct || metric == Metric::Cosine;
     info->unit = square ? 1 / info->scale / info->scale : 1 / info->scale;
     if (metric == Metric::InnerProduct) info->unit = -info->unit;

@@ -10,7 +10,8 @@
 ///   SortUpdate      `all`: every pair; a sample's row is sorted and merged under its list's spinlock (its GNND-r1)
 ///
 /// All but the first lead to the same lists whatever the order in which blocks run: the nearest of all that was
-/// offered, ties by id.
+/// offered, ties by id. That needs a pair's distance in a list to be no larger than what a cross-match offers it with,
+/// see seed_kernel: else a pair that was pushed out could come back nearer, or not be pushed out at all.
 
 #include "gnnd/cuda/device/sort.cuh"
 #include "gnnd/cuda/device/state.cuh"
@@ -31,15 +32,18 @@ struct LockedLists {
     Counters* counters;
 
     __device__ void lock(std::int64_t i) const {
-        if (lane_id() == 0)
+        if (lane_id() == 0) {
             while (atomicCAS(&locks[i], 0u, 1u) != 0) __nanosleep(32);
+            __threadfence();
+        }
         __syncwarp();
-        __threadfence();
     }
     __device__ void unlock(std::int64_t i) const {
-        __threadfence();
         __syncwarp();
-        if (lane_id() == 0) atomicExch(&locks[i], 0u);
+        if (lane_id() == 0) {
+            __threadfence();
+            atomicExch(&locks[i], 0u);
+        }
     }
     /// By one lane of a warp.
     __device__ void count(u32 offered, u32 accepted) const {

@@ -11,9 +11,10 @@ namespace gnnd::cuda {
 /// The k-NN lists, best first: distances as points.cuh defines them, ids with kNewBit while NEW. What is not filled yet
 /// is (+inf, kNoId) and stands at the end.
 ///
-/// With several segments (the paper's, each with a spinlock of its own) an object v belongs to segment v mod segments
-/// of every list, each segment is sorted for itself, and they take turns in the row: place % segments is the segment,
-/// so that a row from its start on still goes from near to far as a whole. The last step merges them.
+/// With several segments (the paper's, each with a spinlock of its own) an object belongs to the same segment of every
+/// list, by its hash (the paper's code: by its id, which may go with what the object is), each segment is sorted for
+/// itself, and they take turns in the row: place % segments is the segment, so that a row from its start on still goes
+/// from near to far as a whole. The last step merges them.
 struct Lists {
     u32* ids;          ///< n x length
     float* distances;  ///< n x length
@@ -21,7 +22,7 @@ struct Lists {
     int length;
     int segments;
 
-    __device__ int segment_of(u32 id) const { return int(id % u32(segments)); }
+    __host__ __device__ int segment_of(u32 id) const { return int(mix(id) % u32(segments)); }
     __device__ int size_of(int segment) const { return (length - segment + segments - 1) / segments; }
     __device__ int place(int rank, int segment) const { return rank * segments + segment; }
 };

@@ -214,6 +214,8 @@ struct Key<int, Exact> {
     }
     __device__ static int column(int key) { return key & int(kColumnMask); }
     __device__ static bool valid(int key) { return key < kLast; }
+    /// Nothing rounds, every order of summation gives the same.
+    __device__ static int lowered(int key, int, int, int) { return key; }
     /// The distance, given the term of the row's object.
     __device__ static float distance(const Points& points, int key, int row_term) {
         return float((int(u32(key) & ~kColumnMask) >> points.shift) +
@@ -235,6 +237,10 @@ struct Key<float, Exact> {
     }
     __device__ static int column(float key) { return int(__float_as_uint(key) & kColumnMask); }
     __device__ static bool valid(float key) { return key < 1e38f; }
+    /// No more than what any order of summation gives, for up to some 8,000 components.
+    __device__ static float lowered(float key, float product, float term, float row_term) {
+        return key - 0x1p-14f * (fabsf(product) + fabsf(term) + fabsf(row_term));
+    }
     __device__ static float distance(const Points&, float key, float row_term) {
         return __uint_as_float(__float_as_uint(key) & ~kColumnMask) + row_term;
     }
