@@ -8,19 +8,19 @@
 #include <chrono>
 #include <cstdio>
 #include <fstream>
-#include <map>
 #include <nlohmann/json.hpp>
-#include <sstream>
 #include <string>
 #include <vector>
 
+#include "benchs/settings.h"
 #include "faiss_ext/evaluate.h"
 #include "faiss_ext/graph_builder.h"
-#include "gnnd/error.h"
 #include "gnnd/io/vector_file.h"
 
 namespace {
 
+using gnnd::benchs::describe;
+using gnnd::benchs::Settings;
 using nlohmann::json;
 
 /// One field of /proc/self/status, in bytes.
@@ -60,52 +60,24 @@ std::string commit() {
     return hash.empty() ? "unknown" : hash;
 }
 
-/// "a=1,b=2" as a map.
-std::map<std::string, std::string> parse(const std::string& text) {
-    std::map<std::string, std::string> settings;
-    std::stringstream stream(text);
-    for (std::string item; std::getline(stream, item, ',');) {
-        const auto equals = item.find('=');
-        if (equals == std::string::npos)
-            throw gnnd::InvalidArgument("setting '" + item + "' is not of the form name=value");
-        settings[item.substr(0, equals)] = item.substr(equals + 1);
-    }
-    return settings;
-}
-
-std::unique_ptr<faiss_ext::GraphBuilder> make_builder(std::map<std::string, std::string> settings, int threads) {
-    const auto take = [&](const char* name, auto assign) {
-        if (const auto it = settings.find(name); it != settings.end()) {
-            assign(it->second);
-            settings.erase(it);
-        }
-    };
+std::unique_ptr<faiss_ext::GraphBuilder> make_builder(Settings settings, int threads) {
     std::string method = "gnnd";
-    take("method", [&](const std::string& v) { method = v; });
+    settings.take("method", [&](const std::string& v) { method = v; });
     auto builder = faiss_ext::make_graph_builder(method);
     if (auto* gnnd_builder = dynamic_cast<faiss_ext::GnndGraphBuilder*>(builder.get())) {
-        gnnd::BuildParams& p = gnnd_builder->params;
-        p.threads = threads;
-        take("p", [&](const std::string& v) { p.samples = std::stoi(v); });
-        take("list", [&](const std::string& v) { p.list_size = std::stoi(v); });
-        take("iterations", [&](const std::string& v) { p.iterations = std::stoi(v); });
-        take("delta", [&](const std::string& v) { p.delta = std::stof(v); });
-        take("seed", [&](const std::string& v) { p.seed = std::stoull(v); });
-        take("trees", [&](const std::string& v) { p.trees = std::stoi(v); });
-        take("init", [&](const std::string& v) { p.init = gnnd::parse_init(v); });
-        take("update", [&](const std::string& v) { p.update = gnnd::parse_update(v); });
+        gnnd_builder->params.threads = threads;
+        settings.take(gnnd_builder->params);
     } else if (auto* nndescent = dynamic_cast<faiss_ext::NNDescentGraphBuilder*>(builder.get())) {
-        take("S", [&](const std::string& v) { nndescent->params.S = std::stoi(v); });
-        take("R", [&](const std::string& v) { nndescent->params.R = std::stoi(v); });
-        take("L", [&](const std::string& v) { nndescent->params.L = std::stoi(v); });
-        take("iterations", [&](const std::string& v) { nndescent->params.iterations = std::stoi(v); });
+        settings.take("S", [&](const std::string& v) { nndescent->params.S = std::stoi(v); });
+        settings.take("R", [&](const std::string& v) { nndescent->params.R = std::stoi(v); });
+        settings.take("L", [&](const std::string& v) { nndescent->params.L = std::stoi(v); });
+        settings.take("iterations", [&](const std::string& v) { nndescent->params.iterations = std::stoi(v); });
     } else if (auto* ivfpq = dynamic_cast<faiss_ext::IvfpqGraphBuilder*>(builder.get())) {
-        take("nlist", [&](const std::string& v) { ivfpq->params.nlist = std::stoll(v); });
-        take("nprobe", [&](const std::string& v) { ivfpq->params.nprobe = std::stoi(v); });
-        take("code", [&](const std::string& v) { ivfpq->params.code_bytes = std::stoi(v); });
+        settings.take("nlist", [&](const std::string& v) { ivfpq->params.nlist = std::stoll(v); });
+        settings.take("nprobe", [&](const std::string& v) { ivfpq->params.nprobe = std::stoi(v); });
+        settings.take("code", [&](const std::string& v) { ivfpq->params.code_bytes = std::stoi(v); });
     }
-    if (!settings.empty())
-        throw gnnd::InvalidArgument("method " + method + " has no setting '" + settings.begin()->first + "'");
+    settings.end("method " + method);
     return builder;
 }
 
@@ -115,7 +87,8 @@ void run(const std::string& path, std::int64_t rows, int k, int at, gnnd::Metric
     const std::int64_t n = rows > 0 ? std::min(rows, file.n()) : file.n();
     std::vector<std::byte> bytes(n * file.d() * gnnd::size_of(file.dtype()));
     file.read(0, n, bytes.data());
-    const faiss_ext::VectorSource source(gnnd::VectorView{bytes.data(), n, file.d(), file.dtype(), 0}, metric);
+    const gnnd::VectorView vectors{bytes.data(), n, file.d(), file.dtype(), 0};
+    const faiss_ext::VectorSource source(vectors, metric);
 
     const auto objects = faiss_ext::sample_objects(n, queries, 1);
     const gnnd::KnnGraph truth = faiss_ext::ExactGraphBuilder().search(source, objects, at);
@@ -124,30 +97,24 @@ void run(const std::string& path, std::int64_t rows, int k, int at, gnnd::Metric
     // Round by round, so that what slows the machine down for a while slows all of them.
     for (int round = 0; round < repeat; ++round)
         for (const std::string& configuration : configurations) {
-            const auto builder = make_builder(parse(configuration), threads);
+            const auto builder = make_builder(Settings(configuration), threads);
             reset_peak_memory();
             const std::int64_t before = memory("VmRSS");
             const auto start = std::chrono::steady_clock::now();
             const gnnd::KnnGraph graph = builder->build(source, k);
             const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
             const std::int64_t peak = memory("VmHWM") - before;
-            json line = {{"method", builder->name()},
-                         {"configuration", configuration},
-                         {"data", path.substr(path.find_last_of('/') + 1)},
-                         {"n", n},
-                         {"d", file.d()},
-                         {"dtype", gnnd::name_of(file.dtype())},
-                         {"metric", gnnd::name_of(metric)},
-                         {"k", k},
-                         {"recall@" + std::to_string(at), faiss_ext::recall_against(source, graph, objects, truth, at)},
-                         {"seconds", seconds},
-                         {"vector_bytes", bytes.size()},
-                         {"graph_bytes", n * k * 8},
-                         {"peak_bytes", peak},
-                         {"peak_over_graph", double(peak) / double(n * k * 8)},
-                         {"timing", builder->timing},
-                         {"machine", where},
-                         {"commit", version}};
+            json line = describe(path, vectors, metric, k, configuration);
+            line["method"] = builder->name();
+            line["recall@" + std::to_string(at)] = faiss_ext::recall_against(source, graph, objects, truth, at);
+            line["seconds"] = seconds;
+            line["vector_bytes"] = bytes.size();
+            line["graph_bytes"] = n * k * 8;
+            line["peak_bytes"] = peak;
+            line["peak_over_graph"] = double(peak) / double(n * k * 8);
+            line["timing"] = builder->timing;
+            line["machine"] = where;
+            line["commit"] = version;
             if (const auto* gnnd_builder = dynamic_cast<const faiss_ext::GnndGraphBuilder*>(builder.get())) {
                 gnnd::BuildParams params = gnnd_builder->params;
                 params.k = k;

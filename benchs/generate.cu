@@ -1,6 +1,7 @@
 #include <string>
 
 #include "benchs/generate.h"
+#include "gnnd/cuda/device/warp.cuh"
 #include "gnnd/cuda/errors.h"
 #include "gnnd/error.h"
 
@@ -8,7 +9,6 @@ namespace gnnd::benchs {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kWarp = 32;
 /// Rows of the manifold that a block makes at a time: each weight that is read serves so many.
 constexpr int kTile = 16;
 
@@ -21,10 +21,6 @@ void require_range(std::int64_t d, std::int64_t begin, std::int64_t count) {
     require(d >= 1, "d", d, "at least 1");
     require(begin >= 0, "begin", begin, "at least 0");
     require(count >= 0 && count <= INT32_MAX, "count", count, "0 to 2^31 - 1");
-}
-
-unsigned blocks(std::int64_t items, int a_block) {
-    return unsigned((items + a_block - 1) / a_block);
 }
 
 /// Device memory that is given back in the stream's order, also when a launch fails.
@@ -46,10 +42,11 @@ class StreamFloats {
 /// A warp makes a row.
 __global__ void __launch_bounds__(kThreads)
     make_mix(Mix mix, std::int64_t begin, std::int64_t count, std::uint8_t* __restrict__ out) {
-    const std::int64_t row = (std::int64_t(blockIdx.x) * kThreads + threadIdx.x) / kWarp;
+    const std::int64_t row = (std::int64_t(blockIdx.x) * kThreads + threadIdx.x) / cuda::kWarp;
     if (row >= count) return;
     const Mix::Recipe recipe = mix.recipe(begin + row);
-    for (std::int64_t c = threadIdx.x % kWarp; c < mix.d; c += kWarp) out[row * mix.d + c] = mix.value(recipe, c);
+    for (std::int64_t c = threadIdx.x % cuda::kWarp; c < mix.d; c += cuda::kWarp)
+        out[row * mix.d + c] = mix.value(recipe, c);
 }
 
 __global__ void __launch_bounds__(kThreads) make_parameters(Manifold manifold, float* __restrict__ parameters) {
@@ -97,7 +94,7 @@ void generate(const Mix& mix, std::int64_t begin, std::int64_t count, std::uint8
     require(mix.n0 > Mix::kNearest && mix.n0 <= INT32_MAX, "n0", mix.n0, "11 to 2^31 - 1");
     require(mix.k >= Mix::kNearest, "k", mix.k, "at least 10");
     if (count == 0) return;
-    make_mix<<<blocks(count, kThreads / kWarp), kThreads, 0, stream>>>(mix, begin, count, out);
+    make_mix<<<cuda::blocks_for(count, kThreads / cuda::kWarp), kThreads, 0, stream>>>(mix, begin, count, out);
     GNND_LAUNCHED("make_mix");
 }
 
@@ -106,9 +103,11 @@ void generate(const Manifold& manifold, std::int64_t begin, std::int64_t count, 
     require(manifold.m >= 1 && manifold.m <= Manifold::kMaxM, "m", manifold.m, "1 to 64");
     if (count == 0) return;
     const StreamFloats parameters(manifold.parameters(), stream);
-    make_parameters<<<blocks(manifold.parameters(), kThreads), kThreads, 0, stream>>>(manifold, parameters.data());
+    make_parameters<<<cuda::blocks_for(manifold.parameters(), kThreads), kThreads, 0, stream>>>(manifold,
+                                                                                                parameters.data());
     GNND_LAUNCHED("make_parameters");
-    make_manifold<<<blocks(count, kTile), kThreads, 0, stream>>>(manifold, parameters.data(), begin, count, out);
+    make_manifold<<<cuda::blocks_for(count, kTile), kThreads, 0, stream>>>(manifold, parameters.data(), begin, count,
+                                                                           out);
     GNND_LAUNCHED("make_manifold");
 }
 

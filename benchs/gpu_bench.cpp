@@ -11,14 +11,13 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
-#include <functional>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <random>
 #include <string>
 #include <vector>
 
 #include "benchs/generate.h"
+#include "benchs/settings.h"
 #include "gnnd/builder.h"
 #include "gnnd/cuda/errors.h"
 #include "gnnd/error.h"
@@ -26,6 +25,8 @@
 
 namespace {
 
+using gnnd::benchs::describe;
+using gnnd::benchs::Settings;
 using nlohmann::json;
 
 std::vector<std::string> split(const std::string& text, char at) {
@@ -81,7 +82,7 @@ struct Data {
 
 Data load(const std::string& text, std::int64_t rows) {
     Data data;
-    data.name = text.substr(text.find_last_of('/') + 1);
+    data.name = text;
     const auto parts = split(text, ':');
     const auto keep = [&](std::int64_t n, std::int64_t d, gnnd::DType dtype) {
         data.bytes.resize(std::size_t(n) * d * gnnd::size_of(dtype));
@@ -129,28 +130,13 @@ Configuration parse(const std::string& text, int k, gnnd::Metric metric) {
     c.params.k = k;
     c.params.metric = metric;
     c.params.device = {gnnd::Device::Kind::cuda, 0};
-    const std::map<std::string, std::function<void(const std::string&)>> settings = {
-        {"p", [&](const std::string& v) { c.params.samples = std::stoi(v); }},
-        {"list", [&](const std::string& v) { c.params.list_size = std::stoi(v); }},
-        {"iterations", [&](const std::string& v) { c.params.iterations = std::stoi(v); }},
-        {"delta", [&](const std::string& v) { c.params.delta = std::stof(v); }},
-        {"seed", [&](const std::string& v) { c.params.seed = std::stoull(v); }},
-        {"trees", [&](const std::string& v) { c.params.trees = std::stoi(v); }},
-        {"init", [&](const std::string& v) { c.params.init = gnnd::parse_init(v); }},
-        {"update", [&](const std::string& v) { c.params.update = gnnd::parse_update(v); }},
-        {"locks", [&](const std::string& v) { c.params.locks = gnnd::parse_locks(v); }},
-        {"deterministic", [&](const std::string& v) { c.params.deterministic = std::stoi(v) != 0; }},
-        {"memory", [&](const std::string& v) { c.params.device_memory = std::stoll(v); }},
-        {"where", [&](const std::string& v) { c.where = v; }},
-    };
-    if (text != "default")
-        for (const std::string& item : split(text, ',')) {
-            const auto parts = split(item, '=');
-            const auto it = settings.find(parts[0]);
-            if (it == settings.end() || parts.size() != 2)
-                throw gnnd::InvalidArgument("setting '" + item + "' is unknown");
-            it->second(parts[1]);
-        }
+    Settings settings(text == "default" ? "" : text);
+    settings.take(c.params);
+    settings.take("locks", [&](const std::string& v) { c.params.locks = gnnd::parse_locks(v); });
+    settings.take("deterministic", [&](const std::string& v) { c.params.deterministic = std::stoi(v) != 0; });
+    settings.take("memory", [&](const std::string& v) { c.params.device_memory = std::stoll(v); });
+    settings.take("where", [&](const std::string& v) { c.where = v; });
+    settings.end("gpu_bench");
     return c;
 }
 
@@ -192,23 +178,17 @@ void run(const std::string& base, std::int64_t rows, int k, gnnd::Metric metric,
             const double last = sign * truth.distances_of(q)[at - 1], limit = last + 1e-6 * std::abs(last);
             for (int j = 0; j < at; ++j) hits += sign * result[std::int64_t(objects[q]) * k + j] <= limit;
         }
-        json line = {{"data", data.name},
-                     {"n", n},
-                     {"d", data.view.d},
-                     {"dtype", gnnd::name_of(data.view.dtype)},
-                     {"metric", gnnd::name_of(metric)},
-                     {"k", k},
-                     {"configuration", text},
-                     {"where", c.where},
-                     {"recall@" + std::to_string(at), double(hits) / (double(queries) * at)},
-                     {"seconds", seconds[seconds.size() / 2]},
-                     {"seconds_least", seconds.front()},
-                     {"seconds_most", seconds.back()},
-                     {"iterations", stats.iterations.size() - 1},
-                     {"stop", gnnd::name_of(stats.stop)},
-                     {"allocated_bytes", counted.peak()},
-                     {"graph_bytes", n * k * 8},
-                     {"device", properties.name}};
+        json line = describe(data.name, data.view, metric, k, text);
+        line["where"] = c.where;
+        line["recall@" + std::to_string(at)] = double(hits) / (double(queries) * at);
+        line["seconds"] = seconds[seconds.size() / 2];
+        line["seconds_least"] = seconds.front();
+        line["seconds_most"] = seconds.back();
+        line["iterations"] = stats.iterations.size() - 1;
+        line["stop"] = gnnd::name_of(stats.stop);
+        line["allocated_bytes"] = counted.peak();
+        line["graph_bytes"] = n * k * 8;
+        line["device"] = properties.name;
         for (const auto& s : stats.iterations) {
             line["iteration_ms"].push_back(s.seconds * 1e3);
             line["phi"].push_back(s.phi);

@@ -54,32 +54,40 @@ Device choose(const BuildParams& params, std::string* reason = nullptr) {
     throw Unavailable("device " + params.device.name() + ": " + why);
 }
 
-BuildResult run_on_cpu(const VectorView& vectors, const KnnGraphView* initial, const BuildParams& params,
-                       const Callbacks& callbacks, Resources& resources, const std::string& reason) {
-    cpu::check_vectors(vectors, params.metric, params.threads, callbacks);
-    BuildResult result = cpu::build(vectors, initial, params, callbacks, resources);
-    result.stats.device_reason = reason;
+/// What the entry points share: checks, the device, the memory.
+struct Call {
+    Call(const VectorView& vectors, const BuildParams& given, Resources* given_resources)
+        : params(given), resources(given_resources != nullptr ? *given_resources : heap) {
+        params.validate();
+        check_shape(vectors);
+        params.device = choose(given, &reason);
+    }
+    BuildParams params;  ///< with the device that was chosen
+    Resources& resources;
+    std::string reason;  ///< why `auto` took the CPU
+};
+
+BuildResult run_on_cpu(const VectorView& vectors, const KnnGraphView* initial, const Call& call,
+                       const Callbacks& callbacks) {
+    cpu::check_vectors(vectors, call.params.metric, call.params.threads, callbacks);
+    BuildResult result = cpu::build(vectors, initial, call.params, callbacks, call.resources);
+    result.stats.device_reason = call.reason;
     return result;
 }
 
 BuildResult run(const VectorView& vectors, const KnnGraphView* initial, const BuildParams& params,
                 const Callbacks& callbacks, Resources* resources) {
-    params.validate();
-    check_shape(vectors);
-    std::string reason;
-    BuildParams here = params;
-    here.device = choose(params, &reason);
-    Resources& memory = resources != nullptr ? *resources : heap;
+    const Call call(vectors, params, resources);
 #ifdef GNND_WITH_CUDA
-    if (here.device.kind == Device::Kind::cuda) {
+    if (call.params.device.kind == Device::Kind::cuda) {
         BuildResult result;
         result.graph = KnnGraph(vectors.n, params.k, params.metric);
-        result.stats =
-            cuda::build(vectors, initial, here, callbacks, memory, result.graph.ids(), result.graph.distances());
+        result.stats = cuda::build(vectors, initial, call.params, callbacks, call.resources, result.graph.ids(),
+                                   result.graph.distances());
         return result;
     }
 #endif
-    return run_on_cpu(vectors, initial, here, callbacks, memory, reason);
+    return run_on_cpu(vectors, initial, call, callbacks);
 }
 
 }  // namespace
@@ -91,20 +99,15 @@ BuildResult build(const VectorView& vectors, const BuildParams& params, const Ca
 
 BuildStats build_into(const VectorView& vectors, const BuildParams& params, std::int32_t* ids, float* distances,
                       const Callbacks& callbacks, Resources* resources) {
-    params.validate();
-    check_shape(vectors);
     if (ids == nullptr || distances == nullptr) throw InvalidArgument("build_into: the arrays are null pointers");
-    std::string reason;
-    BuildParams here = params;
-    here.device = choose(params, &reason);
-    Resources& memory = resources != nullptr ? *resources : heap;
+    const Call call(vectors, params, resources);
 #ifdef GNND_WITH_CUDA
-    if (here.device.kind == Device::Kind::cuda)
-        return cuda::build(vectors, nullptr, here, callbacks, memory, ids, distances);
+    if (call.params.device.kind == Device::Kind::cuda)
+        return cuda::build(vectors, nullptr, call.params, callbacks, call.resources, ids, distances);
     if (cuda::on_device(vectors.data) || cuda::on_device(ids) || cuda::on_device(distances))
         throw InvalidArgument("device cpu cannot reach vectors or arrays in the memory of a GPU");
 #endif
-    const BuildResult result = run_on_cpu(vectors, nullptr, here, callbacks, memory, reason);
+    const BuildResult result = run_on_cpu(vectors, nullptr, call, callbacks);
     std::copy_n(result.graph.ids(), vectors.n * params.k, ids);
     std::copy_n(result.graph.distances(), vectors.n * params.k, distances);
     return result.stats;

@@ -11,38 +11,16 @@
 #include <set>
 #include <vector>
 
-#include "gnnd/cuda/backend.h"
 #include "gnnd/cuda/engine.cuh"
 #include "gnnd/cuda/errors.h"
 #include "gnnd/cuda/init.cuh"
 #include "gnnd/cuda/launch.h"
+#include "tests/gpu.h"
 
 namespace gnnd::cuda {
 namespace {
 
-/// An array on the device that starts as a copy of one on the host.
-template <class T>
-class OnDevice {
-  public:
-    explicit OnDevice(const std::vector<T>& from) : size_(from.size()) {
-        GNND_CUDA(cudaMalloc(&data_, std::max<std::size_t>(1, size_) * sizeof(T)));
-        GNND_CUDA(cudaMemcpy(data_, from.data(), size_ * sizeof(T), cudaMemcpyHostToDevice));
-    }
-    ~OnDevice() { ignore(cudaFree(data_)); }
-    OnDevice(const OnDevice&) = delete;
-    OnDevice& operator=(const OnDevice&) = delete;
-    operator T*() const { return data_; }
-    T* get() const { return data_; }
-    std::vector<T> read() const {
-        std::vector<T> copy(size_);
-        GNND_CUDA(cudaMemcpy(copy.data(), data_, size_ * sizeof(T), cudaMemcpyDeviceToHost));
-        return copy;
-    }
-
-  private:
-    T* data_ = nullptr;
-    std::size_t size_;
-};
+using test::OnDevice;
 
 struct Entry {
     float distance;
@@ -102,9 +80,7 @@ HostLists random_lists(int n, int length, std::mt19937& random) {
 
 class CudaKernelTest : public testing::Test {
   protected:
-    void SetUp() override {
-        if (std::string why; device_count(&why) == 0) GTEST_SKIP() << "no GPU: " << why;
-    }
+    void SetUp() override { SKIP_WITHOUT_GPU(); }
     std::mt19937 random{7};
 };
 

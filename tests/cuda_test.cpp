@@ -9,20 +9,18 @@
 #include <thread>
 
 #include "gnnd/builder.h"
-#include "gnnd/cuda/backend.h"
 #include "gnnd/error.h"
 #include "gnnd/io/vector_file.h"
+#include "tests/gpu.h"
 #include "tests/invariants.h"
 
 namespace gnnd {
 namespace {
 
 using test::expect_valid_graph;
+using test::OnDevice;
 using test::random_vectors;
 using test::Vectors;
-
-#define SKIP_WITHOUT_GPU() \
-    if (std::string why; cuda::device_count(&why) == 0) GTEST_SKIP() << "no GPU: " << why
 
 BuildParams gpu_params(int k, Metric metric = Metric::L2) {
     BuildParams params;
@@ -265,25 +263,6 @@ TEST_P(CudaVariantTest, SmallBuildOfEachKind) {
         }
 }
 
-/// An array on the device that holds a copy of bytes, or poison.
-class DeviceArray {
-  public:
-    explicit DeviceArray(std::size_t bytes, const void* content = nullptr) {
-        EXPECT_EQ(cudaMalloc(&data_, bytes), cudaSuccess);
-        EXPECT_EQ(content != nullptr ? cudaMemcpy(data_, content, bytes, cudaMemcpyHostToDevice)
-                                     : cudaMemset(data_, 0xa5, bytes),
-                  cudaSuccess);
-    }
-    ~DeviceArray() { cudaFree(data_); }
-    template <class T>
-    T* as() const {
-        return static_cast<T*>(data_);
-    }
-
-  private:
-    void* data_ = nullptr;
-};
-
 /// \param gap    bytes between the rows on the device, and in front of the first
 /// \param index  which device
 void build_on_device(const Vectors& vectors, Resources* resources = nullptr, std::int64_t gap = 0, int index = 0) {
@@ -291,19 +270,20 @@ void build_on_device(const Vectors& vectors, Resources* resources = nullptr, std
     const int k = 20;
     const std::int64_t stride = host.row_bytes() + gap;
     ASSERT_EQ(cudaSetDevice(index), cudaSuccess);
-    const DeviceArray input(std::size_t(gap + host.n * stride));
-    ASSERT_EQ(cudaMemcpy2D(input.as<std::byte>() + gap, stride, host.data, host.row_bytes(), host.row_bytes(), host.n,
+    const OnDevice<std::byte> input(gap + host.n * stride);
+    ASSERT_EQ(cudaMemcpy2D(input.get() + gap, stride, host.data, host.row_bytes(), host.row_bytes(), host.n,
                            cudaMemcpyHostToDevice),
               cudaSuccess);
-    const DeviceArray ids(std::size_t(host.n) * k * 4), distances(std::size_t(host.n) * k * 4);
+    const OnDevice<std::int32_t> ids(host.n * k);
+    const OnDevice<float> distances(host.n * k);
     KnnGraph graph(host.n, k, Metric::L2);
     BuildParams params = gpu_params(k);
     params.device.index = index;
     ASSERT_EQ(cudaSetDevice(0), cudaSuccess);  // the caller's current device need not be the build's
-    build_into({input.as<std::byte>() + gap, host.n, host.d, host.dtype, gap == 0 ? 0 : stride}, params,
-               ids.as<std::int32_t>(), distances.as<float>(), {}, resources);
-    ASSERT_EQ(cudaMemcpy(graph.ids(), ids.as<void>(), host.n * k * 4, cudaMemcpyDeviceToHost), cudaSuccess);
-    ASSERT_EQ(cudaMemcpy(graph.distances(), distances.as<void>(), host.n * k * 4, cudaMemcpyDeviceToHost), cudaSuccess);
+    build_into({input.get() + gap, host.n, host.d, host.dtype, gap == 0 ? 0 : stride}, params, ids.get(),
+               distances.get(), {}, resources);
+    ASSERT_EQ(cudaMemcpy(graph.ids(), ids.get(), host.n * k * 4, cudaMemcpyDeviceToHost), cudaSuccess);
+    ASSERT_EQ(cudaMemcpy(graph.distances(), distances.get(), host.n * k * 4, cudaMemcpyDeviceToHost), cudaSuccess);
     expect_valid_graph(graph, vectors);
 }
 
@@ -336,19 +316,19 @@ TEST(Cuda, TwoBuildsAtOnceOnTwoDevices) {
     expect_valid_graph(result.graph, vectors);
     EXPECT_EQ(result.stats.device.name(), "cuda:1");
     // Vectors on one device, the build on the other.
-    const DeviceArray input(std::size_t(20000) * 96, vectors.view().data);
-    EXPECT_THROW(build({input.as<void>(), 20000, 96, DType::u8, 0}, params), InvalidArgument);
+    const OnDevice<std::byte> input(20000 * 96, static_cast<const std::byte*>(vectors.view().data));
+    EXPECT_THROW(build({input.get(), 20000, 96, DType::u8, 0}, params), InvalidArgument);
 }
 
 TEST(Cuda, ArraysInDifferentMemoriesAreRefused) {
     SKIP_WITHOUT_GPU();
     const Vectors vectors = random_vectors(3000, 20, DType::f32);
-    const DeviceArray ids(3000 * 10 * 4);
+    const OnDevice<std::int32_t> ids(3000 * 10);
     std::vector<float> distances(3000 * 10);
-    EXPECT_THROW(build_into(vectors, gpu_params(10), ids.as<std::int32_t>(), distances.data()), InvalidArgument);
+    EXPECT_THROW(build_into(vectors, gpu_params(10), ids.get(), distances.data()), InvalidArgument);
     BuildParams params = gpu_params(10);
     params.device = {Device::Kind::cpu, 0};
-    EXPECT_THROW(build_into(vectors, params, ids.as<std::int32_t>(), distances.data()), InvalidArgument);
+    EXPECT_THROW(build_into(vectors, params, ids.get(), distances.data()), InvalidArgument);
 }
 
 /// Resources with a stream of the caller's, and device memory that runs out.

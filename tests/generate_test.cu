@@ -2,18 +2,18 @@
 
 #include <algorithm>
 #include <cmath>
-#include <memory>
 #include <set>
 #include <vector>
 
 #include "benchs/generate.h"
-#include "gnnd/cuda/errors.h"
 #include "gnnd/error.h"
+#include "tests/gpu.h"
 
 namespace {
 
 using gnnd::benchs::Manifold;
 using gnnd::benchs::Mix;
+using gnnd::test::OnDevice;
 
 /// A base set with lists that are valid, though not the nearest: the generator cannot tell.
 struct Base {
@@ -45,28 +45,11 @@ std::vector<float> on_host(const Manifold& manifold, std::int64_t begin, std::in
     return out;
 }
 
-struct Free {
-    void operator()(void* p) const { cudaFree(p); }
-};
-template <class T>
-using DeviceArray = std::unique_ptr<T[], Free>;
-
-template <class T>
-DeviceArray<T> device_array(std::size_t count, const T* from = nullptr) {
-    void* p = nullptr;
-    GNND_CUDA(cudaMalloc(&p, count * sizeof(T)));
-    DeviceArray<T> array(static_cast<T*>(p));
-    if (from) GNND_CUDA(cudaMemcpy(p, from, count * sizeof(T), cudaMemcpyDefault));
-    return array;
-}
-
 template <class T, class Generator>
 std::vector<T> on_device(const Generator& generator, std::int64_t begin, std::int64_t count) {
-    std::vector<T> out(count * generator.d);
-    const DeviceArray<T> made = device_array<T>(out.size());
+    const OnDevice<T> made(count * generator.d);
     gnnd::benchs::generate(generator, begin, count, made.get(), nullptr);
-    GNND_CUDA(cudaMemcpy(out.data(), made.get(), out.size() * sizeof(T), cudaMemcpyDefault));
-    return out;
+    return made.read();
 }
 
 /// Levina and Bickel's estimate of the intrinsic dimension from 100 neighbours of each of some rows.
@@ -160,18 +143,13 @@ TEST(Generate, RefusesWhatIsOutOfRange) {
 /// What only runs where a GPU is.
 class GenerateOnDevice : public testing::Test {
   protected:
-    void SetUp() override {
-        int devices = 0;
-        const cudaError_t error = cudaGetDeviceCount(&devices);
-        if (error != cudaSuccess) GTEST_SKIP() << "no GPU: " << cudaGetErrorString(error);
-        if (devices == 0) GTEST_SKIP() << "no GPU: the driver reports none";
-    }
+    void SetUp() override { SKIP_WITHOUT_GPU(); }
 };
 
 TEST_F(GenerateOnDevice, MixIsTheHosts) {
     const Base base;
-    const auto rows = device_array(base.rows.size(), base.rows.data());
-    const auto ids = device_array(base.ids.size(), base.ids.data());
+    const OnDevice<std::uint8_t> rows(base.rows);
+    const OnDevice<std::int32_t> ids(base.ids);
     Mix mix = base.mix(1);
     const auto expected = on_host(mix, 12'345'678'901, 1001);
     mix.base = rows.get();

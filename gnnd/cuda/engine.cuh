@@ -14,10 +14,6 @@
 
 namespace gnnd::cuda {
 
-inline unsigned blocks_for(std::int64_t n, int per_block) {
-    return unsigned((n + per_block - 1) / per_block);
-}
-
 /// Starts a kernel with dynamic shared memory, more than 48 KiB if need be.
 template <class... Parameters, class... Arguments>
 void launch(const char* name, void (*kernel)(Parameters...), unsigned blocks, int threads, int shared_bytes,

@@ -102,7 +102,7 @@ __global__ void finish_kernel(RawVectors vectors, bool trusted, Lists lists, int
 
 void finish(const RawVectors& vectors, Metric metric, bool trusted, const Lists& lists, int k, u32 seed,
             const SpaceInfo* info, std::int32_t* ids, float* distances, cudaStream_t stream) {
-    const unsigned blocks = unsigned((vectors.n + kWarps - 1) / kWarps);
+    const unsigned blocks = blocks_for(vectors.n, kWarps);
     const int bytes = kWarps * 2 * lists.length * int(sizeof(float));
     visit_dtype(vectors.dtype, [&](auto component) {
         visit(metric, [&](auto m) {

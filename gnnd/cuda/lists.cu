@@ -14,10 +14,6 @@ namespace {
 constexpr int kThreads = 256;
 constexpr int kMaxSegments = (kMaxK + kSegmentLength - 1) / kSegmentLength;
 
-unsigned blocks_for(std::int64_t n, int per_block) {
-    return unsigned((n + per_block - 1) / per_block);
-}
-
 __global__ void clear_kernel(Lists lists, Candidates candidates, std::int64_t n) {
     const std::int64_t step = std::int64_t(gridDim.x) * blockDim.x;
     const std::int64_t begin = std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
@@ -121,8 +117,7 @@ __global__ void record_kernel(int iteration, double enough, const SpaceInfo* inf
     }
     mine.phi = mine.phi * info->unit + double(mine.entries) * info->offset;
     const bool stop = iteration > 0 && double(mine.fresh) < enough;
-    *record = {mine, nanoseconds(), stop, iteration};
-    control->iterations = iteration;
+    *record = {mine, nanoseconds(), stop};
     control->stopped = stop;
 }
 

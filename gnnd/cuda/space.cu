@@ -140,13 +140,13 @@ void prepare_space(const RawVectors& vectors, Metric metric, const Plan& plan, s
     const bool f16 = plan.cell == Cell::f16;
     const Needs needs{metric != Metric::InnerProduct && metric != Metric::ChiSquare, metric == Metric::Cosine,
                       metric == Metric::ChiSquare};
-    const unsigned row_blocks = unsigned((vectors.n + kWarps - 1) / kWarps);
+    const unsigned row_blocks = blocks_for(vectors.n, kWarps);
     reset_kernel<<<1, 1, 0, stream>>>(info);
     GNND_LAUNCHED("reset_kernel");
     visit_dtype(vectors.dtype, [&](auto component) {
         using T = decltype(component);
         if (f16) {
-            centre_kernel<T><<<unsigned((vectors.d + 127) / 128), 128, 0, stream>>>(vectors, needs.centre, mean);
+            centre_kernel<T><<<blocks_for(vectors.d, 128), 128, 0, stream>>>(vectors, needs.centre, mean);
             GNND_LAUNCHED("centre_kernel");
             scan_kernel<T><<<row_blocks, kWarps * kWarp, 0, stream>>>(vectors, needs, mean, info);
             GNND_LAUNCHED("scan_kernel");

@@ -97,13 +97,11 @@ struct Record {
     Counters sum;
     u64 nanoseconds;  ///< the device's clock when it ended
     int stopped;      ///< this iteration changed too little to go on
-    int iteration;
 };
 
 /// Lets the device end the iterations by itself: launches that find `stopped` set have nothing to do.
 struct Control {
     int stopped;
-    int iterations;  ///< that ran
 };
 
 }  // namespace gnnd::cuda

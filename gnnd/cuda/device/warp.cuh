@@ -16,6 +16,11 @@ inline constexpr u32 kNoId = 0x7fffffffu;
 /// Set in a list's id while the entry is NEW.
 inline constexpr u32 kNewBit = 0x80000000u;
 
+/// Blocks that n items need.
+inline unsigned blocks_for(std::int64_t n, int per_block) {
+    return unsigned((n + per_block - 1) / per_block);
+}
+
 __device__ inline int lane_id() {
     return int(threadIdx.x % kWarp);
 }

@@ -1,0 +1,70 @@
+#pragma once
+/// \file settings.h
+/// What the runners of whole builds share: how a configuration is written, and how a line about it begins.
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+
+#include "gnnd/error.h"
+#include "gnnd/params.h"
+#include "gnnd/vectors.h"
+
+namespace gnnd::benchs {
+
+/// "a=1,b=2", to be taken one by one.
+class Settings {
+  public:
+    explicit Settings(const std::string& text) {
+        std::stringstream stream(text);
+        for (std::string item; std::getline(stream, item, ',');) {
+            const auto equals = item.find('=');
+            if (equals == std::string::npos || item.find('=', equals + 1) != std::string::npos)
+                throw InvalidArgument("setting '" + item + "' is not of the form name=value");
+            values_[item.substr(0, equals)] = item.substr(equals + 1);
+        }
+    }
+
+    /// Calls assign with the value if it was given.
+    template <class Assign>
+    void take(const char* name, Assign assign) {
+        if (const auto it = values_.find(name); it != values_.end()) {
+            assign(it->second);
+            values_.erase(it);
+        }
+    }
+
+    void take(BuildParams& p) {
+        take("p", [&](const std::string& v) { p.samples = std::stoi(v); });
+        take("list", [&](const std::string& v) { p.list_size = std::stoi(v); });
+        take("iterations", [&](const std::string& v) { p.iterations = std::stoi(v); });
+        take("delta", [&](const std::string& v) { p.delta = std::stof(v); });
+        take("seed", [&](const std::string& v) { p.seed = std::stoull(v); });
+        take("trees", [&](const std::string& v) { p.trees = std::stoi(v); });
+        take("init", [&](const std::string& v) { p.init = parse_init(v); });
+        take("update", [&](const std::string& v) { p.update = parse_update(v); });
+    }
+
+    /// What nobody took is an error.
+    void end(const std::string& what) const {
+        if (!values_.empty()) throw InvalidArgument(what + " has no setting '" + values_.begin()->first + "'");
+    }
+
+  private:
+    std::map<std::string, std::string> values_;
+};
+
+/// data: a file's path or name, of which the last part is printed
+inline nlohmann::json describe(const std::string& data, const VectorView& vectors, Metric metric, int k,
+                               const std::string& configuration) {
+    return {{"data", data.substr(data.find_last_of('/') + 1)},
+            {"n", vectors.n},
+            {"d", vectors.d},
+            {"dtype", name_of(vectors.dtype)},
+            {"metric", name_of(metric)},
+            {"k", k},
+            {"configuration", configuration}};
+}
+
+}  // namespace gnnd::benchs
