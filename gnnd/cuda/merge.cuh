@@ -63,8 +63,8 @@ __global__ void __launch_bounds__(kMergeWarps* kWarp)
     };
     float bound = ranked_distance(last_entry());
     int accepted = 0;
-    const auto join = [&](auto& sorted) {
-        sort_warp(sorted);
+    const auto join = [&](auto& sorted, int count) {
+        sort_warp(sorted, count);
         merge_warp(entries, sorted);
         const u64 last = last_entry();
         bound = ranked_distance(last);
@@ -109,10 +109,10 @@ __global__ void __launch_bounds__(kMergeWarps* kWarp)
         __syncwarp();
         if (left > kWarp) {
             u64 both[kAtOnce] = {room[lane], kWarp + lane < left ? room[kWarp + lane] : kNothing};
-            join(both);
+            join(both, left);
         } else if (left > 0) {
             u64 one[1] = {lane < left ? room[lane] : kNothing};
-            join(one);
+            join(one, left);
         }
         __syncwarp();
     }

@@ -59,7 +59,7 @@ __global__ void __launch_bounds__(kReverseWarps* kWarp)
     };
     if (count <= kWarp) {
         u64 entries[1] = {read(next + lane_id())};
-        sort_warp(entries);
+        sort_warp(entries, int(count));
         if (entries[0] != kNothing && lane_id() < samples.p) chosen[lane_id()] = u32(entries[0]);
         return;
     }

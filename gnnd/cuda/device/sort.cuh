@@ -34,11 +34,13 @@ __device__ inline void order(u64& low, u64& high, bool ascending) {
     high = swap ? a : b;
 }
 
-/// Bitonic sort, ascending, of the 32 * C entries of a warp; entry c * 32 + lane is in entries[c].
+/// Bitonic sort, ascending, of the 32 * C entries of a warp; entry c * 32 + lane is in entries[c]. From place `count`,
+/// the same on all lanes, all are kNothing.
 template <int C>
-__device__ void sort_warp(u64 (&entries)[C]) {
+__device__ void sort_warp(u64 (&entries)[C], int count = C * kWarp) {
 #pragma unroll
-    for (int size = 2; size <= C * kWarp; size *= 2)
+    for (int size = 2; size <= C * kWarp; size *= 2) {
+        if (size / 2 >= count) return;  // they are sorted, and what follows is
 #pragma unroll
         for (int stride = size / 2; stride > 0; stride /= 2)
 #pragma unroll
@@ -49,6 +51,7 @@ __device__ void sort_warp(u64 (&entries)[C]) {
                 } else
                     exchange_lanes(entries[c], stride, ((lane_id() & stride) == 0) == ascending);
             }
+    }
 }
 
 /// Keeps the least 32 * C of two sorted sequences, sorted. C is a power of two; `other` ends with kNothing.
