@@ -112,7 +112,7 @@ void run(const std::string& path, std::int64_t rows, int k, int at, gnnd::Metric
             line["graph_bytes"] = n * k * 8;
             line["peak_bytes"] = peak;
             line["peak_over_graph"] = double(peak) / double(n * k * 8);
-            line["timing"] = builder->timing;
+            for (const auto& [step, seconds] : builder->timing) line["timing"][step] = seconds;
             line["machine"] = where;
             line["commit"] = version;
             if (const auto* gnnd_builder = dynamic_cast<const faiss_ext::GnndGraphBuilder*>(builder.get())) {

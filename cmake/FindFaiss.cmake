@@ -1,10 +1,48 @@
 # Finds FAISS, target faiss. FAISS's own package names libraries that it does not look for, so they are found first.
 # Used by this build, which cannot go on without, and by the installed package, which leaves that to its user.
+# GNND_FAISS_GPU: OFF, or AUTO or ON to prefer one with GPU support where contrib/build_faiss_gpu.sh left it; one that
+# CMAKE_PREFIX_PATH names comes first all the same. Sets GNND_WITH_FAISS_GPU.
 if(NOT CMAKE_FIND_PACKAGE_NAME)
     set(_gnnd_required REQUIRED)
 endif()
 find_package(OpenMP ${_gnnd_required} COMPONENTS CXX)
 find_package(BLAS ${_gnnd_required})
 find_package(LAPACK ${_gnnd_required})
-find_package(faiss CONFIG ${_gnnd_required})
+set(_gnnd_hints)
+if(NOT GNND_FAISS_GPU STREQUAL "OFF")
+    if(DEFINED ENV{XDG_CACHE_HOME})
+        set(_gnnd_hints $ENV{XDG_CACHE_HOME}/gnnd/faiss-gpu)
+    else()
+        set(_gnnd_hints $ENV{HOME}/.cache/gnnd/faiss-gpu)
+    endif()
+endif()
+find_package(faiss CONFIG ${_gnnd_required} HINTS ${_gnnd_hints})
+
+# GPU headers may be there without what they declare, so a program is linked.
+set(GNND_WITH_FAISS_GPU OFF)
+if(faiss_FOUND AND TARGET CUDA::cublas AND NOT GNND_FAISS_GPU STREQUAL "OFF")
+    include(CheckCXXSourceCompiles)
+    set(CMAKE_REQUIRED_LIBRARIES faiss CUDA::cudart CUDA::cublas)
+    set(CMAKE_REQUIRED_QUIET ON)
+    # A result for one FAISS says nothing of another.
+    string(MD5 _gnnd_faiss "${faiss_DIR}")
+    check_cxx_source_compiles("
+        #include <faiss/gpu/StandardGpuResources.h>
+        int main() { return faiss::gpu::StandardGpuResources().getResources() == nullptr; }"
+        GNND_FAISS_HAS_GPU_${_gnnd_faiss})
+    unset(CMAKE_REQUIRED_LIBRARIES)
+    unset(CMAKE_REQUIRED_QUIET)
+    if(GNND_FAISS_HAS_GPU_${_gnnd_faiss})
+        set(GNND_WITH_FAISS_GPU ON)
+    endif()
+    unset(_gnnd_faiss)
+endif()
+if(GNND_FAISS_GPU STREQUAL "ON" AND NOT GNND_WITH_FAISS_GPU)
+    message(FATAL_ERROR "GNND_FAISS_GPU=ON, but ${faiss_DIR} has no GPU support (and it needs GNND_CUDA); "
+                        "contrib/build_faiss_gpu.sh builds one that has")
+endif()
+if(NOT CMAKE_FIND_PACKAGE_NAME)
+    message(STATUS "FAISS: ${faiss_DIR}, on GPUs: ${GNND_WITH_FAISS_GPU}")
+endif()
 unset(_gnnd_required)
+unset(_gnnd_hints)

@@ -10,8 +10,9 @@ packages_for() {
         tsan) echo clang libomp-dev ;;
         lint) echo git clang-format clang-tidy libomp-dev shellcheck ;;
         ccache) echo ccache ;;
+        faiss-gpu) echo dpkg-dev ca-certificates ;;
         *)
-            echo "setup.sh: unknown set of packages: $1 (build, test, tsan, lint, ccache)" >&2
+            echo "setup.sh: unknown set of packages: $1 (build, test, tsan, lint, ccache, faiss-gpu)" >&2
             return 2
             ;;
     esac

@@ -2,12 +2,15 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstring>
 #include <limits>
 #include <string>
 
 #include "faiss_ext/detail/errors.h"
+#include "faiss_ext/detail/optimize.h"
 #include "faiss_ext/detail/rows.h"
-#include "faiss_ext/detail/search_links.h"
+#include "faiss_ext/graph_builder.h"
+#include "gnnd/random.h"
 
 namespace faiss_ext {
 
@@ -16,15 +19,6 @@ using detail::fail;
 namespace {
 
 constexpr int kMaxLinks = 4096;  // far beyond what is of use; keeps FAISS's int arithmetic safe
-
-void check(const char* who, const VectorSource& source, const gnnd::KnnGraphView& graph) {
-    if (graph.n != source.vectors().n || graph.metric != source.metric())
-        fail(std::string(who) + ": the graph has " + std::to_string(graph.n) + " objects under " +
-             std::string(gnnd::name_of(graph.metric)) + ", the source " + std::to_string(source.vectors().n) +
-             " under " + std::string(gnnd::name_of(source.metric())));
-    detail::check_request(source, 1);
-    gnnd::check_structure(graph);
-}
 
 void check_range(const char* who, const char* what, int value, int least, int most) {
     if (value < least || value > most)
@@ -42,17 +36,59 @@ void check_links(const char* who, std::int64_t n, std::int64_t links) {
 /// Fills the index's storage; gives it back as what the Flat variants have it as.
 template <class Index>
 const faiss::IndexFlat& add_vectors(Index& index, const VectorSource& source) {
-    detail::for_float_rows(
-        source, [&](std::int64_t, std::int64_t count, const float* rows) { index.storage->add(count, rows); });
-    index.ntotal = index.storage->ntotal;
-    return dynamic_cast<const faiss::IndexFlat&>(*index.storage);
+    auto& storage = dynamic_cast<faiss::IndexFlat&>(*index.storage);
+    detail::fill_storage(storage, source);
+    index.ntotal = storage.ntotal;
+    return storage;
 }
 
-void report(bool verbose, const char* who, const detail::SearchLinks& links) {
+void report(bool verbose, const char* who, const SearchGraph& made) {
     if (!verbose) return;
-    const auto used = links.ids.size() - std::size_t(std::count(links.ids.begin(), links.ids.end(), -1));
+    const auto used = made.links.size() - std::size_t(std::count(made.links.begin(), made.links.end(), -1));
     std::printf("%s: %.1f links an object, entry point %d\n", who,
-                double(used) * links.degree / double(links.ids.size()), links.entry);
+                double(used) * made.degree / double(made.links.size()), made.entry);
+}
+
+void keep_one_level(faiss::HNSW& hnsw, std::int64_t n) {
+    hnsw.levels.assign(n, 1);
+    hnsw.prepare_level_tab(n, true);
+    hnsw.max_level = 0;
+}
+
+void copy_level_0(faiss::HNSW& hnsw, const SearchGraph& made) {
+    for (std::size_t i = 0; i < hnsw.levels.size(); ++i)
+        std::copy_n(made.of(std::int64_t(i)), made.degree, hnsw.neighbors.data() + hnsw.offsets[i]);
+}
+
+/// Draws the levels of all objects as FAISS does, fills those above 0 and sets the entry point. Each level gets a graph
+/// over its members.
+void add_upper_levels(faiss::HNSW& hnsw, const VectorSource& source, const HnswParams& params) {
+    const gnnd::VectorView& x = source.on_host();
+    const auto bytes = std::size_t(x.d) * size_of(x.dtype);
+    hnsw.max_level = hnsw.prepare_level_tab(std::size_t(x.n), false);
+    for (int level = 1; level <= hnsw.max_level; ++level) {
+        std::vector<std::int32_t> members;
+        for (std::int64_t i = 0; i < x.n; ++i)
+            if (hnsw.levels[i] > level) members.push_back(std::int32_t(i));
+        hnsw.entry_point = members.front();
+        if (members.size() == 1) return;
+        std::vector<std::byte> rows(members.size() * bytes);
+        for (std::size_t m = 0; m < members.size(); ++m) std::memcpy(rows.data() + m * bytes, x.row(members[m]), bytes);
+        const VectorSource subset({rows.data(), std::int64_t(members.size()), x.d, x.dtype, 0}, source.metric());
+        const int degree = hnsw.nb_neighbors(level);
+        const auto builder = make_graph_builder("gnnd", params.gpu);
+        const SearchGraph links =
+            optimize_graph(subset, builder->build(subset, std::min(4 * degree, gnnd::kMaxK)), degree, params.gpu);
+        hnsw.entry_point = members[links.entry];
+        for (std::size_t m = 0; m < members.size(); ++m) {
+            std::size_t begin = 0, end = 0;
+            hnsw.neighbor_range(members[m], level, &begin, &end);
+            for (int j = 0; j < degree; ++j) {
+                const std::int32_t link = links.of(std::int64_t(m))[j];
+                hnsw.neighbors[begin + j] = link < 0 ? -1 : members[link];
+            }
+        }
+    }
 }
 
 }  // namespace
@@ -64,19 +100,20 @@ std::unique_ptr<faiss::IndexNSGFlat> to_nsg(const VectorSource& source, const gn
         const gnnd::VectorView& x = source.vectors();
         check_range(who, "R", params.R, 1, kMaxLinks);
         check_range(who, "search_L", params.search_L, 1, std::numeric_limits<int>::max());
-        check(who, source, graph);
+        detail::check_graph(who, source, graph);
         check_links(who, x.n, params.R);
 
         auto index =
             std::make_unique<faiss::IndexNSGFlat>(int(x.d), params.R, detail::search_metric(source.metric(), who));
         index->verbose = params.verbose;
-        const detail::SearchLinks links = detail::make_search_links(add_vectors(*index, source), graph, params.R);
-        report(params.verbose, who, links);
+        const SearchGraph made =
+            detail::make_search_graph(source, add_vectors(*index, source), graph, params.R, params.gpu);
+        report(params.verbose, who, made);
         faiss::NSG& nsg = index->nsg;
         nsg.ntotal = int(x.n);
         nsg.final_graph = std::make_shared<faiss::nsg::Graph<int>>(int(x.n), params.R);
-        std::copy(links.ids.begin(), links.ids.end(), nsg.final_graph->data);
-        nsg.enterpoint = links.entry;
+        std::copy(made.links.begin(), made.links.end(), nsg.final_graph->data);
+        nsg.enterpoint = made.entry;
         // A beam wider than n would draw random objects without end.
         nsg.search_L = int(std::min<std::int64_t>(params.search_L, x.n));
         nsg.is_built = true;
@@ -92,25 +129,66 @@ std::unique_ptr<faiss::IndexHNSWFlat> to_hnsw(const VectorSource& source, const 
         const gnnd::VectorView& x = source.vectors();
         check_range(who, "M", params.M, 2, kMaxLinks / 2);
         check_range(who, "efSearch", params.efSearch, 1, std::numeric_limits<int>::max());
-        check(who, source, graph);
+        detail::check_graph(who, source, graph);
 
         auto index =
             std::make_unique<faiss::IndexHNSWFlat>(int(x.d), params.M, detail::search_metric(source.metric(), who));
         index->verbose = params.verbose;
         faiss::HNSW& hnsw = index->hnsw;
-        const detail::SearchLinks links =
-            detail::make_search_links(add_vectors(*index, source), graph, hnsw.nb_neighbors(0));
-        report(params.verbose, who, links);
-        hnsw.levels.assign(x.n, 1);
-        hnsw.prepare_level_tab(x.n, true);
-        for (std::int64_t i = 0; i < x.n; ++i)
-            std::copy_n(links.of(i), links.degree, hnsw.neighbors.data() + hnsw.offsets[i]);
-        hnsw.max_level = 0;
-        hnsw.entry_point = links.entry;
+        const SearchGraph made =
+            detail::make_search_graph(source, add_vectors(*index, source), graph, hnsw.nb_neighbors(0), params.gpu);
+        report(params.verbose, who, made);
+        if (params.upper_levels)
+            add_upper_levels(hnsw, source, params);
+        else
+            keep_one_level(hnsw, x.n);
+        if (hnsw.max_level == 0) hnsw.entry_point = made.entry;
+        copy_level_0(hnsw, made);
         hnsw.efSearch = params.efSearch;
         return index;
     });
 }
+
+#ifdef GNND_FAISS_HAS_CAGRA
+std::unique_ptr<faiss::IndexHNSWCagra> to_hnsw_cagra(const VectorSource& source, const gnnd::KnnGraphView& graph,
+                                                     const HnswCagraParams& params) {
+    return detail::with_faiss_errors([&] {
+        const char* who = "to_hnsw_cagra";
+        const gnnd::VectorView& x = source.vectors();
+        check_range(who, "degree", params.degree, 4, kMaxLinks);
+        if (params.degree % 2 != 0)
+            fail(std::string(who) + ": degree is " + std::to_string(params.degree) + ", not even");
+        check_range(who, "efSearch", params.efSearch, 1, std::numeric_limits<int>::max());
+        detail::check_graph(who, source, graph);
+        if (params.degree > x.n - 1)
+            fail(std::string(who) + ": degree is " + std::to_string(params.degree) + ", the other objects are only " +
+                 std::to_string(x.n - 1));
+        auto index = std::make_unique<faiss::IndexHNSWCagra>(int(x.d), params.degree / 2,
+                                                             detail::search_metric(source.metric(), who));
+        index->verbose = params.verbose;
+        index->base_level_only = true;
+        SearchGraph made =
+            detail::make_search_graph(source, add_vectors(*index, source), graph, params.degree, params.gpu);
+        report(params.verbose, who, made);
+        // CAGRA knows no missing links: what the graph could not give is drawn at random.
+        for (std::int64_t i = 0; i < x.n; ++i) {
+            std::int32_t* row = made.links.data() + i * made.degree;
+            std::int32_t* end = std::find(row, row + made.degree, -1);
+            gnnd::Random random(1, std::uint64_t(i));
+            while (end != row + made.degree) {
+                const auto id = std::int32_t(random.below(std::uint32_t(x.n)));
+                if (id != i && std::find(row, end, id) == end) *end++ = id;
+            }
+        }
+        faiss::HNSW& hnsw = index->hnsw;
+        keep_one_level(hnsw, x.n);
+        hnsw.entry_point = made.entry;
+        copy_level_0(hnsw, made);
+        hnsw.efSearch = params.efSearch;
+        return index;
+    });
+}
+#endif
 
 std::unique_ptr<faiss::IndexNNDescentFlat> to_nndescent(const VectorSource& source, const gnnd::KnnGraphView& graph,
                                                         const NNDescentIndexParams& params) {
@@ -118,7 +196,7 @@ std::unique_ptr<faiss::IndexNNDescentFlat> to_nndescent(const VectorSource& sour
         const char* who = "to_nndescent";
         const gnnd::VectorView& x = source.vectors();
         check_range(who, "search_L", params.search_L, 1, std::numeric_limits<int>::max());
-        check(who, source, graph);
+        detail::check_graph(who, source, graph);
         const std::int64_t columns = std::min(graph.k, x.n - 1);
         check_links(who, x.n, columns);
 

@@ -20,6 +20,7 @@
 
 #include <memory>
 
+#include "faiss_ext/gpu.h"
 #include "faiss_ext/vector_source.h"
 
 namespace faiss_ext {
@@ -27,23 +28,28 @@ namespace faiss_ext {
 struct NsgParams {
     int R = 32;         ///< out-degree, at least 1
     int search_L = 64;  ///< beam width set on the index for searching, at least 1; lowered to n
+    Gpu gpu = {};       ///< where links are chosen
     bool verbose = false;
 };
 
 /// An NSG over the graph: its links are chosen by NSG's rule among each object's neighbours, in both directions, and
-/// every object is reachable from the entry point (detail/search_links.h). faiss::IndexNSG::build() is not used,
+/// every object is reachable from the entry point (optimize.h). faiss::IndexNSG::build() is not used,
 /// because it never returns when the objects that it reaches have R links each and others are left, as happens with
 /// equal or equidistant vectors.
 std::unique_ptr<faiss::IndexNSGFlat> to_nsg(const VectorSource& source, const gnnd::KnnGraphView& graph,
                                             const NsgParams& params = {});
 
 struct HnswParams {
-    int M = 16;         ///< level 0 holds 2M links per object; at least 2
+    int M = 16;         ///< level 0 holds 2M links per object, the others M; at least 2
     int efSearch = 64;  ///< beam width set on the index for searching, at least 1
+    /// Levels above the graph's, which need graphs of their own over ever smaller samples of the objects: they help
+    /// searches that start far away, as in clustered data.
+    bool upper_levels = false;
+    Gpu gpu = {};  ///< where links are chosen, and the graphs of upper levels built
     bool verbose = false;
 };
 
-/// A single-level HNSW over the graph, linked as to_nsg() does.
+/// An HNSW over the graph, linked as to_nsg() does.
 std::unique_ptr<faiss::IndexHNSWFlat> to_hnsw(const VectorSource& source, const gnnd::KnnGraphView& graph,
                                               const HnswParams& params = {});
 
@@ -51,6 +57,20 @@ struct NNDescentIndexParams {
     int search_L = 64;  ///< beam width set on the index for searching, at least 1; lowered to n - 1
     bool verbose = false;
 };
+
+#ifdef GNND_FAISS_HAS_CAGRA
+struct HnswCagraParams {
+    int degree = 32;    ///< links of every object, even, at least 4 and at most n - 1
+    int efSearch = 64;  ///< beam width set on the index for searching, at least 1
+    Gpu gpu = {};       ///< where links are chosen
+    bool verbose = false;
+};
+
+/// An IndexHNSWCagra (FAISS 1.9 and later) of its base level only, linked as to_nsg() does, every row full: what
+/// GpuIndexCagra::copyFrom() takes in builds of FAISS with cuVS. L2, inner product and cosine.
+std::unique_ptr<faiss::IndexHNSWCagra> to_hnsw_cagra(const VectorSource& source, const gnnd::KnnGraphView& graph,
+                                                     const HnswCagraParams& params = {});
+#endif
 
 /// An IndexNNDescent whose final graph is the graph: its first min(k, n - 1) columns, since FAISS cannot search one
 /// with missing neighbours.

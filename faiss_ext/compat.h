@@ -10,6 +10,10 @@
 
 #define GNND_FAISS_VERSION (FAISS_VERSION_MAJOR * 10000 + FAISS_VERSION_MINOR * 100 + FAISS_VERSION_PATCH)
 
+#if GNND_FAISS_VERSION >= 10900
+#define GNND_FAISS_HAS_CAGRA  ///< faiss::IndexHNSWCagra
+#endif
+
 static_assert(GNND_FAISS_VERSION >= 10703, "faiss_ext needs FAISS 1.7.3 or later");
 
 namespace faiss_ext {

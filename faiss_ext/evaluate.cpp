@@ -24,7 +24,7 @@ std::vector<float> values_of(const VectorSource& source, const gnnd::KnnGraphVie
         std::copy_n(rows.ids_of(by_object ? objects[i] : std::int64_t(i)), k, others.begin() + i * k);
     }
     std::vector<float> values(owners.size());
-    gnnd::pair_distances(source.vectors(), source.metric(), owners.data(), others.data(), std::int64_t(owners.size()),
+    gnnd::pair_distances(source.on_host(), source.metric(), owners.data(), others.data(), std::int64_t(owners.size()),
                          values.data());
     return values;
 }
@@ -100,12 +100,12 @@ double recall_against(const VectorSource& source, const gnnd::KnnGraphView& grap
 }
 
 Recall recall(const VectorSource& source, const gnnd::KnnGraphView& graph, int k, std::int64_t count,
-              std::uint64_t seed) {
+              std::uint64_t seed, const Gpu& gpu) {
     return detail::with_faiss_errors([&] {
         check_fit(source, graph, k);
         const std::vector<std::int32_t> objects = sample_objects(graph.n, count, seed);
         detail::Timer timer;
-        const gnnd::KnnGraph truth = ExactGraphBuilder().search(source, objects, k);
+        const gnnd::KnnGraph truth = ExactGraphBuilder(gpu).search(source, objects, k);
         const double seconds = timer.lap();
         return Recall{recall_against(source, graph, objects, truth, k), k, std::int64_t(objects.size()), seconds};
     });

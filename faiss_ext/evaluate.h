@@ -22,9 +22,10 @@ std::vector<std::int32_t> sample_objects(std::int64_t n, std::int64_t count, std
 /// Recall@k over a sample of the objects: the share of the graph's first k entries that are no farther than the exact
 /// k-th neighbour. Ties are counted by distance: any object at the k-th distance is as good as another.
 /// \param count  objects sampled, 0: all
+/// \param gpu    where the exact neighbours are searched
 /// \throws faiss::FaissException when k exceeds the graph's, or graph and source do not fit
 Recall recall(const VectorSource& source, const gnnd::KnnGraphView& graph, int k, std::int64_t count = 10000,
-              std::uint64_t seed = 1);
+              std::uint64_t seed = 1, const Gpu& gpu = {});
 
 /// The same against exact rows found before (truth row i belongs to objects[i], at least k columns).
 double recall_against(const VectorSource& source, const gnnd::KnnGraphView& graph,

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "faiss_ext/detail/errors.h"
+#include "faiss_ext/detail/gpu.h"
 #include "faiss_ext/detail/rows.h"
 #include "faiss_ext/detail/timer.h"
 #include "faiss_ext/graph_builder.h"
@@ -64,7 +65,10 @@ gnnd::KnnGraph ExactGraphBuilder::search(const VectorSource& source, const std::
         const gnnd::VectorView& x = source.vectors();
         const gnnd::Metric metric = source.metric();
         detail::check_request(source, k);
-        if (batch < 1) detail::fail("ExactGraphBuilder: batch is " + std::to_string(batch) + ", allowed is 1 and more");
+        if (device_memory < 0)
+            detail::fail("ExactGraphBuilder: device_memory is " + std::to_string(device_memory) +
+                         ", allowed is 0 and more");
+        if (batch < 0) detail::fail("ExactGraphBuilder: batch is " + std::to_string(batch) + ", allowed is 0 and more");
         for (const std::int32_t object : objects)
             if (object < 0 || object >= x.n)
                 detail::fail("ExactGraphBuilder: object " + std::to_string(object) + " is not in 0 to " +
@@ -74,27 +78,42 @@ gnnd::KnnGraph ExactGraphBuilder::search(const VectorSource& source, const std::
         timing.clear();
         detail::Timer timer;
         if (metric == gnnd::Metric::ChiSquare) {
-            gnnd::KnnGraph graph = gnnd::exact_neighbors(x, objects.data(), total, k, metric, 0, hooks);
-            detail::append_seconds(timing, "search", timer.lap());
+            gnnd::KnnGraph graph = gnnd::exact_neighbors(source.on_host(), objects.data(), total, k, metric, 0, hooks);
+            timing.push_back({"search", timer.lap()});
             return graph;
         }
         const faiss::MetricType searched = detail::search_metric(metric, "ExactGraphBuilder");
-        const detail::FloatMatrix rows(source);
         const std::int64_t wanted = std::min<std::int64_t>(k, x.n - 1);
-        const std::int64_t step = std::min<std::int64_t>(batch, total);
+        const bool on_gpu = gpu.resources != nullptr;
+        const std::int64_t step = std::min<std::int64_t>(batch != 0 ? batch
+                                                         : on_gpu   ? detail::kGpuBlock
+                                                                    : detail::kBlock,
+                                                         total);
         Found found{std::min<std::int64_t>(k + 1 + kSpare, x.n), {}, {}};
         found.ids.resize(step * found.m);
         found.distances.resize(step * found.m);
-        std::vector<float> queries(step * x.d);
+        std::unique_ptr<detail::GpuFlatSearch> searcher;
+        std::unique_ptr<detail::FloatMatrix> rows;
+        std::vector<float> queries;
+        if (on_gpu) {
+            searcher = std::make_unique<detail::GpuFlatSearch>(gpu, source, found.m, device_memory);
+        } else {
+            rows = std::make_unique<detail::FloatMatrix>(source);
+            queries.resize(step * x.d);
+        }
         std::vector<std::int64_t> doubts;  // rows to search again
 
         gnnd::KnnGraph graph(total, k, metric);
         for (std::int64_t begin = 0; begin < total; begin += step) {
             detail::check_interrupt();
             const std::int64_t count = std::min(step, total - begin);
-            for (std::int64_t r = 0; r < count; ++r)
-                std::copy_n(rows.row(objects[begin + r]), x.d, queries.data() + r * x.d);
-            found.search(searched, queries.data(), count, rows.data(), x.n, x.d);
+            if (on_gpu) {
+                searcher->search(objects.data() + begin, count, found.distances.data(), found.ids.data());
+            } else {
+                for (std::int64_t r = 0; r < count; ++r)
+                    std::copy_n(rows->row(objects[begin + r]), x.d, queries.data() + r * x.d);
+                found.search(searched, queries.data(), count, rows->data(), x.n, x.d);
+            }
             detail::finish_rows(source, objects.data() + begin, count, found.ids.data(), found.m, k, 0,
                                 graph.ids() + begin * k, graph.distances() + begin * k);
             for (std::int64_t r = 0; r < count && found.m < x.n; ++r)
@@ -107,18 +126,18 @@ gnnd::KnnGraph ExactGraphBuilder::search(const VectorSource& source, const std::
                 std::fflush(stdout);
             }
         }
-        detail::append_seconds(timing, "search", timer.lap());
+        timing.push_back({"search", timer.lap()});
         if (doubts.empty()) return graph;
 
         std::vector<std::int32_t> again(doubts.size());
         std::transform(doubts.begin(), doubts.end(), again.begin(), [&](std::int64_t row) { return objects[row]; });
         const gnnd::KnnGraph sure =
-            gnnd::exact_neighbors(x, again.data(), std::int64_t(again.size()), k, metric, 0, hooks);
+            gnnd::exact_neighbors(source.on_host(), again.data(), std::int64_t(again.size()), k, metric, 0, hooks);
         for (std::size_t i = 0; i < doubts.size(); ++i) {
             std::copy_n(sure.ids_of(std::int64_t(i)), k, graph.ids() + doubts[i] * k);
             std::copy_n(sure.distances_of(std::int64_t(i)), k, graph.distances() + doubts[i] * k);
         }
-        detail::append_seconds(timing, "check", timer.lap());
+        timing.push_back({"check", timer.lap()});
         if (verbose) std::printf("exact: %zu rows searched again\n", doubts.size());
         return graph;
     });

@@ -5,10 +5,17 @@
 #include <memory>
 #include <string>
 
+#include "faiss_ext/gpu.h"
 #include "faiss_ext/vector_source.h"
 #include "gnnd/builder.h"
 
 namespace faiss_ext {
+
+/// One step of a build.
+struct StepTime {
+    std::string step;
+    double seconds;
+};
 
 /// Builds the k-NN graph of a set of vectors. All builders give graphs that follow the invariants of gnnd/graph.h:
 /// distances are the metric's own values even where the search that found the neighbours was approximate.
@@ -22,30 +29,52 @@ class GraphBuilder {
     /// "gnnd", "exact", "ivfpq" or "nndescent".
     virtual std::string name() const = 0;
 
-    bool verbose = false;  ///< print progress to standard output, as FAISS's indexes do
-    /// Seconds of the steps of the last build(), for instance "train 0.100, add 0.200, search 3.000".
-    std::string timing;
+    bool verbose = false;          ///< print progress to standard output, as FAISS's indexes do
+    std::vector<StepTime> timing;  ///< the steps of the last build(), for instance train, add, search
+};
+
+/// A GnndGraphBuilder on FAISS's resources; device and verbose as in FAISS's own.
+struct GnndConfig {
+    int device = 0;            ///< the GPU; params.device is not looked at
+    bool verbose = false;      ///< one line per iteration to standard output
+    gnnd::BuildParams params;  ///< k and metric are not looked at
 };
 
 /// GNND itself. `params.k` and `params.metric` are taken from build()'s arguments instead.
 class GnndGraphBuilder : public GraphBuilder {
   public:
+    /// On the CPU or a GPU, as params.device says, with memory of its own; where that is `auto` and the source lies on
+    /// a GPU, there.
     explicit GnndGraphBuilder(const gnnd::BuildParams& params = {}) : params(params) {}
+    /// On a GPU, with FAISS's resources: see FaissResources for what is taken from where.
+    /// \throws faiss::FaissException for null resources or a device that does not exist
+    GnndGraphBuilder(faiss::gpu::GpuResourcesProvider* resources, const GnndConfig& config = {});
+    ~GnndGraphBuilder() override;
     gnnd::KnnGraph build(const VectorSource& source, int k) override;
+    /// The same into arrays of n x k, on the host or on the GPU where it runs.
+    void build_into(const VectorSource& source, int k, std::int32_t* ids, float* distances);
     std::string name() const override { return "gnnd"; }
 
     gnnd::BuildParams params;
     gnnd::Callbacks callbacks;  ///< called beside faiss::InterruptCallback
     gnnd::BuildStats stats;     ///< of the last build()
+
+  private:
+    template <class Build>
+    void run(const VectorSource& source, int k, const Build& build);
+
+    std::unique_ptr<gnnd::Resources> resources_;  // null: gnnd's own
 };
 
 /// Exact ground truth: FAISS flat search in batches, some more than k asked for, self dropped, distances computed anew
 /// and put in order. FAISS expands |x-y|^2, which rounds when vectors are long and distances short: rows where the
 /// rounding seen could have changed the neighbours are searched again by gnnd::exact_neighbors.
 /// Cosine searches normalised vectors by inner product; chi2, which FAISS does not have, goes through
-/// gnnd::exact_neighbors. Vectors that are not contiguous float32 rows are copied (4 n d bytes).
+/// gnnd::exact_neighbors. Vectors that are not contiguous float32 rows are copied (4 n d bytes; on a GPU in parts where
+/// they do not fit).
 class ExactGraphBuilder : public GraphBuilder {
   public:
+    explicit ExactGraphBuilder(const Gpu& gpu = {}) : gpu(gpu) {}
     gnnd::KnnGraph build(const VectorSource& source, int k) override;
     std::string name() const override { return "exact"; }
 
@@ -53,15 +82,19 @@ class ExactGraphBuilder : public GraphBuilder {
     /// \throws faiss::FaissException, also when an object is not in [0, n)
     gnnd::KnnGraph search(const VectorSource& source, const std::vector<std::int32_t>& objects, int k);
 
-    idx_t batch = 4096;  ///< queries per call into FAISS; its matrix products take so many at once
+    Gpu gpu;
+    idx_t batch =
+        0;  ///< queries per call into FAISS; 0: 4096 (its matrix products take so many at once), 65536 on a GPU
+    std::int64_t device_memory = 0;  ///< most bytes of vectors to copy to the GPU at a time; 0: 70% of what is free
 };
 
 struct IvfpqParams {
     idx_t nlist = 0;      ///< coarse centroids; 0: 4 sqrt(n), at most 65536 (the paper's 2^16). At most n / 39, FAISS's
                           ///< least number of training points a centroid, and at least 1
     int code_bytes = 32;  ///< as in the paper; lowered to the largest divisor of d that is not above. 8 bits a code, or
-                          ///< fewer when there are fewer than 256 vectors
-    int nprobe = 32;      ///< lists visited per query
+                          ///< fewer when there are fewer than 256 vectors (which a GPU leaves to the CPU). On a GPU to
+                          ///< one that FAISS has there, at most 96
+    int nprobe = 32;      ///< lists visited per query; on a GPU at most 2048
     std::uint64_t seed = 1234;  ///< of the training sample, the clustering and what fills short rows
 };
 
@@ -69,11 +102,12 @@ struct IvfpqParams {
 /// visited hold fewer than k others, the row is filled with random objects (their distances are true ones).
 class IvfpqGraphBuilder : public GraphBuilder {
   public:
-    explicit IvfpqGraphBuilder(const IvfpqParams& params = {}) : params(params) {}
+    explicit IvfpqGraphBuilder(const IvfpqParams& params = {}, const Gpu& gpu = {}) : params(params), gpu(gpu) {}
     gnnd::KnnGraph build(const VectorSource& source, int k) override;
     std::string name() const override { return "ivfpq"; }
 
     IvfpqParams params;
+    Gpu gpu;
 };
 
 struct NNDescentParams {
@@ -93,7 +127,8 @@ class NNDescentGraphBuilder : public GraphBuilder {
     NNDescentParams params;
 };
 
-/// The builder of that name with its default parameters. \throws faiss::FaissException that lists the names
-std::unique_ptr<GraphBuilder> make_graph_builder(const std::string& name);
+/// The builder of that name with its default parameters, on a GPU where one is given (nndescent, which FAISS has for
+/// the CPU only, runs there all the same). \throws faiss::FaissException that lists the names
+std::unique_ptr<GraphBuilder> make_graph_builder(const std::string& name, const Gpu& gpu = {});
 
 }  // namespace faiss_ext

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "faiss_ext/detail/errors.h"
+#include "faiss_ext/detail/gpu.h"
 #include "faiss_ext/detail/rows.h"
 #include "faiss_ext/detail/timer.h"
 #include "faiss_ext/evaluate.h"
@@ -27,12 +28,28 @@ std::vector<float> training_rows(const VectorSource& source, std::int64_t count,
     return rows;
 }
 
-void configure(faiss::ClusteringParameters& clustering, std::uint64_t seed) {
-    clustering.min_points_per_centroid = 1;  // else FAISS warns on standard error about small sets
-    clustering.seed = int(seed & std::numeric_limits<int>::max());
+/// The index, and what it refers to.
+struct Ivfpq {
+    std::unique_ptr<faiss::IndexFlat> coarse;
+    std::unique_ptr<faiss::Index> index;
+};
+
+Ivfpq make_cpu_ivfpq(const detail::IvfpqShape& shape, int bits) {
+    auto coarse = std::make_unique<faiss::IndexFlat>(shape.d, shape.metric);
+    auto index =
+        std::make_unique<faiss::IndexIVFPQ>(coarse.get(), shape.d, shape.nlist, shape.code_bytes, bits, shape.metric);
+    index->nprobe = shape.nprobe;
+    detail::configure(index->cp, shape.seed);
+    detail::configure(index->pq.cp, shape.seed);
+    return {std::move(coarse), std::move(index)};
 }
 
 }  // namespace
+
+void detail::configure(faiss::ClusteringParameters& clustering, int seed) {
+    clustering.min_points_per_centroid = 1;  // else FAISS warns on standard error about small sets
+    clustering.seed = seed;
+}
 
 gnnd::KnnGraph IvfpqGraphBuilder::build(const VectorSource& source, int k) {
     return detail::with_faiss_errors([&] {
@@ -49,35 +66,47 @@ gnnd::KnnGraph IvfpqGraphBuilder::build(const VectorSource& source, int k) {
         const idx_t proposed =
             params.nlist > 0 ? params.nlist : std::min<idx_t>(65536, std::llround(4 * std::sqrt(double(x.n))));
         const idx_t nlist = std::max<idx_t>(1, std::min<idx_t>(proposed, x.n / kLeastPointsPerCentroid));
-        std::int64_t bytes = std::min<std::int64_t>(params.code_bytes, x.d);
-        while (x.d % bytes != 0) --bytes;
         int bits = 8;
         while (bits > 1 && (std::int64_t(1) << bits) > x.n) --bits;
+        const bool on_gpu = gpu.resources != nullptr && bits == 8;
+        std::int64_t bytes = std::min<std::int64_t>(params.code_bytes, x.d);
+        while (x.d % bytes != 0 || (on_gpu && !detail::gpu_has_code_bytes(bytes))) --bytes;
+        const std::int64_t block = on_gpu ? detail::kGpuBlock : detail::kBlock;
+        constexpr int kMostGpuProbes = 2048;  // FAISS's
+        if (gpu.resources != nullptr) {
+            detail::check_gpu(gpu, "IvfpqGraphBuilder");
+            if (params.nprobe > kMostGpuProbes)
+                detail::fail("IvfpqGraphBuilder: nprobe " + std::to_string(params.nprobe) +
+                             ", on a GPU allowed are 1 to " + std::to_string(kMostGpuProbes));
+        }
 
         timing.clear();
         detail::Timer timer;
-        faiss::IndexFlat coarse(x.d, metric);
-        faiss::IndexIVFPQ index(&coarse, x.d, nlist, bytes, bits, metric);
+        const detail::IvfpqShape shape{x.d,
+                                       metric,
+                                       nlist,
+                                       int(bytes),
+                                       int(std::min<idx_t>(params.nprobe, nlist)),
+                                       int(params.seed & std::numeric_limits<int>::max())};
+        Ivfpq made = on_gpu ? Ivfpq{nullptr, detail::make_gpu_ivfpq(gpu, shape)} : make_cpu_ivfpq(shape, bits);
+        faiss::Index& index = *made.index;
         index.verbose = verbose;
-        configure(index.cp, params.seed);
-        configure(index.pq.cp, params.seed);
         {
             const std::int64_t count = kMostPointsPerCentroid * std::max<std::int64_t>(nlist, 256);
             const std::vector<float> rows = training_rows(source, std::min(count, x.n), params.seed);
             index.train(std::int64_t(rows.size()) / x.d, rows.data());
         }
-        detail::append_seconds(timing, "train", timer.lap());
-        detail::for_float_rows(source,
+        timing.push_back({"train", timer.lap()});
+        detail::for_float_rows(source, block,
                                [&](std::int64_t, std::int64_t count, const float* rows) { index.add(count, rows); });
-        detail::append_seconds(timing, "add", timer.lap());
+        timing.push_back({"add", timer.lap()});
 
-        index.nprobe = std::min<idx_t>(params.nprobe, nlist);
         const std::int64_t m = std::min<std::int64_t>(k + 1, x.n);
         gnnd::KnnGraph graph(x.n, k, source.metric());
         std::vector<float> distances;
         std::vector<idx_t> found;
         std::vector<std::int32_t> objects;
-        detail::for_float_rows(source, [&](std::int64_t begin, std::int64_t count, const float* rows) {
+        detail::for_float_rows(source, block, [&](std::int64_t begin, std::int64_t count, const float* rows) {
             distances.resize(count * m);
             found.resize(count * m);
             objects.resize(count);
@@ -86,7 +115,7 @@ gnnd::KnnGraph IvfpqGraphBuilder::build(const VectorSource& source, int k) {
             detail::finish_rows(source, objects.data(), count, found.data(), m, k, params.seed, graph.ids() + begin * k,
                                 graph.distances() + begin * k);
         });
-        detail::append_seconds(timing, "search", timer.lap());
+        timing.push_back({"search", timer.lap()});
         return graph;
     });
 }

@@ -46,13 +46,12 @@ gnnd::KnnGraph NNDescentGraphBuilder::build(const VectorSource& source, int k) {
         }
         detail::Timer timer;
         faiss::IndexFlat storage(x.d, metric);
-        detail::for_float_rows(source,
-                               [&](std::int64_t, std::int64_t count, const float* rows) { storage.add(count, rows); });
+        detail::fill_storage(storage, source);
         const std::unique_ptr<faiss::DistanceComputer> computer(storage.get_distance_computer());
         Negated negated(*computer);
         faiss::DistanceComputer& distances =
             metric == faiss::METRIC_INNER_PRODUCT ? static_cast<faiss::DistanceComputer&>(negated) : *computer;
-        detail::append_seconds(timing, "add", timer.lap());
+        timing.push_back({"add", timer.lap()});
 
         // NNDescent::build() also compares 100 objects with all others to report its recall, which fails on small sets,
         // and cannot be interrupted; these are the steps it is made of.
@@ -63,7 +62,7 @@ gnnd::KnnGraph NNDescentGraphBuilder::build(const VectorSource& source, int k) {
         descent.random_seed = int(params.seed & std::numeric_limits<int>::max());
         descent.ntotal = int(x.n);
         descent.init_graph(distances);
-        detail::append_seconds(timing, "init", timer.lap());
+        timing.push_back({"init", timer.lap()});
         for (int iteration = 0; iteration < params.iterations; ++iteration) {
             detail::check_interrupt();
             descent.join(distances);
@@ -73,14 +72,13 @@ gnnd::KnnGraph NNDescentGraphBuilder::build(const VectorSource& source, int k) {
                 std::fflush(stdout);
             }
         }
-        detail::append_seconds(timing, "iterations", timer.lap());
+        timing.push_back({"iterations", timer.lap()});
 
-        constexpr std::int64_t kBlock = 4096;
         gnnd::KnnGraph graph(x.n, k, source.metric());
         std::vector<idx_t> candidates;
         std::vector<std::int32_t> objects;
-        for (std::int64_t begin = 0; begin < x.n; begin += kBlock) {
-            const std::int64_t count = std::min(kBlock, x.n - begin);
+        for (std::int64_t begin = 0; begin < x.n; begin += detail::kBlock) {
+            const std::int64_t count = std::min(detail::kBlock, x.n - begin);
             objects.resize(count);
             std::iota(objects.begin(), objects.end(), std::int32_t(begin));
             candidates.assign(count * k, -1);
@@ -93,7 +91,7 @@ gnnd::KnnGraph NNDescentGraphBuilder::build(const VectorSource& source, int k) {
             detail::finish_rows(source, objects.data(), count, candidates.data(), k, k, params.seed,
                                 graph.ids() + begin * k, graph.distances() + begin * k);
         }
-        detail::append_seconds(timing, "finish", timer.lap());
+        timing.push_back({"finish", timer.lap()});
         return graph;
     });
 }

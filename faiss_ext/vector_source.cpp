@@ -12,9 +12,12 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <mutex>
 #include <typeinfo>
 
 #include "faiss_ext/detail/errors.h"
+#include "faiss_ext/detail/gpu.h"
+#include "gnnd/device.h"
 
 namespace faiss_ext {
 
@@ -95,14 +98,40 @@ faiss::MetricType to_faiss_metric(gnnd::Metric metric) {
     }
 }
 
+/// Made once, whoever asks first.
+struct VectorSource::HostCopy {
+    std::once_flag once;
+    std::vector<std::byte> bytes;
+    gnnd::VectorView view;
+};
+
 VectorSource::VectorSource(const faiss::Index* index) {
-    detail::with_faiss_errors([&] { read(index); });
+    detail::with_faiss_errors([&] {
+        read(index);
+        locate();
+    });
 }
 
 VectorSource::VectorSource(const gnnd::VectorView& vectors, gnnd::Metric metric) : view_(vectors), metric_(metric) {
     if (vectors.data == nullptr || vectors.n <= 0 || vectors.d <= 0)
         fail("VectorSource: there are no vectors (n = " + std::to_string(vectors.n) +
              ", d = " + std::to_string(vectors.d) + (vectors.data == nullptr ? ", null pointer)" : ")"));
+    locate();
+}
+
+void VectorSource::locate() {
+    device_ = gnnd::device_of(view_.data);
+    if (device_ >= 0) host_copy_ = std::make_shared<HostCopy>();
+}
+
+const gnnd::VectorView& VectorSource::on_host() const {
+    if (device_ < 0) return view_;
+    std::call_once(host_copy_->once, [&] {
+        host_copy_->bytes.resize(std::size_t(view_.n) * view_.d * size_of(view_.dtype));
+        gnnd::copy_to_host(view_, host_copy_->bytes.data());
+        host_copy_->view = {host_copy_->bytes.data(), view_.n, view_.d, view_.dtype, 0};
+    });
+    return host_copy_->view;
 }
 
 void VectorSource::read(const faiss::Index* index) {
@@ -135,12 +164,18 @@ void VectorSource::read(const faiss::Index* index) {
         return;
     }
     reconstructing(*index, [&] {
+        std::unique_ptr<faiss::Index> copy;
+        if (detail::read_gpu_index(*index, view_, copy)) {
+            copy_ = std::move(copy);
+            if (copy_) read(copy_.get());
+            return;
+        }
         if (dynamic_cast<const faiss::IndexIVF*>(index) != nullptr)
             read_inverted_lists(*index);
         else
             read_rows(*index);
     });
-    view_.data = decoded_->data();
+    if (decoded_) view_.data = decoded_->data();
 }
 
 void VectorSource::read_rows(const faiss::Index& index) {

@@ -1,8 +1,10 @@
 #include "gnnd/graph.h"
 
 #include <algorithm>
+#include <atomic>
 #include <string>
 
+#include "gnnd/cpu/parallel.h"
 #include "gnnd/error.h"
 #include "gnnd/vectors.h"
 
@@ -12,38 +14,62 @@ KnnGraph::KnnGraph(std::int64_t n, std::int64_t k, Metric metric) : n_(n), k_(k)
     if (n < 0 || n > kMaxObjects || k < 1 || k > 65535)
         throw InvalidArgument("KnnGraph of " + std::to_string(n) + " x " + std::to_string(k) +
                               ", allowed are n up to " + std::to_string(kMaxObjects) + " and k from 1 to 65535");
-    ids_.assign(n * k, -1);
-    distances_.assign(n * k, worst_value(metric));
+    ids_.resize(n * k);
+    distances_.resize(n * k);
+    const float worst = worst_value(metric);
+    constexpr std::int64_t kPage = 1 << 18;  // elements; small graphs are filled by this thread alone
+#pragma omp parallel for schedule(static) if (n * k > kPage)
+    for (std::int64_t begin = 0; begin < n * k; begin += kPage) {
+        const std::int64_t count = std::min(kPage, n * k - begin);
+        std::fill_n(ids_.data() + begin, count, -1);
+        std::fill_n(distances_.data() + begin, count, worst);
+    }
 }
 
-void check_structure(const KnnGraphView& graph) {
-    const auto refuse = [](std::int64_t row, const std::string& what) {
-        throw InvalidArgument("graph row " + std::to_string(row) + ": " + what);
-    };
+namespace {
+
+/// What breaks invariants 1 and 2 in a row; empty where nothing does. `sorted` is scratch space.
+std::string fault_of_row(const KnnGraphView& graph, std::int64_t i, std::vector<std::int32_t>& sorted) {
     const bool similarity = is_similarity(graph.metric);
     const std::int64_t full = std::min(graph.k, std::max<std::int64_t>(graph.n - 1, 0));
-    std::vector<std::int32_t> sorted(full);
-    for (std::int64_t i = 0; i < graph.n; ++i) {
-        const std::int32_t* ids = graph.ids_of(i);
-        const float* distances = graph.distances_of(i);
-        for (std::int64_t j = 0; j < full; ++j) {
-            if (ids[j] < 0 || ids[j] >= graph.n)
-                refuse(i, "id " + std::to_string(ids[j]) + " is outside of [0, " + std::to_string(graph.n) + ")");
-            if (ids[j] == i) refuse(i, "holds itself");
-            if (j == 0) continue;
-            const float before = similarity ? -distances[j - 1] : distances[j - 1];
-            const float here = similarity ? -distances[j] : distances[j];
-            if (!(before < here || (before == here && ids[j - 1] < ids[j])))
-                refuse(i, "entry " + std::to_string(j) + " is out of order");
-        }
-        std::copy_n(ids, full, sorted.begin());
-        std::sort(sorted.begin(), sorted.end());
-        const auto twice = std::adjacent_find(sorted.begin(), sorted.end());
-        if (twice != sorted.end()) refuse(i, "holds id " + std::to_string(*twice) + " twice");
-        for (std::int64_t j = full; j < graph.k; ++j)
-            if (ids[j] != -1 || distances[j] != worst_value(graph.metric))
-                refuse(i, "entry " + std::to_string(j) + " should be padding");
+    const std::int32_t* ids = graph.ids_of(i);
+    const float* distances = graph.distances_of(i);
+    for (std::int64_t j = 0; j < full; ++j) {
+        if (ids[j] < 0 || ids[j] >= graph.n)
+            return "id " + std::to_string(ids[j]) + " is outside of [0, " + std::to_string(graph.n) + ")";
+        if (ids[j] == i) return "holds itself";
+        if (j == 0) continue;
+        const float before = similarity ? -distances[j - 1] : distances[j - 1];
+        const float here = similarity ? -distances[j] : distances[j];
+        if (!(before < here || (before == here && ids[j - 1] < ids[j])))
+            return "entry " + std::to_string(j) + " is out of order";
     }
+    sorted.assign(ids, ids + full);
+    std::sort(sorted.begin(), sorted.end());
+    const auto twice = std::adjacent_find(sorted.begin(), sorted.end());
+    if (twice != sorted.end()) return "holds id " + std::to_string(*twice) + " twice";
+    for (std::int64_t j = full; j < graph.k; ++j)
+        if (ids[j] != -1 || distances[j] != worst_value(graph.metric))
+            return "entry " + std::to_string(j) + " should be padding";
+    return "";
+}
+
+}  // namespace
+
+void check_structure(const KnnGraphView& graph) {
+    constexpr std::int64_t kRows = 4096;
+    const cpu::Team team{cpu::Team::resolve(0), nullptr};
+    std::atomic<std::int64_t> first{graph.n};
+    team.for_chunks(graph.n, kRows, [&](int, std::int64_t begin, std::int64_t end) {
+        std::vector<std::int32_t> sorted;
+        for (std::int64_t i = begin; i < end && i < first; ++i) {
+            if (fault_of_row(graph, i, sorted).empty()) continue;
+            for (std::int64_t least = first; i < least && !first.compare_exchange_weak(least, i);) continue;
+        }
+    });
+    if (first == graph.n) return;
+    std::vector<std::int32_t> sorted;
+    throw InvalidArgument("graph row " + std::to_string(first) + ": " + fault_of_row(graph, first, sorted));
 }
 
 }  // namespace gnnd

@@ -8,6 +8,7 @@
 ///  3. distances are the metric's value of the pair, in float32 arithmetic on the input vectors (L2 is squared).
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "gnnd/metric.h"
@@ -47,10 +48,24 @@ class KnnGraph {
     operator KnnGraphView() const { return view(); }
 
   private:
+    /// Leaves elements as they are, for the constructor to fill by several threads: touching new memory takes longer
+    /// than a GPU needs for the graph.
+    template <class T>
+    struct Untouched : std::allocator<T> {
+        template <class U>
+        struct rebind {
+            using other = Untouched<U>;
+        };
+        template <class U, class... Arguments>
+        void construct(U* at, Arguments&&... arguments) {
+            if constexpr (sizeof...(arguments) != 0) ::new (static_cast<void*>(at)) U(arguments...);
+        }
+    };
+
     std::int64_t n_ = 0, k_ = 0;
     Metric metric_ = Metric::L2;
-    std::vector<std::int32_t> ids_;
-    std::vector<float> distances_;
+    std::vector<std::int32_t, Untouched<std::int32_t>> ids_;
+    std::vector<float, Untouched<float>> distances_;
 };
 
 /// Checks invariants 1 and 2 (not the distances themselves); throws InvalidArgument that names the first offending row.

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <string>
 
+#include "gnnd/detail/checks.h"
 #include "gnnd/names.h"
 
 namespace gnnd {
@@ -16,9 +17,7 @@ constexpr NameTable<Init, 2> kInitNames{"init", {{{Init::random, "random"}, {Ini
 
 template <class T>
 void check_range(const char* field, T value, T low, T high) {
-    if (!(value >= low && value <= high))  // negated, so that NaN fails
-        throw InvalidArgument(std::string("BuildParams::") + field + " = " + std::to_string(value) + ", allowed are " +
-                              std::to_string(low) + " to " + std::to_string(high));
+    detail::check_range("BuildParams", field, value, low, high);
 }
 
 }  // namespace

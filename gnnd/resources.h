@@ -15,6 +15,13 @@ namespace gnnd {
 /// A cudaStream_t, without CUDA's headers.
 using Stream = CUstream_st*;
 
+/// Page-locked host memory that copies between a GPU and ordinary host memory may go through, and the stream for them.
+struct Staging {
+    void* data = nullptr;
+    std::size_t bytes = 0;
+    Stream stream = nullptr;  ///< null: the build's
+};
+
 /// Hands out work memory. Implementations are thread-safe and throw (std::bad_alloc or gnnd::Error) when they have no
 /// more; a build gives back everything it took, also when it ends by an exception.
 class Resources {
@@ -33,6 +40,9 @@ class Resources {
     /// Bytes that allocate_device() could give on the current device now, by which builds plan; 0: unknown, they take
     /// what is best. Override both or neither. The default is what the driver and its pool have free.
     virtual std::size_t free_device_memory();
+    /// Used from the start of a build to its end; nothing (the default): small copies are left to the driver, larger
+    /// ones go through 32 MiB that gnnd locks, for each of the builds at a time, and keeps.
+    virtual Staging staging() { return {}; }
     /// `bytes` and `stream` as passed to allocate_device().
     virtual void deallocate_device(void* pointer, std::size_t bytes, Stream stream) noexcept;
 };
@@ -54,6 +64,7 @@ class CountedResources final : public Resources {
     Stream stream() override { return upstream_.stream(); }
     void* allocate_device(std::size_t bytes, Stream stream) override;
     std::size_t free_device_memory() override { return upstream_.free_device_memory(); }
+    Staging staging() override { return upstream_.staging(); }
     void deallocate_device(void* pointer, std::size_t bytes, Stream stream) noexcept override;
     std::size_t held() const { return held_; }
     std::size_t peak() const { return peak_; }

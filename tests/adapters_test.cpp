@@ -8,6 +8,7 @@
 #include <functional>
 
 #include "faiss_ext/graph_builder.h"
+#include "faiss_ext/optimize.h"
 #include "tests/faiss_helpers.h"
 #include "tests/temp_dir.h"
 
@@ -35,6 +36,8 @@ struct Adapter {
 const Adapter kAdapters[] = {
     {"nsg", [](const VectorSource& source, const KnnGraphView& graph) { return to_nsg(source, graph); }},
     {"hnsw", [](const VectorSource& source, const KnnGraphView& graph) { return to_hnsw(source, graph); }},
+    {"hnsw_levels", [](const VectorSource& source,
+                       const KnnGraphView& graph) { return to_hnsw(source, graph, {.M = 16, .upper_levels = true}); }},
     {"nndescent", [](const VectorSource& source, const KnnGraphView& graph) { return to_nndescent(source, graph); }},
 };
 
@@ -78,7 +81,7 @@ std::size_t reachable(const faiss::Index& index) {
         queue.push_back(hnsw.entry_point);
         links = [&hnsw](std::int32_t i) {
             return std::vector<std::int32_t>(hnsw.neighbors.data() + hnsw.offsets[i],
-                                             hnsw.neighbors.data() + hnsw.offsets[i + 1]);
+                                             hnsw.neighbors.data() + hnsw.offsets[i] + hnsw.nb_neighbors(0));
         };
     }
     std::vector<bool> seen(index.ntotal);
@@ -175,6 +178,84 @@ TEST_P(Adapters, RefuseWhatDoesNotFit) {
     rows[3 * 4] = INFINITY;
     expect_faiss_error("vector 3 ", [&] { GetParam().make(source, graph); });
 }
+
+TEST(Adapters, UpperLevelsAreThoseOfFaiss) {
+    const VectorSource source(gnnd::test::sample(5000), Metric::L2);
+    const KnnGraph graph = faiss_ext::GnndGraphBuilder().build(source, 32);
+    const auto index = to_hnsw(source, graph, {.M = 8, .upper_levels = true});
+    const faiss::HNSW& hnsw = index->hnsw;
+    ASSERT_GE(hnsw.max_level, 2);
+    EXPECT_EQ(hnsw.levels[hnsw.entry_point], hnsw.max_level + 1);
+    for (std::int32_t i = 0; i < 5000; ++i)
+        for (int level = 1; level < hnsw.levels[i]; ++level) {
+            std::size_t begin = 0, end = 0;
+            hnsw.neighbor_range(i, level, &begin, &end);
+            EXPECT_EQ(end - begin, 8u);
+            for (std::size_t at = begin; at < end; ++at) {
+                const std::int32_t link = hnsw.neighbors[at];
+                if (link < 0) continue;
+                ASSERT_NE(link, i);
+                ASSERT_GT(hnsw.levels[link], level) << "object " << i;
+            }
+            if (level == 1) {
+                EXPECT_GE(hnsw.neighbors[begin], 0);
+            }
+        }
+}
+
+TEST(OptimizedGraph, IsWhatTheAdaptersLink) {
+    const VectorSource source(gnnd::test::sample(3000), Metric::L2);
+    const KnnGraph graph = faiss_ext::GnndGraphBuilder().build(source, 40);
+    const faiss_ext::SearchGraph made = faiss_ext::optimize_graph(source, graph, 24);
+    EXPECT_EQ(made.degree, 24);
+    const auto nsg = to_nsg(source, graph, {.R = 24});
+    EXPECT_EQ(made.entry, nsg->nsg.enterpoint);
+    EXPECT_TRUE(std::equal(made.links.begin(), made.links.end(), nsg->nsg.final_graph->data));
+    EXPECT_EQ(made.of(5), made.links.data() + 5 * 24);
+    expect_faiss_error("optimize_graph: the graph has 3000", [&] {
+        faiss_ext::optimize_graph({gnnd::test::sample(2000), Metric::L2}, graph, 24);
+    });
+    expect_faiss_error("degree = 0", [&] { faiss_ext::optimize_graph(source, graph, 0); });
+    expect_faiss_error("degree = 5000", [&] { faiss_ext::optimize_graph(source, graph, 5000); });
+}
+
+#ifdef GNND_FAISS_HAS_CAGRA
+TEST(Cagra, RowsAreFullAndSearchFindsItsWay) {
+    std::vector<float> rows(5000 * 128);
+    gnnd::copy_as_f32(gnnd::test::sample(5000), 0, 5000, rows.data());
+    faiss::IndexFlatL2 flat(128);
+    flat.add(5000, rows.data());
+    const VectorSource source(gnnd::test::sample(5000), Metric::L2);
+    const KnnGraph graph = faiss_ext::GnndGraphBuilder().build(source, 32);
+    const auto index = faiss_ext::to_hnsw_cagra(source, graph, {.degree = 24});
+    EXPECT_TRUE(index->base_level_only);
+    EXPECT_EQ(index->hnsw.nb_neighbors(0), 24);
+    for (int i = 0; i < 5000; ++i) {
+        std::size_t begin = 0, end = 0;
+        index->hnsw.neighbor_range(i, 0, &begin, &end);
+        std::vector<std::int32_t> row(index->hnsw.neighbors.data() + begin, index->hnsw.neighbors.data() + end);
+        std::sort(row.begin(), row.end());
+        ASSERT_EQ(std::unique(row.begin(), row.end()), row.end());
+        ASSERT_GE(row.front(), 0);
+        ASSERT_FALSE(std::binary_search(row.begin(), row.end(), i));
+    }
+    EXPECT_GE(recall(*index, flat, rows, 10), 0.95);
+    const gnnd::test::TempDir dir;
+    const std::string path = dir.file("cagra");
+    faiss::write_index(index.get(), path.c_str());
+    const std::unique_ptr<faiss::Index> read(faiss::read_index(path.c_str()));
+    EXPECT_GE(recall(*read, flat, rows, 10), 0.95);
+
+    expect_faiss_error("degree is 2", [&] { faiss_ext::to_hnsw_cagra(source, graph, {.degree = 2}); });
+    expect_faiss_error("not even", [&] { faiss_ext::to_hnsw_cagra(source, graph, {.degree = 5}); });
+    const std::vector<float> few = random_rows(10, 4);
+    const VectorSource tiny(view_of(few, 4), Metric::L2);
+    expect_faiss_error("only 9",
+                       [&] { faiss_ext::to_hnsw_cagra(tiny, ExactGraphBuilder().build(tiny, 5), {.degree = 10}); });
+    const auto full = faiss_ext::to_hnsw_cagra(tiny, ExactGraphBuilder().build(tiny, 3), {.degree = 8});
+    EXPECT_EQ(std::count(full->hnsw.neighbors.data(), full->hnsw.neighbors.data() + 10 * 8, -1), 0);
+}
+#endif
 
 TEST(AdapterParameters, AreChecked) {
     const std::vector<float> rows = random_rows(50, 4);

@@ -31,7 +31,8 @@ INSTANTIATE_TEST_SUITE_P(All, CliMetric, testing::Values("l2", "ip", "cosine", "
 
 TEST_F(Cli, EvalPrintsRecall) {
     const Result result = good({"eval", graph(), base(), "--k", "5", "--queries", "300", "--seed", "3"});
-    EXPECT_TRUE(matches(result.out, "^Recall@5 (0[.]9[0-9]{3}|1[.]0000)\n300 of 2000 objects .* s\n$")) << result.out;
+    EXPECT_TRUE(matches(result.out, "^Recall@5 (0[.]9[0-9]{3}|1[.]0000)\n300 of 2000 objects .* s on [a-z0-9:]+\n$"))
+        << result.out;
     const json all = good({"eval", graph(), base(), "--queries", "0", "--json"}).parsed();
     EXPECT_EQ(all["queries"], 2000);
     EXPECT_EQ(all["k"], 10);
@@ -40,6 +41,27 @@ TEST_F(Cli, EvalPrintsRecall) {
 
     good({"build", base(), "-k", "4", "-o", file("short.gnnd"), "-q"});
     EXPECT_EQ(good({"eval", file("short.gnnd"), base(), "--json"}).parsed()["k"], 4) << "no more than the graph has";
+}
+
+TEST_F(Cli, BaselinesAreBuiltByName) {
+    const std::vector<std::pair<std::string, std::vector<std::string>>> steps{
+        {"exact", {"search"}}, {"ivfpq", {"train", "add", "search"}}, {"nndescent", {"add", "init", "iterations"}}};
+    for (const auto& [method, names] : steps) {
+        Arguments arguments{"build", base(500), "-k",     "5",       "--method",    method,
+                            "-o",    file("g"), "--json", "--stats", file("s.json")};
+        if (method == "ivfpq")
+            arguments.insert(arguments.end(), {"--nlist", "4", "--code-bytes", "8", "--nprobe", "4"});
+        if (method == "nndescent") arguments.insert(arguments.end(), {"--iterations", "4", "--seed", "3"});
+        const json report = good(arguments).parsed();
+        EXPECT_EQ(report["method"], method);
+        EXPECT_EQ(report["k"], 5);
+        for (const std::string& name : names) EXPECT_TRUE(report["timing"].contains(name)) << method << " " << name;
+        EXPECT_EQ(json::parse(read_bytes(file("s.json"))), report);
+        EXPECT_GT(good({"eval", file("g"), base(500), "-k", "5", "--json"}).parsed()["recall"],
+                  method == "ivfpq" ? 0.5 : 0.9);
+    }
+    EXPECT_EQ(good({"build", base(500), "-o", file("g"), "--method", "gnnd", "--json", "-q"}).parsed()["method"],
+              "gnnd");
 }
 
 TEST_F(Cli, ExactReportsJson) {
@@ -211,7 +233,7 @@ TEST_P(CliIndex, AsksForNoMoreThanThereIs) {
 
 INSTANTIATE_TEST_SUITE_P(All, CliIndex,
                          testing::Values(IndexCase{"nsg", {"--R", "24", "--search-L", "80", "--json"}},
-                                         IndexCase{"hnsw", {"--M", "12", "--ef-search", "80", "--json"}},
+                                         IndexCase{"hnsw", {"--M", "12", "--ef-search", "80", "--upper-levels", "--json"}},
                                          IndexCase{"nndescent", {"--search-L", "80", "--json"}}),
                          [](const auto& info) { return info.param.type; });
 

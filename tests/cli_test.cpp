@@ -25,33 +25,22 @@ TEST_F(Cli, VersionNamesFaissToo) {
 TEST_F(Cli, HelpListsEveryCommandAndOption) {
     const std::string overview = good({"--help"}).out;
     const std::map<std::string, Arguments> options{
-        {"build",
-         {"BASE",
-          "-k",
-          "-o",
-          "--metric",
-          "--samples",
-          "--iterations",
-          "--delta",
-          "--list-size",
-          "--init",
-          "--trees",
-          "--update",
-          "--locks",
-          "--seed",
-          "--deterministic",
-          "--threads",
-          "--device",
-          "--device-memory",
-          "--dry-run",
-          "--stats",
-          "--json",
-          "--quiet"}},
-        {"eval", {"GRAPH", "BASE", "-k", "--queries", "--seed", "--json"}},
-        {"exact", {"BASE", "-k", "-o", "--metric", "--json"}},
+        {"build", {"BASE",         "-k",       "-o",
+                   "--metric",     "--method", "--samples",
+                   "--iterations", "--delta",  "--list-size",
+                   "--init",       "--trees",  "--update",
+                   "--locks",      "--seed",   "--deterministic",
+                   "--threads",    "--device", "--device-memory",
+                   "--dry-run",    "--nlist",  "--code-bytes",
+                   "--nprobe",     "--stats",  "--json",
+                   "--quiet"}},
+        {"eval", {"GRAPH", "BASE", "-k", "--queries", "--seed", "--device", "--json"}},
+        {"exact", {"BASE", "-k", "-o", "--metric", "--device", "--json"}},
         {"info", {"FILE", "--json"}},
         {"convert", {"IN", "OUT", "--distances", "--dtype", "--offset", "--count"}},
-        {"index", {"GRAPH", "BASE", "--type", "-o", "--R", "--M", "--search-L", "--ef-search", "--json"}},
+        {"index",
+         {"GRAPH", "BASE", "--type", "-o", "--R", "--M", "--upper-levels", "--search-L", "--ef-search", "--device",
+          "--json"}},
         {"search", {"INDEX", "QUERIES", "-k", "--truth", "-o", "--ef", "--json"}},
     };
     for (const auto& [command, names] : options) {
@@ -72,6 +61,13 @@ TEST_F(Cli, WrongUsageEndsWithTwo) {
         return run({"build", base(), "-o", file("g"), option, value});
     };
     EXPECT_TRUE(failed(build_with("--metric", "hamming"), 2, "hamming"));
+    EXPECT_TRUE(failed(build_with("--method", "magic"), 2, "magic"));
+    EXPECT_TRUE(failed(build_with("--nprobe", "3"), 2, "--nprobe: has no meaning for --method gnnd"));
+    for (const char* method : {"exact", "ivfpq", "nndescent"})
+        EXPECT_TRUE(failed(run({"build", base(), "-o", file("g"), "--method", method, "--trees", "3"}), 2, "--trees"));
+    EXPECT_TRUE(failed(run({"build", base(), "-o", file("g"), "--method", "exact", "--iterations", "3"}), 2, "--iter"));
+    EXPECT_TRUE(
+        failed(run({"build", base(), "-o", file("g"), "--method", "nndescent", "--device", "cuda"}), 2, "--device"));
     EXPECT_TRUE(failed(build_with("--update", "some"), 2, "some"));
     EXPECT_TRUE(failed(build_with("--locks", "some"), 2, "some"));
     EXPECT_TRUE(failed(build_with("--init", "zero"), 2, "zero"));

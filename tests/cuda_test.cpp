@@ -21,6 +21,7 @@ using test::expect_valid_graph;
 using test::OnDevice;
 using test::random_vectors;
 using test::Vectors;
+using test::vectors_for;
 
 BuildParams gpu_params(int k, Metric metric = Metric::L2) {
     BuildParams params;
@@ -28,13 +29,6 @@ BuildParams gpu_params(int k, Metric metric = Metric::L2) {
     params.metric = metric;
     params.device = {Device::Kind::cuda, 0};
     return params;
-}
-
-Vectors vectors_for(Metric metric, std::int64_t n, std::int64_t d, DType dtype) {
-    Vectors vectors = random_vectors(n, d, dtype, metric == Metric::ChiSquare);
-    if (metric == Metric::Cosine)
-        for (std::int64_t i = 0; i < n; ++i) vectors.set(i, 0, 1);  // no zero vectors
-    return vectors;
 }
 
 struct Case {

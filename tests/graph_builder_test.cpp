@@ -201,8 +201,8 @@ TEST(ExactGraphBuilder, RefusesObjectsThatAreNotThere) {
     ExactGraphBuilder builder;
     expect_faiss_error("object 50 is not in 0 to 49", [&] { builder.search(source, {3, 50}, 2); });
     expect_faiss_error("object -1", [&] { builder.search(source, {-1}, 2); });
-    builder.batch = 0;
-    expect_faiss_error("batch is 0", [&] { builder.build(source, 2); });
+    builder.batch = -1;
+    expect_faiss_error("batch is -1", [&] { builder.build(source, 2); });
     builder.batch = 10;
     EXPECT_EQ(builder.search(source, {}, 2).n(), 0);
 }

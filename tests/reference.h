@@ -71,6 +71,14 @@ inline Vectors random_vectors(std::int64_t n, std::int64_t d, DType dtype, bool 
     return vectors;
 }
 
+/// Random vectors that the metric is defined for.
+inline Vectors vectors_for(Metric metric, std::int64_t n, std::int64_t d, DType dtype) {
+    Vectors vectors = random_vectors(n, d, dtype, metric == Metric::ChiSquare);
+    if (metric == Metric::Cosine)
+        for (std::int64_t i = 0; i < n; ++i) vectors.set(i, 0, 1);  // no zero vectors
+    return vectors;
+}
+
 /// A value computed in double precision, and the size of what was added up for it: its rounding error in float32 is a
 /// small multiple of scale.
 struct Reference {

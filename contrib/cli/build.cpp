@@ -1,11 +1,11 @@
 #include <cstdio>
 #include <memory>
 
+#include "baseline.h"
 #include "commands.h"
 #include "common.h"
 #include "files.h"
 #include "gnnd/builder.h"
-#include "gnnd/io/atomic_file.h"
 #include "gnnd/io/graph_file.h"
 #include "gnnd/io/vector_file.h"
 #include "interrupt.h"
@@ -16,8 +16,9 @@ namespace cli {
 namespace {
 
 struct BuildOptions {
-    std::string base, graph, stats;
+    std::string base, graph, stats, method = "gnnd";
     gnnd::BuildParams params;
+    faiss_ext::IvfpqParams ivfpq;
     bool json = false, quiet = false, dry_run = false;
 };
 
@@ -51,11 +52,28 @@ int iterations_run(const gnnd::BuildStats& stats) {
     return stats.iterations.empty() ? 0 : stats.iterations.back().iteration;
 }
 
+BaselineOptions baseline_of(const BuildOptions& options, bool iterations_given) {
+    BaselineOptions baseline;
+    baseline.method = options.method;
+    baseline.base = options.base;
+    baseline.graph = options.graph;
+    baseline.stats = options.stats;
+    baseline.k = options.params.k;
+    baseline.metric = options.params.metric;
+    baseline.device = options.params.device;
+    baseline.ivfpq = options.ivfpq;
+    baseline.ivfpq.seed = baseline.nndescent.seed = options.params.seed;
+    if (iterations_given) baseline.nndescent.iterations = options.params.iterations;
+    baseline.json = options.json;
+    return baseline;
+}
+
 Json report(const BuildOptions& options, const gnnd::io::VectorFile& base, const gnnd::BuildStats& stats) {
     Json iterations = Json::array();
     for (const gnnd::IterationStats& iteration : stats.iterations) iterations.push_back(to_json(iteration));
     return {{"graph", options.graph},
             {"base", options.base},
+            {"method", options.method},
             {"n", base.n()},
             {"d", base.d()},
             {"dtype", name_of(base.dtype())},
@@ -146,12 +164,7 @@ void run(const BuildOptions& options) {
     gnnd::io::write_graph(options.graph, result.graph, base.dtype());
 
     const Json json = report(options, base, result.stats);
-    if (!options.stats.empty()) {
-        gnnd::io::AtomicFile file(options.stats);
-        const std::string text = json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
-        file.write(text.data(), text.size());
-        file.commit();
-    }
+    if (!options.stats.empty()) write_json(options.stats, json);
     if (options.json)
         print(json);
     else
@@ -161,16 +174,26 @@ void run(const BuildOptions& options) {
 }  // namespace
 
 void add_build(CLI::App& app) {
-    CLI::App& command = *app.add_subcommand("build", "Build the approximate k-NN graph of a file of vectors");
+    CLI::App& command = *app.add_subcommand("build", "Build the k-NN graph of a file of vectors");
     const auto options = std::make_shared<BuildOptions>();
     gnnd::BuildParams& params = options->params;
     add_base(command, options->base);
     add_k(command, params.k, "neighbours per object, at most " + std::to_string(gnnd::kMaxK));
     add_output(command, options->graph, "graph file to write; .gnnd by convention");
     add_metric(command, params.metric);
+    command
+        .add_option(
+            "--method", options->method,
+            "gnnd; or what it is compared with: exact (FAISS's flat search), ivfpq (FAISS's, as in the paper) or "
+            "nndescent (FAISS's, on the CPU)")
+        ->type_name("NAME")
+        ->check(CLI::IsMember({"gnnd", "exact", "ivfpq", "nndescent"}))
+        ->capture_default_str();
     command.add_option("--samples", params.samples, "NEW and OLD samples per list, the paper's p; 0: chosen from k")
         ->capture_default_str();
-    command.add_option("--iterations", params.iterations, "at most so many iterations")->capture_default_str();
+    command
+        .add_option("--iterations", params.iterations, "at most so many iterations; nndescent: so many, 10 by default")
+        ->capture_default_str();
     command.add_option("--delta", params.delta, "stop when fewer than delta * n * k entries change in one; 0: never")
         ->capture_default_str();
     command
@@ -188,21 +211,43 @@ void add_build(CLI::App& app) {
         "--deterministic", params.deterministic,
         "the same seed gives the same graph bit for bit on a GPU too, more slowly; on the CPU it always does");
     command.add_option("--threads", params.threads, "CPU threads; 0: all")->capture_default_str();
-    add_parsed(command, "--device", params.device, gnnd::Device::parse, params.device.name(),
-               "auto, cpu, cuda or cuda:N");
+    add_device(command, params.device);
     command
         .add_option("--device-memory", params.device_memory,
                     "most GPU memory to take, in bytes or as 8GiB; less makes the build slower; 0: what is free")
         ->transform(CLI::AsSizeValue(false))
         ->capture_default_str();
     command.add_flag("--dry-run", options->dry_run, "only print the GPU memory that the build would take");
+    command.add_option("--nlist", options->ivfpq.nlist, "ivfpq: coarse centroids; 0: 4 sqrt(n), at most 65536")
+        ->capture_default_str();
+    command.add_option("--code-bytes", options->ivfpq.code_bytes, "ivfpq: bytes of a vector's code")
+        ->capture_default_str();
+    command.add_option("--nprobe", options->ivfpq.nprobe, "ivfpq: lists visited by a query")->capture_default_str();
     command.add_option("--stats", options->stats, "also write what --json prints to this file")->type_name("FILE");
     add_json(command, options->json);
     command.add_flag("-q,--quiet", options->quiet, "no progress on standard error");
     command.footer(
         "An interrupted or failed build writes nothing and leaves an older GRAPH as it was.\n"
         "Example: gnnd build base.fvecs -k 32 -o base.gnnd");
-    command.callback([options] { run(*options); });
+    command.callback([options, &command] {
+        const bool with_gnnd = options->method == "gnnd";
+        const auto only_for = [&](const char* method, std::initializer_list<const char*> names) {
+            for (const char* name : names)
+                if (command.get_option(name)->count() > 0 && options->method != method)
+                    throw CLI::ValidationError(name, "has no meaning for --method " + options->method);
+        };
+        only_for("gnnd", {"--samples", "--delta", "--list-size", "--init", "--trees", "--update", "--locks",
+                          "--deterministic", "--threads", "--device-memory", "--dry-run"});
+        only_for("ivfpq", {"--nlist", "--code-bytes", "--nprobe"});
+        const bool iterations_given = command.get_option("--iterations")->count() > 0;
+        if (iterations_given && !with_gnnd) only_for("nndescent", {"--iterations"});
+        if (options->method == "nndescent" && options->params.device.kind == gnnd::Device::Kind::cuda)
+            throw CLI::ValidationError("--device", "FAISS has nndescent on the CPU only");
+        if (with_gnnd)
+            run(*options);
+        else
+            build_baseline(baseline_of(*options, iterations_given));
+    });
 }
 
 }  // namespace cli

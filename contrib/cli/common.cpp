@@ -6,6 +6,8 @@
 #include <iostream>
 
 #include "files.h"
+#include "gnnd/device.h"
+#include "gnnd/io/atomic_file.h"
 
 namespace cli {
 
@@ -36,6 +38,25 @@ CLI::Option* add_json(CLI::App& app, bool& json) {
     return app.add_flag("--json", json, "print one JSON object instead of text");
 }
 
+CLI::Option* add_device(CLI::App& app, gnnd::Device& device) {
+    return add_parsed(app, "--device", device, gnnd::Device::parse, device.name(), "auto, cpu, cuda or cuda:N");
+}
+
+FaissGpu::FaissGpu(const gnnd::Device& device) : index_(device.index) {
+    if (device.kind == gnnd::Device::Kind::cpu) return;
+    std::string why = "FAISS was built without GPU support";
+    const int count = faiss_ext::faiss_has_gpu() ? gnnd::device_count(&why) : 0;
+    if (index_ < count)
+        resources_ = faiss_ext::standard_gpu_resources();
+    else if (device.kind == gnnd::Device::Kind::cuda)
+        throw gnnd::Unavailable("device " + device.name() + ": " +
+                                (count == 0 ? why : "there are " + std::to_string(count) + " GPUs, numbered from 0"));
+}
+
+std::string FaissGpu::name() const {
+    return resources_ ? "cuda:" + std::to_string(index_) : "cpu";
+}
+
 std::int64_t peak_memory() {
     std::ifstream status("/proc/self/status");
     for (std::string word; status >> word;) {
@@ -57,8 +78,19 @@ std::string human_bytes(std::int64_t bytes) {
     return text.data();
 }
 
+std::string to_text(const Json& json) {
+    return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
 void print(const Json& json) {
-    std::cout << json.dump(2, ' ', false, Json::error_handler_t::replace) << '\n';
+    std::cout << to_text(json);
+}
+
+void write_json(const std::string& path, const Json& json) {
+    gnnd::io::AtomicFile file(path);
+    const std::string text = to_text(json);
+    file.write(text.data(), text.size());
+    file.commit();
 }
 
 }  // namespace cli

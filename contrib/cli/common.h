@@ -3,11 +3,14 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdint>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "faiss_ext/gpu.h"
 #include "gnnd/error.h"
 #include "gnnd/metric.h"
+#include "gnnd/params.h"
 
 namespace cli {
 
@@ -35,6 +38,21 @@ CLI::Option* add_k(CLI::App& app, int& k, const std::string& help);
 CLI::Option* add_metric(CLI::App& app, gnnd::Metric& metric);
 CLI::Option* add_output(CLI::App& app, std::string& path, const std::string& help);
 CLI::Option* add_json(CLI::App& app, bool& json);
+CLI::Option* add_device(CLI::App& app, gnnd::Device& device);
+
+/// FAISS's resources for the GPU that --device names; none for the CPU, or where `auto` finds no GPU that FAISS can
+/// use.
+class FaissGpu {
+  public:
+    /// \throws gnnd::Unavailable
+    explicit FaissGpu(const gnnd::Device& device);
+    faiss_ext::Gpu get() const { return {resources_.get(), index_}; }
+    std::string name() const;
+
+  private:
+    std::shared_ptr<faiss::gpu::GpuResourcesProvider> resources_;
+    int index_ = 0;
+};
 
 /// The most memory this process had in use so far, in bytes; 0 where the system does not tell.
 std::int64_t peak_memory();
@@ -42,6 +60,9 @@ std::int64_t peak_memory();
 /// "12.3 MiB"
 std::string human_bytes(std::int64_t bytes);
 
+std::string to_text(const Json& json);
 void print(const Json& json);
+/// Replaces the file in one step.
+void write_json(const std::string& path, const Json& json);
 
 }  // namespace cli

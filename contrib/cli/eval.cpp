@@ -19,6 +19,7 @@ struct EvalOptions {
     bool k_given = false;
     std::int64_t queries = 10000;
     std::uint64_t seed = 1;
+    gnnd::Device device;
     bool json = false;
 };
 
@@ -28,7 +29,8 @@ void run(const EvalOptions& options) {
     const gnnd::KnnGraph graph = file.read();
     const int k = options.k_given ? options.k : int(std::min<std::int64_t>(options.k, graph.k()));
     const faiss_ext::VectorSource source(base.view(), graph.metric());
-    const faiss_ext::Recall recall = faiss_ext::recall(source, graph, k, options.queries, options.seed);
+    const FaissGpu gpu(options.device);
+    const faiss_ext::Recall recall = faiss_ext::recall(source, graph, k, options.queries, options.seed, gpu.get());
     stop_if_interrupted();
 
     if (options.json) {
@@ -37,12 +39,13 @@ void run(const EvalOptions& options) {
                {"queries", recall.queries},
                {"n", graph.n()},
                {"metric", name_of(graph.metric())},
+               {"device", gpu.name()},
                {"seconds", recall.seconds}});
         return;
     }
     std::printf("Recall@%d %.4f\n", recall.k, recall.value);
-    std::printf("%lld of %lld objects searched exactly in %.2f s\n", static_cast<long long>(recall.queries),
-                static_cast<long long>(graph.n()), recall.seconds);
+    std::printf("%lld of %lld objects searched exactly in %.2f s on %s\n", static_cast<long long>(recall.queries),
+                static_cast<long long>(graph.n()), recall.seconds, gpu.name().c_str());
 }
 
 }  // namespace
@@ -57,6 +60,7 @@ void add_eval(CLI::App& app) {
         ->check(CLI::NonNegativeNumber)
         ->capture_default_str();
     command.add_option("--seed", options->seed, "of the draw")->capture_default_str();
+    add_device(command, options->device);
     add_json(command, options->json);
     command.footer(
         "The exact neighbours come from FAISS's flat search. Ties count by distance: any neighbour that is no\n"

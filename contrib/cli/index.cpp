@@ -24,6 +24,7 @@ struct IndexOptions {
     faiss_ext::HnswParams hnsw;
     faiss_ext::NNDescentIndexParams nndescent;
     int search_L = nsg.search_L;
+    gnnd::Device device;
     bool json = false;
 };
 
@@ -38,9 +39,17 @@ struct AtomicWriter : faiss::IOWriter {
 };
 
 std::unique_ptr<faiss::Index> make_index(const IndexOptions& options, const faiss_ext::VectorSource& source,
-                                         const gnnd::KnnGraphView& graph) {
-    if (options.type == "nsg") return faiss_ext::to_nsg(source, graph, options.nsg);
-    if (options.type == "hnsw") return faiss_ext::to_hnsw(source, graph, options.hnsw);
+                                         const gnnd::KnnGraphView& graph, const faiss_ext::Gpu& gpu) {
+    if (options.type == "nsg") {
+        faiss_ext::NsgParams params = options.nsg;
+        params.gpu = gpu;
+        return faiss_ext::to_nsg(source, graph, params);
+    }
+    if (options.type == "hnsw") {
+        faiss_ext::HnswParams params = options.hnsw;
+        params.gpu = gpu;
+        return faiss_ext::to_hnsw(source, graph, params);
+    }
     return faiss_ext::to_nndescent(source, graph, options.nndescent);
 }
 
@@ -50,8 +59,9 @@ void run(const IndexOptions& options) {
     const gnnd::io::VectorFile base(options.base);
     const gnnd::KnnGraph graph = file.read();
     const faiss_ext::VectorSource source(base.view(), graph.metric());
+    const FaissGpu gpu(options.device);
     const auto start = std::chrono::steady_clock::now();
-    const std::unique_ptr<faiss::Index> index = make_index(options, source, graph);
+    const std::unique_ptr<faiss::Index> index = make_index(options, source, graph, gpu.get());
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
     stop_if_interrupted();
     AtomicWriter writer(options.output);
@@ -88,17 +98,20 @@ void add_index(CLI::App& app) {
     const CLI::Option* links = command.add_option("--M", options->hnsw.M, "hnsw: level 0 holds 2M links per object")
                                    ->check(CLI::PositiveNumber)
                                    ->capture_default_str();
+    const CLI::Option* levels = command.add_flag("--upper-levels", options->hnsw.upper_levels,
+                                                 "hnsw: levels above the graph's, for data in far clusters");
     const CLI::Option* search_L = command.add_option("--search-L", options->search_L, "nsg, nndescent: search beam")
                                       ->check(CLI::PositiveNumber)
                                       ->capture_default_str();
     const CLI::Option* ef = command.add_option("--ef-search", options->hnsw.efSearch, "hnsw: search beam")
                                 ->check(CLI::PositiveNumber)
                                 ->capture_default_str();
+    add_device(command, options->device);
     add_json(command, options->json);
     command.footer(
         "The search beam is what the index starts with; `gnnd search --ef` and FAISS change it.\n"
         "FAISS's nsg and hnsw want l2 or ip graphs.");
-    command.callback([options, out_degree, links, search_L, ef] {
+    command.callback([options, out_degree, links, levels, search_L, ef] {
         const bool nsg = options->type == "nsg", hnsw = options->type == "hnsw";
         const auto only_for = [&](const CLI::Option* option, bool fits) {
             if (option->count() > 0 && !fits)
@@ -106,6 +119,7 @@ void add_index(CLI::App& app) {
         };
         only_for(out_degree, nsg);
         only_for(links, hnsw);
+        only_for(levels, hnsw);
         only_for(search_L, !hnsw);
         only_for(ef, hnsw);
         options->nsg.search_L = options->nndescent.search_L = options->search_L;

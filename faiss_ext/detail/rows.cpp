@@ -2,21 +2,17 @@
 
 #include <faiss/impl/AuxIndexStructures.h>
 #include <faiss/utils/distances.h>
+#include <omp.h>
 
 #include <algorithm>
 #include <string>
 
 #include "faiss_ext/detail/errors.h"
 #include "gnnd/builder.h"
+#include "gnnd/cpu/parallel.h"
 #include "gnnd/random.h"
 
 namespace faiss_ext::detail {
-
-namespace {
-
-constexpr std::int64_t kBlock = 4096;  // rows converted at once
-
-}  // namespace
 
 void check_interrupt() {
     faiss::InterruptCallback::check();
@@ -33,12 +29,25 @@ faiss::MetricType search_metric(gnnd::Metric metric, const char* what) {
 }
 
 void float_rows(const VectorSource& source, std::int64_t begin, std::int64_t count, float* out) {
-    gnnd::copy_as_f32(source.vectors(), begin, count, out);
-    if (source.metric() == gnnd::Metric::Cosine) faiss::fvec_renorm_L2(source.vectors().d, count, out);
+    const std::int64_t d = source.vectors().d;
+    const gnnd::VectorView& x = source.on_host();
+    const gnnd::cpu::Team team{gnnd::cpu::Team::resolve(count > kBlock ? 0 : 1), nullptr};
+    team.for_chunks(count, kBlock, [&](int, std::int64_t first, std::int64_t last) {
+        gnnd::copy_as_f32(x, begin + first, last - first, out + first * d);
+        if (source.metric() == gnnd::Metric::Cosine) faiss::fvec_renorm_L2(d, last - first, out + first * d);
+    });
+}
+
+void fill_storage(faiss::IndexFlat& storage, const VectorSource& source) {
+    const std::int64_t n = source.vectors().n;
+    // IndexFlat::add() in parts would move all rows each time that it grows.
+    storage.codes.resize(std::size_t(n) * storage.code_size);
+    float_rows(source, 0, n, storage.get_xb());
+    storage.ntotal = n;
 }
 
 FloatMatrix::FloatMatrix(const VectorSource& source) : d_(source.vectors().d) {
-    const gnnd::VectorView& x = source.vectors();
+    const gnnd::VectorView& x = source.on_host();
     const std::int64_t contiguous = x.d * std::int64_t(sizeof(float));
     if (x.dtype == gnnd::DType::f32 && x.row_bytes() == contiguous && source.metric() != gnnd::Metric::Cosine) {
         data_ = static_cast<const float*>(x.data);
@@ -49,13 +58,13 @@ FloatMatrix::FloatMatrix(const VectorSource& source) : d_(source.vectors().d) {
     data_ = copy_.data();
 }
 
-void for_float_rows(const VectorSource& source,
+void for_float_rows(const VectorSource& source, std::int64_t block,
                     const std::function<void(std::int64_t, std::int64_t, const float*)>& use) {
     const gnnd::VectorView& x = source.vectors();
-    std::vector<float> rows(std::min(kBlock, x.n) * x.d);
-    for (std::int64_t begin = 0; begin < x.n; begin += kBlock) {
+    std::vector<float> rows(std::min(block, x.n) * x.d);
+    for (std::int64_t begin = 0; begin < x.n; begin += block) {
         check_interrupt();
-        const std::int64_t count = std::min(kBlock, x.n - begin);
+        const std::int64_t count = std::min(block, x.n - begin);
         float_rows(source, begin, count, rows.data());
         use(begin, count, rows.data());
     }
@@ -63,15 +72,19 @@ void for_float_rows(const VectorSource& source,
 
 void check_request(const VectorSource& source, int k) {
     // The rows of no objects: nothing is searched, but the arguments and all vectors are checked.
-    gnnd::exact_neighbors(source.vectors(), nullptr, 0, k, source.metric(), 0, interrupt_hooks());
+    gnnd::exact_neighbors(source.on_host(), nullptr, 0, k, source.metric(), 0, interrupt_hooks());
 }
 
 void finish_rows(const VectorSource& source, const std::int32_t* objects, std::int64_t count, const idx_t* candidates,
                  std::int64_t m, int k, std::uint64_t seed, std::int32_t* ids, float* distances) {
-    const gnnd::VectorView& x = source.vectors();
+    const gnnd::VectorView& x = source.on_host();
     const std::int64_t wanted = std::min<std::int64_t>(k, x.n - 1);
     const std::int64_t width = std::max(m, wanted);
+    const int threads = omp_get_max_threads();
     std::vector<std::int32_t> owners(count * width), found(count * width, -1);
+    // All memory is taken here: what is thrown in a parallel region ends the process.
+    std::vector<std::pair<float, std::int32_t>> orders(std::size_t(threads) * width);  // smaller keys are nearer
+#pragma omp parallel for num_threads(threads)
     for (std::int64_t r = 0; r < count; ++r) {
         const std::int32_t self = objects[r];
         std::fill_n(owners.begin() + r * width, width, self);
@@ -91,12 +104,13 @@ void finish_rows(const VectorSource& source, const std::int32_t* objects, std::i
     gnnd::pair_distances(x, source.metric(), owners.data(), found.data(), count * width, values.data());
 
     const bool similarity = gnnd::is_similarity(source.metric());
-    std::vector<std::pair<float, std::int32_t>> order(width);  // smaller keys are nearer
+#pragma omp parallel for num_threads(threads)
     for (std::int64_t r = 0; r < count; ++r) {
-        order.clear();
+        const auto order = orders.begin() + omp_get_thread_num() * width;
+        auto end = order;
         for (std::int64_t j = r * width; j < (r + 1) * width && found[j] >= 0; ++j)
-            order.emplace_back(similarity ? -values[j] : values[j], found[j]);
-        std::partial_sort(order.begin(), order.begin() + wanted, order.end());
+            *end++ = {similarity ? -values[j] : values[j], found[j]};
+        std::partial_sort(order, order + wanted, end);
         for (std::int64_t j = 0; j < k; ++j) {
             const bool there = j < wanted;
             ids[r * k + j] = there ? order[j].second : -1;

@@ -2,6 +2,8 @@
 /// \file rows.h
 /// Rows of vectors on their way into FAISS, and rows of ids on their way out of it.
 
+#include <faiss/IndexFlat.h>
+
 #include <functional>
 #include <vector>
 
@@ -15,6 +17,9 @@ faiss::MetricType search_metric(gnnd::Metric metric, const char* what);
 
 /// Copies rows [begin, begin + count) to out (count x d) as float32; under cosine every row is normalised.
 void float_rows(const VectorSource& source, std::int64_t begin, std::int64_t count, float* out);
+
+/// Puts all rows of a source into an empty index.
+void fill_storage(faiss::IndexFlat& storage, const VectorSource& source);
 
 /// All rows of a source as one float32 array, n x d. The source's own memory where that is one already; otherwise a
 /// copy (4 n d bytes).
@@ -30,9 +35,12 @@ class FloatMatrix {
     std::int64_t d_;
 };
 
-/// Calls use(begin, count, rows) for all rows of the source in order, some thousands at a time, as float_rows() gives
-/// them; asks faiss::InterruptCallback in between.
-void for_float_rows(const VectorSource& source,
+/// Rows that CPU indexes get at once, and GPU indexes, which add and search many in the time of a few.
+inline constexpr std::int64_t kBlock = 4096, kGpuBlock = 65536;
+
+/// Calls use(begin, count, rows) for all rows of the source in order, `block` at a time, as float_rows() gives them;
+/// asks faiss::InterruptCallback in between.
+void for_float_rows(const VectorSource& source, std::int64_t block,
                     const std::function<void(std::int64_t begin, std::int64_t count, const float* rows)>& use);
 
 /// Refuses what gnnd::build() would refuse: k out of 1 to gnnd::kMaxK, fewer than two vectors, NaN and the like.

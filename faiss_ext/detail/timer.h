@@ -1,19 +1,10 @@
 #pragma once
 /// \file timer.h
-/// The seconds of the steps of a build, as GraphBuilder::timing shows them.
+/// The seconds of the steps of a build.
 
 #include <chrono>
-#include <cstdio>
-#include <string>
 
 namespace faiss_ext::detail {
-
-/// Appends "step seconds" to a text, separated by commas.
-inline void append_seconds(std::string& text, const char* step, double seconds) {
-    char item[64];
-    std::snprintf(item, sizeof item, "%s%s %.3f", text.empty() ? "" : ", ", step, seconds);
-    text += item;
-}
 
 class Timer {
   public:

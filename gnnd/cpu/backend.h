@@ -1,10 +1,11 @@
 #pragma once
 /// \file backend.h
-/// What builder.h offers, on the CPU. Arguments were checked by the caller.
+/// What builder.h and search_links.h offer, on the CPU. Arguments were checked by the caller.
 
 #include <string>
 
 #include "gnnd/builder.h"
+#include "gnnd/search_links.h"
 
 namespace gnnd::cpu {
 
@@ -17,6 +18,9 @@ KnnGraph exact_neighbors(const VectorView& vectors, const std::int32_t* queries,
 
 void pair_distances(const VectorView& vectors, Metric metric, const std::int32_t* a, const std::int32_t* b,
                     std::int64_t count, float* out, Resources& resources);
+
+void search_links(const VectorView& vectors, const KnnGraphView& graph, const LinkParams& params, std::int32_t* links,
+                  const Callbacks& callbacks, Resources& resources);
 
 /// Refuses vectors with NaN, infinite or overflowing components, zero vectors where the metric normalises, negative
 /// components under chi2. \throws InvalidArgument that names the row

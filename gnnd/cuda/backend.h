@@ -1,8 +1,9 @@
 #pragma once
 /// \file backend.h
-/// What builder.h offers, on a GPU. Arguments were checked by the caller. Needs no CUDA headers.
+/// What builder.h and search_links.h offer, on a GPU. Arguments were checked by the caller. Needs no CUDA headers.
 
 #include "gnnd/builder.h"
+#include "gnnd/search_links.h"
 
 namespace gnnd::cuda {
 
@@ -12,13 +13,24 @@ int device_count(std::string* why = nullptr);
 /// True if there is a GPU of this number that the kernels run on; `why` says the reason otherwise.
 bool usable(int index, std::string& why);
 
-/// True if the pointer is to memory of a GPU.
-bool on_device(const void* pointer);
+/// The GPU in whose memory the pointer lies, or kHost.
+int device_of(const void* pointer);
+inline constexpr int kHost = -1;
+inline bool on_device(const void* pointer) {
+    return device_of(pointer) != kHost;
+}
+
+/// Vectors of a GPU to host memory, without gaps between rows.
+void copy_to_host(const VectorView& vectors, void* out);
 
 /// initial: the graph to start from (host memory), null for build(). Vectors and result lie on the host or on the
 /// device.
 BuildStats build(const VectorView& vectors, const KnnGraphView* initial, const BuildParams& params,
                  const Callbacks& callbacks, Resources& resources, std::int32_t* ids, float* distances);
+
+/// Vectors, the graph's ids and links lie on the host or on the device.
+void search_links(const VectorView& vectors, const KnnGraphView& graph, const LinkParams& params, std::int32_t* links,
+                  const Callbacks& callbacks, Resources& resources);
 
 /// What build() would take, computed without taking it.
 MemoryPlan plan(const VectorView& vectors, const BuildParams& params);

@@ -9,6 +9,8 @@
 #include "gnnd/cuda/init.cuh"
 #include "gnnd/cuda/launch.h"
 #include "gnnd/cuda/memory.h"
+#include "gnnd/cuda/transfer.h"
+#include "gnnd/detail/checks.h"
 #include "gnnd/error.h"
 
 namespace gnnd::cuda {
@@ -118,18 +120,6 @@ void iterate(State& state, int iteration) {
     }
 }
 
-/// Waits for the stream before what the device may still write to goes back, also when it ends by an exception.
-class Drain {
-  public:
-    explicit Drain(cudaStream_t stream) : stream_(stream) {}
-    ~Drain() { ignore(cudaStreamSynchronize(stream_)); }
-    Drain(const Drain&) = delete;
-    Drain& operator=(const Drain&) = delete;
-
-  private:
-    cudaStream_t stream_;
-};
-
 /// Runs the iterations: the host stays kAhead of the device and reads what it recorded in the meantime.
 class Loop {
   public:
@@ -221,23 +211,8 @@ class Loop {
     Drain drain_{state_.stream};  // the last member: copies into the page-locked ones end first
 };
 
-constexpr int kHost = -1;
-
-/// The GPU in whose memory the pointer lies, or kHost.
-int device_of(const void* pointer) {
-    cudaPointerAttributes attributes{};
-    if (device_count() == 0 || cudaPointerGetAttributes(&attributes, pointer) != cudaSuccess) {
-        cudaGetLastError();
-        return kHost;
-    }
-    return attributes.type == cudaMemoryTypeDevice ? attributes.device : kHost;
-}
-
 void check_places(const void* vectors, const void* ids, const void* distances, int device) {
-    for (const void* pointer : {vectors, ids, distances})
-        if (const int place = device_of(pointer); place != kHost && place != device)
-            throw InvalidArgument("vectors or arrays lie in the memory of cuda:" + std::to_string(place) +
-                                  ", the build runs on cuda:" + std::to_string(device));
+    detail::check_reach({Device::Kind::cuda, device}, {vectors, ids, distances});
     if (device_of(ids) != device_of(distances))
         throw InvalidArgument("build_into: ids and distances lie in different memories");
 }
@@ -250,8 +225,7 @@ void build_exhaustively(const VectorView& vectors, const BuildParams& params, co
     if (on_device(vectors.data)) {
         here.stride = vectors.d * std::int64_t(size_of(vectors.dtype));
         copy.resize(std::size_t(here.stride) * vectors.n);
-        GNND_CUDA(cudaMemcpy2D(copy.data(), here.stride, vectors.data, vectors.row_bytes(), here.stride, vectors.n,
-                               cudaMemcpyDefault));
+        copy_to_host(vectors, copy.data());
         here.data = copy.data();
     }
     cpu::check_vectors(here, params.metric, params.threads, callbacks);
@@ -294,8 +268,19 @@ bool usable(int index, std::string& why) {
     return false;
 }
 
-bool on_device(const void* pointer) {
-    return device_of(pointer) != kHost;
+int device_of(const void* pointer) {
+    cudaPointerAttributes attributes{};
+    if (device_count() == 0 || cudaPointerGetAttributes(&attributes, pointer) != cudaSuccess) {
+        cudaGetLastError();
+        return kHost;
+    }
+    return attributes.type == cudaMemoryTypeDevice ? attributes.device : kHost;
+}
+
+void copy_to_host(const VectorView& vectors, void* out) {
+    const std::size_t row = std::size_t(vectors.d) * size_of(vectors.dtype);
+    GNND_CUDA(cudaMemcpy2D(out, row, vectors.data, std::size_t(vectors.row_bytes()), row, std::size_t(vectors.n),
+                           cudaMemcpyDefault));
 }
 
 MemoryPlan plan(const VectorView& vectors, const BuildParams& params) {
@@ -340,16 +325,11 @@ BuildStats build(const VectorView& vectors, const KnnGraphView* initial, const B
     const auto floats = [&](const Part& part) { return at(part, static_cast<float*>(nullptr)); };
 
     const std::int64_t n = vectors.n;
-    RawVectors raw{static_cast<const std::byte*>(vectors.data), n, vectors.d, vectors.row_bytes(), vectors.dtype};
-    if (!vectors_here) {
-        raw.stride = vectors.d * std::int64_t(size_of(vectors.dtype));
-        raw.data = memory.data() + plan.vectors.offset;
-        GNND_CUDA(cudaMemcpy2DAsync(memory.data() + plan.vectors.offset, raw.stride, vectors.data, vectors.row_bytes(),
-                                    raw.stride, n, cudaMemcpyHostToDevice, stream));
-    }
+    const RawVectors raw = upload(vectors, vectors_here, memory.data() + plan.vectors.offset, resources, stream);
     std::int32_t* initial_ids = initial != nullptr ? at(plan.initial, static_cast<std::int32_t*>(nullptr)) : nullptr;
     if (initial != nullptr)
-        GNND_CUDA(cudaMemcpyAsync(initial_ids, initial->ids, plan.initial.bytes, cudaMemcpyHostToDevice, stream));
+        copy_in(initial_ids, initial->ids, n, plan.initial.bytes / std::size_t(n), plan.initial.bytes / std::size_t(n),
+                resources, stream);
 
     std::byte* small = memory.data() + plan.small.offset;
     Control* control = reinterpret_cast<Control*>(small);
@@ -368,22 +348,15 @@ BuildStats build(const VectorView& vectors, const KnnGraphView* initial, const B
     std::int32_t* device_ids = graph_here ? ids : at(plan.graph_ids, static_cast<std::int32_t*>(nullptr));
     float* device_distances = graph_here ? distances : floats(plan.graph_distances);
     const bool in_result = plan.length == params.k;
-    const std::uint8_t* packed = rows != nullptr ? rows : reinterpret_cast<const std::uint8_t*>(raw.data);
     const bool append = params.update == Update::automatic;
-    const bool product = params.metric == Metric::InnerProduct;
-    const bool l2 = params.metric == Metric::L2 || params.metric == Metric::Cosine;  // see space.cu
     State state{n,
                 params,
                 plan,
                 stream,
                 engine_for(plan.cell, params.metric),
                 raw,
-                {packed, n, plan.row_bytes, l2 ? bias : nullptr,
-                 l2        ? -2
-                 : product ? -1
-                           : 1,
-                 plan.shift},
-                {packed, n, plan.row_bytes, bias, -2, plan.shift},
+                points_of(raw, params.metric, plan, rows, bias),
+                points_of(raw, Metric::L2, plan, rows, bias),
                 {in_result ? reinterpret_cast<u32*>(device_ids) : words(plan.list_ids),
                  in_result ? device_distances : floats(plan.list_distances), floats(plan.bounds), plan.length, 1},
                 {words(plan.sample_ids), words(plan.own), words(plan.reverse),
@@ -406,8 +379,8 @@ BuildStats build(const VectorView& vectors, const KnnGraphView* initial, const B
            device_distances, stream);
     if (!graph_here) {
         const std::size_t bytes = std::size_t(n) * params.k * 4;
-        GNND_CUDA(cudaMemcpyAsync(ids, device_ids, bytes, cudaMemcpyDeviceToHost, stream));
-        GNND_CUDA(cudaMemcpyAsync(distances, device_distances, bytes, cudaMemcpyDeviceToHost, stream));
+        copy_out(ids, device_ids, bytes, resources, stream);
+        copy_out(distances, device_distances, bytes, resources, stream);
     }
     GNND_CUDA(cudaStreamSynchronize(stream));
     stats.peak_work_bytes = std::int64_t(plan.work_bytes());

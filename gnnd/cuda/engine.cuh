@@ -9,6 +9,7 @@
 #include "gnnd/cuda/errors.h"
 #include "gnnd/cuda/init.cuh"
 #include "gnnd/cuda/launch.h"
+#include "gnnd/cuda/prune.cuh"
 #include "gnnd/cuda/update.cuh"
 #include "gnnd/error.h"
 
@@ -78,6 +79,20 @@ Engine make_engine() {
             start(std::integral_constant<int, 64>());
         else
             start(std::integral_constant<int, 128>());
+    };
+    engine.prune = [](const Points& points, const std::int32_t* graph, std::int64_t k, const Links& links,
+                      std::int64_t first, std::int64_t count, cudaStream_t stream) {
+        const int entries = int(std::min<std::int64_t>(k, kMaxPruned));
+        const auto start = [&]<int T>(std::integral_constant<int, T>) {
+            launch("prune", prune_kernel<E, T>, unsigned(count), 2 * T, 0, stream, points, graph, k, entries, links,
+                   first);
+        };
+        if (entries <= 32)
+            start(std::integral_constant<int, 32>());
+        else if (entries <= 64)
+            start(std::integral_constant<int, 64>());
+        else
+            start(std::integral_constant<int, kMaxPruned>());
     };
     return engine;
 }

@@ -30,6 +30,10 @@ struct Engine {
     /// near each other there: their rows and lists meet in the cache.
     void (*cross_match)(const Points&, const Samples&, const Lists&, const Variant&, const u32* visit,
                         std::int64_t first, int stride, const Control*, Counters*, cudaStream_t);
+    /// Step 1 of search_links() for the objects [first, first + count): fills their rows of the links, sizes and
+    /// counts. graph: n x k ids.
+    void (*prune)(const Points&, const std::int32_t* graph, std::int64_t k, const Links&, std::int64_t first,
+                  std::int64_t count, cudaStream_t);
 };
 
 /// The engine for the cells and the metric; the one place that lists them.
@@ -44,6 +48,9 @@ const Engine& engine_l1();
 const Engine& engine_linf();
 const Engine& engine_chi2();
 
+/// What the kernels need to know of vectors that prepare_space() was given. rows: the packed ones, if there are any.
+Points points_of(const RawVectors&, Metric, const VectorForm&, const std::uint8_t* rows, const u32* bias);
+
 /// Empty lists and no candidates.
 void clear(const Lists&, const Candidates&, std::int64_t n, cudaStream_t);
 /// Bytes that sort() needs, and sorting keys along with the order by the low `bits` bits of the keys. The arrays swap
@@ -51,6 +58,9 @@ void clear(const Lists&, const Candidates&, std::int64_t n, cudaStream_t);
 std::size_t sort_bytes(std::int64_t n);
 void number(u32* order, std::int64_t n, cudaStream_t);
 void sort(u32* (&keys)[2], u32* (&order)[2], std::int64_t n, int bits, void* work, std::size_t bytes, cudaStream_t);
+/// Divides an array among `owners`: ends[i] = where owner i's counts[i] places begin. Who takes which is left to
+/// chance. ends: as many, and one for the number of all. control: null, or when to do nothing.
+void reserve(const u32* counts, u64* ends, std::int64_t owners, const Control* control, cudaStream_t stream);
 /// Step 2, in the order `visit` (null: by number). The salt chooses among reverse samples where samples.ends is given.
 void sample(const Lists&, const Samples&, const Filter&, u32 salt, const u32* visit, std::int64_t n, const Control*,
             cudaStream_t);

@@ -156,6 +156,13 @@ void split(Lists& lists, int segments, std::int64_t n, cudaStream_t stream) {
     GNND_LAUNCHED("split_kernel");
 }
 
+void reserve(const u32* counts, u64* ends, std::int64_t owners, const Control* control, cudaStream_t stream) {
+    constexpr int kThreads = kReverseWarps * kWarp;
+    GNND_CUDA(cudaMemsetAsync(ends + owners, 0, sizeof(u64), stream));
+    reserve_kernel<<<blocks_for(owners, kThreads), kThreads, 0, stream>>>(counts, ends, owners, control);
+    GNND_LAUNCHED("reserve_kernel");
+}
+
 void sample(const Lists& lists, const Samples& samples, const Filter& filter, u32 salt, const u32* visit,
             std::int64_t n, const Control* control, cudaStream_t stream) {
     GNND_CUDA(cudaMemsetAsync(samples.reverse, 0, std::size_t(n) * 2 * sizeof(u32), stream));
@@ -164,9 +171,7 @@ void sample(const Lists& lists, const Samples& samples, const Filter& filter, u3
     GNND_LAUNCHED("sample_kernel");
     if (samples.ends == nullptr) return;
     constexpr int kThreads = kReverseWarps * kWarp;
-    GNND_CUDA(cudaMemsetAsync(samples.ends + 2 * n, 0, sizeof(u64), stream));
-    reserve_kernel<<<blocks_for(2 * n, kThreads), kThreads, 0, stream>>>(samples, n, control);
-    GNND_LAUNCHED("reserve_kernel");
+    reserve(samples.reverse, samples.ends, 2 * n, control, stream);
     scatter_kernel<<<blocks_for(n, kReverseWarps), kThreads, 0, stream>>>(samples, n, control);
     GNND_LAUNCHED("scatter_kernel");
     choose_kernel<<<blocks_for(2 * n, kReverseWarps), kThreads, 0, stream>>>(samples, salt, n, control);

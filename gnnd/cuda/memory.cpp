@@ -1,9 +1,9 @@
 #include "gnnd/cuda/memory.h"
 
+#include <map>
 #include <mutex>
 #include <new>
 #include <string>
-#include <vector>
 
 #include "gnnd/error.h"
 
@@ -14,7 +14,7 @@ namespace {
 /// Never destroyed: the driver may be gone before a static would be.
 struct PinnedStore {
     std::mutex mutex;
-    std::vector<void*> pages;
+    std::multimap<std::size_t, void*> by_size;
 };
 PinnedStore& store() {
     static PinnedStore& store = *new PinnedStore;
@@ -23,26 +23,24 @@ PinnedStore& store() {
 
 }  // namespace
 
-void* take_pinned_page() {
+PinnedMemory::PinnedMemory(std::size_t bytes) : bytes_(bytes) {
     {
         const std::lock_guard lock(store().mutex);
-        if (!store().pages.empty()) {
-            void* page = store().pages.back();
-            store().pages.pop_back();
-            return page;
+        if (const auto found = store().by_size.find(bytes); found != store().by_size.end()) {
+            data_ = found->second;
+            store().by_size.erase(found);
+            return;
         }
     }
-    void* page = nullptr;
-    GNND_CUDA(cudaHostAlloc(&page, kPinnedPage, cudaHostAllocPortable));
-    return page;
+    GNND_CUDA(cudaHostAlloc(&data_, bytes, cudaHostAllocPortable));
 }
 
-void give_back_pinned_page(void* page) noexcept {
+PinnedMemory::~PinnedMemory() {
     const std::lock_guard lock(store().mutex);
     try {
-        store().pages.push_back(page);
+        store().by_size.emplace(bytes_, data_);
     } catch (const std::bad_alloc&) {
-        ignore(cudaFreeHost(page));
+        ignore(cudaFreeHost(data_));
     }
 }
 

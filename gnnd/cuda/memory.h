@@ -73,25 +73,41 @@ class DeviceMemory {
     std::size_t bytes_ = 0;
 };
 
-/// Page-locked host memory for a few values that the device reports. Comes from a store that keeps what was given back:
-/// locking a page takes a millisecond.
-void* take_pinned_page();
-void give_back_pinned_page(void* page) noexcept;
-inline constexpr std::size_t kPinnedPage = 4096;
-
-template <class T, std::size_t Size>
-class PinnedArray {
-    static_assert(Size * sizeof(T) <= kPinnedPage);
-
+/// Waits for the stream before what the device may still write to goes back, also when it ends by an exception.
+class Drain {
   public:
-    PinnedArray() : data_(static_cast<T*>(take_pinned_page())) {}
-    ~PinnedArray() { give_back_pinned_page(data_); }
-    PinnedArray(const PinnedArray&) = delete;
-    PinnedArray& operator=(const PinnedArray&) = delete;
-    T& operator[](std::size_t i) { return data_[i]; }
+    explicit Drain(cudaStream_t stream) : stream_(stream) {}
+    ~Drain() { ignore(cudaStreamSynchronize(stream_)); }
+    Drain(const Drain&) = delete;
+    Drain& operator=(const Drain&) = delete;
 
   private:
-    T* data_;
+    cudaStream_t stream_;
+};
+
+/// Page-locked host memory. Comes from a store that keeps what was given back: locking a page takes a millisecond, 32
+/// MiB ten.
+class PinnedMemory {
+  public:
+    explicit PinnedMemory(std::size_t bytes);
+    ~PinnedMemory();
+    PinnedMemory(const PinnedMemory&) = delete;
+    PinnedMemory& operator=(const PinnedMemory&) = delete;
+    void* data() const { return data_; }
+
+  private:
+    void* data_;
+    std::size_t bytes_;
+};
+
+/// For a few values that the device reports.
+template <class T, std::size_t Size>
+class PinnedArray {
+  public:
+    T& operator[](std::size_t i) { return static_cast<T*>(memory_.data())[i]; }
+
+  private:
+    PinnedMemory memory_{Size * sizeof(T)};
 };
 
 class Event {

@@ -32,25 +32,32 @@ int shift_for(DType dtype, std::int64_t d) {
     return shift;
 }
 
+VectorForm form_of(const VectorView& vectors, bool on_device, Metric metric) {
+    const std::int64_t d = vectors.d;
+    const bool product = metric == Metric::L2 || metric == Metric::InnerProduct;
+    // int32 holds sums of up to 33,025 products of uint8.
+    const bool integers = product && (vectors.dtype == DType::u8 || vectors.dtype == DType::i8) && d <= 32768;
+    VectorForm form;
+    form.cell = !integers ? Cell::f16 : vectors.dtype == DType::u8 ? Cell::u8 : Cell::i8;
+    form.row_bytes = int(round_up(d * (integers ? 1 : 2), kStep));
+    form.trusted = integers && form.row_bytes <= kSlab;
+    form.shift = integers ? shift_for(vectors.dtype, d) : 0;
+    const bool aligned = !on_device || reinterpret_cast<std::uintptr_t>(vectors.data) % 16 == 0;
+    const std::int64_t stride = on_device ? vectors.row_bytes() : d * std::int64_t(size_of(vectors.dtype));
+    form.vectors_in_place = integers && stride == form.row_bytes && aligned && d == form.row_bytes;
+    return form;
+}
+
 }  // namespace
 
 Plan make_plan(const VectorView& vectors, bool vectors_on_device, bool graph_on_device, const BuildParams& params,
                std::int64_t initial_k, std::size_t sort_bytes, std::size_t free) {
     const std::int64_t n = vectors.n, d = vectors.d, k = params.k;
     Plan plan;
+    plan.VectorForm::operator=(form_of(vectors, vectors_on_device, params.metric));
     // Measured: half as many take more iterations, more only more memory.
     plan.samples = params.samples != 0 ? params.samples : std::min(params.resolved_list_size(), 32);
     plan.length = params.resolved_list_size();
-    const bool product = params.metric == Metric::L2 || params.metric == Metric::InnerProduct;
-    // int32 holds sums of up to 33,025 products of uint8.
-    const bool integers = product && (vectors.dtype == DType::u8 || vectors.dtype == DType::i8) && d <= 32768;
-    plan.cell = !integers ? Cell::f16 : vectors.dtype == DType::u8 ? Cell::u8 : Cell::i8;
-    plan.row_bytes = int(round_up(d * (integers ? 1 : 2), kStep));
-    plan.trusted = integers && plan.row_bytes <= kSlab;
-    plan.shift = integers ? shift_for(vectors.dtype, d) : 0;
-    const bool aligned = !vectors_on_device || reinterpret_cast<std::uintptr_t>(vectors.data) % 16 == 0;
-    const std::int64_t stride = vectors_on_device ? vectors.row_bytes() : d * std::int64_t(size_of(vectors.dtype));
-    plan.vectors_in_place = integers && stride == plan.row_bytes && aligned && d == plan.row_bytes;
 
     const bool append = params.update == Update::automatic;
     if (params.update == Update::selective && params.locks == Locks::segment)
@@ -102,6 +109,29 @@ Plan make_plan(const VectorView& vectors, bool vectors_on_device, bool graph_on_
                                 (fits(cap) ? std::to_string(free) + " are free"
                                            : std::to_string(cap) + " are allowed by BuildParams::device_memory"));
     plan.batches = (wanted + plan.capacity - 1) / plan.capacity;
+    return plan;
+}
+
+LinkPlan make_link_plan(const VectorView& vectors, bool vectors_on_device, std::int64_t k, bool graph_on_device,
+                        Metric metric, int degree, bool links_on_device, std::size_t free) {
+    const std::int64_t n = vectors.n, d = vectors.d;
+    LinkPlan plan;
+    plan.VectorForm::operator=(form_of(vectors, vectors_on_device, metric));
+    Layout layout;
+    if (!vectors_on_device) plan.vectors = layout.take(n * d * std::int64_t(size_of(vectors.dtype)));
+    if (!plan.vectors_in_place) plan.rows = layout.take(n * plan.row_bytes);
+    if (!graph_on_device) plan.graph = layout.take(n * k * 4);
+    if (!links_on_device) plan.links = layout.take(n * degree * 4);
+    plan.bias = layout.take(n * 4);
+    plan.sizes = layout.take(n * 4);
+    plan.counts = layout.take(n * 4);
+    plan.ends = layout.take(n * 8 + 8);
+    plan.info = layout.take(kSmallBytes);
+    plan.edges = layout.take(std::max(n * std::min<std::int64_t>(degree, k) * 8, d * 8));
+    plan.total = layout.end_;
+    if (free != 0 && plan.total > free)
+        throw OutOfDeviceMemory("search_links needs " + std::to_string(plan.total) + " bytes of device memory, " +
+                                std::to_string(free) + " are free");
     return plan;
 }
 

@@ -21,15 +21,20 @@ struct Part {
     std::size_t offset = 0, bytes = 0;
 };
 
-/// All sizes in bytes. The parts of one work block; `during_init` ones share their place with the samples.
-struct Plan {
+/// In what form the kernels see the vectors.
+struct VectorForm {
     Cell cell = Cell::f16;
     bool vectors_in_place = false;  ///< the kernels read the caller's (or the copied) vectors as they are
     bool trusted = false;           ///< list distances are exact, nothing is computed again at the end
-    int row_bytes = 0, samples = 0, length = 0, capacity = 0;
+    int row_bytes = 0;
+    int shift = 0;  ///< of integer keys, see device/tile.cuh
+};
+
+/// All sizes in bytes. The parts of one work block; `during_init` ones share their place with the samples.
+struct Plan : VectorForm {
+    int samples = 0, length = 0, capacity = 0;
     int segments = 1;  ///< of each list while it is updated
     int batches = 0;   ///< where a full buffer would need one
-    int shift = 0;     ///< of integer keys, see device/tile.cuh
 
     Part vectors, rows;               ///< copy of host vectors; packed rows
     Part graph_ids, graph_distances;  ///< result, where it goes to the host
@@ -53,5 +58,18 @@ struct Plan {
 /// fit
 Plan make_plan(const VectorView& vectors, bool vectors_on_device, bool graph_on_device, const BuildParams& params,
                std::int64_t initial_k, std::size_t sort_bytes, std::size_t free);
+
+/// The same for search_links(). Copies of what lies on the host are parts of the block too.
+struct LinkPlan : VectorForm {
+    Part vectors, rows, graph, links;
+    Part bias, sizes, counts, ends, info;
+    Part edges;  ///< before them, the means of the components
+    std::size_t total = 0;
+};
+
+/// \param k  entries of a row of the graph
+/// \throws OutOfDeviceMemory where it does not fit into `free`, see make_plan()
+LinkPlan make_link_plan(const VectorView& vectors, bool vectors_on_device, std::int64_t k, bool graph_on_device,
+                        Metric metric, int degree, bool links_on_device, std::size_t free);
 
 }  // namespace gnnd::cuda

@@ -13,21 +13,21 @@ namespace gnnd::cuda {
 
 inline constexpr int kReverseWarps = 8;
 
-/// A thread an object and kind: ends[i] = where its objects begin. ends[2 n] is 0 before and the number of all after.
+/// A thread an owner: ends[i] = where its counts[i] places begin. ends[owners] is 0 before and the number of all after.
 __global__ void __launch_bounds__(kReverseWarps* kWarp)
-    reserve_kernel(Samples samples, std::int64_t n, const Control* control) {
+    reserve_kernel(const u32* counts, u64* ends, std::int64_t owners, const Control* control) {
     const std::int64_t i = std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
-    if (control->stopped) return;
-    const u32 count = i < 2 * n ? samples.reverse[i] : 0;
+    if (control != nullptr && control->stopped) return;
+    const u32 count = i < owners ? counts[i] : 0;
     u64 before = count;
     for (int step = 1; step < kWarp; step *= 2) {
         const u64 lower = __shfl_up_sync(kAllLanes, before, step);
         if (lane_id() >= step) before += lower;
     }
     u64 begin = 0;
-    if (lane_id() == kWarp - 1) begin = atomicAdd(&samples.ends[2 * n], before);
+    if (lane_id() == kWarp - 1) begin = atomicAdd(&ends[owners], before);
     begin = __shfl_sync(kAllLanes, begin, kWarp - 1);
-    if (i < 2 * n) samples.ends[i] = begin + before - count;
+    if (i < owners) ends[i] = begin + before - count;
 }
 
 /// A warp an object: adds it to those that it took. Moves ends[] to where they say.

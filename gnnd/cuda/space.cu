@@ -5,6 +5,8 @@
 #include "gnnd/cuda/device/raw.cuh"
 #include "gnnd/cuda/device/warp.cuh"
 #include "gnnd/cuda/errors.h"
+#include "gnnd/cuda/launch.h"
+#include "gnnd/cuda/transfer.h"
 
 namespace gnnd::cuda {
 namespace {
@@ -135,9 +137,34 @@ __global__ void pack_kernel(RawVectors vectors, bool normalized, const float* me
 
 }  // namespace
 
-void prepare_space(const RawVectors& vectors, Metric metric, const Plan& plan, std::uint8_t* rows, u32* bias,
+RawVectors upload(const VectorView& vectors, bool on_device, std::byte* copy, Resources& resources,
+                  cudaStream_t stream) {
+    RawVectors raw{static_cast<const std::byte*>(vectors.data), vectors.n, vectors.d, vectors.row_bytes(),
+                   vectors.dtype};
+    if (on_device) return raw;
+    raw.data = copy;
+    raw.stride = vectors.d * std::int64_t(size_of(vectors.dtype));
+    copy_in(copy, vectors.data, vectors.n, std::size_t(raw.stride), std::size_t(vectors.row_bytes()), resources,
+            stream);
+    return raw;
+}
+
+Points points_of(const RawVectors& raw, Metric metric, const VectorForm& form, const std::uint8_t* rows,
+                 const u32* bias) {
+    const bool l2 = metric == Metric::L2 || metric == Metric::Cosine;  // see scale_kernel
+    return {form.vectors_in_place ? reinterpret_cast<const std::uint8_t*>(raw.data) : rows,
+            raw.n,
+            form.row_bytes,
+            l2 ? bias : nullptr,
+            l2                               ? -2
+            : metric == Metric::InnerProduct ? -1
+                                             : 1,
+            form.shift};
+}
+
+void prepare_space(const RawVectors& vectors, Metric metric, const VectorForm& form, std::uint8_t* rows, u32* bias,
                    float* mean, SpaceInfo* info, cudaStream_t stream) {
-    const bool f16 = plan.cell == Cell::f16;
+    const bool f16 = form.cell == Cell::f16;
     const Needs needs{metric != Metric::InnerProduct && metric != Metric::ChiSquare, metric == Metric::Cosine,
                       metric == Metric::ChiSquare};
     const unsigned row_blocks = blocks_for(vectors.n, kWarps);
@@ -157,11 +184,11 @@ void prepare_space(const RawVectors& vectors, Metric metric, const Plan& plan, s
             constexpr Cell kCell = std::is_same_v<T, std::uint8_t> ? Cell::u8 : Cell::i8;
             if (!f16)
                 pack_kernel<T, kCell>
-                    <<<row_blocks, kWarps * kWarp, 0, stream>>>(vectors, false, mean, info, rows, plan.row_bytes, bias);
+                    <<<row_blocks, kWarps * kWarp, 0, stream>>>(vectors, false, mean, info, rows, form.row_bytes, bias);
         }
         if (f16)
             pack_kernel<T, Cell::f16><<<row_blocks, kWarps * kWarp, 0, stream>>>(vectors, needs.normalized, mean, info,
-                                                                                 rows, plan.row_bytes, bias);
+                                                                                 rows, form.row_bytes, bias);
         GNND_LAUNCHED("pack_kernel");
     });
 }

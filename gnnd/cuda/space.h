@@ -5,6 +5,7 @@
 #include <cuda_runtime_api.h>
 
 #include "gnnd/cuda/plan.h"
+#include "gnnd/resources.h"
 
 namespace gnnd::cuda {
 
@@ -24,9 +25,13 @@ struct RawVectors {
     DType dtype;
 };
 
-/// Starts checking and packing the vectors: fills rows (unless the plan leaves them in place), bias and info.
+/// The vectors where they lie on the device, else copied to `copy`.
+RawVectors upload(const VectorView& vectors, bool on_device, std::byte* copy, Resources& resources,
+                  cudaStream_t stream);
+
+/// Starts checking and packing the vectors: fills rows (unless the form leaves them in place), bias and info.
 /// \param mean  2 d floats to work in
-void prepare_space(const RawVectors& vectors, Metric metric, const Plan& plan, std::uint8_t* rows, std::uint32_t* bias,
-                   float* mean, SpaceInfo* info, cudaStream_t stream);
+void prepare_space(const RawVectors& vectors, Metric metric, const VectorForm& form, std::uint8_t* rows,
+                   std::uint32_t* bias, float* mean, SpaceInfo* info, cudaStream_t stream);
 
 }  // namespace gnnd::cuda

@@ -46,6 +46,14 @@ struct Candidates {
     int capacity;
 };
 
+/// The links of search_links() while they are being made.
+struct Links {
+    std::int32_t* ids;  ///< n x degree
+    u32* sizes;         ///< n: how many of them step 1 chose
+    u32* counts;        ///< n: by how many objects each was chosen
+    int degree;
+};
+
 /// Remembers for every list which ids it holds and which wait for it already, so that most of what a cross-match finds
 /// again (three of four offers, measured) is dropped for the price of one word read. An id's hash chooses a word and a
 /// byte value: three bytes of a word are ids of the list, the nearest first, the fourth is the last that was offered.

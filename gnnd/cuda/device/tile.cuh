@@ -208,9 +208,11 @@ struct Key<int, Exact> {
     /// Of a column that stands for no object.
     __device__ static int no_term() { return kLast; }
     __device__ static int factor(const Points& points) { return points.scale * (1 << points.shift); }
+    /// Without a column, and nothing lost to one.
+    __device__ static int plain(int sum, int factor, int term) { return sum * factor + term; }
     __device__ static int make(int sum, int factor, int term, int column) {
-        if constexpr (Exact) return sum * factor + term;
-        return int(u32(sum * factor + term) & ~kColumnMask) | column;
+        if constexpr (Exact) return plain(sum, factor, term);
+        return int(u32(plain(sum, factor, term)) & ~kColumnMask) | column;
     }
     __device__ static int column(int key) { return key & int(kColumnMask); }
     __device__ static bool valid(int key) { return key < kLast; }
@@ -232,8 +234,9 @@ struct Key<float, Exact> {
     /// Finite, since a column in the last bits would make a NaN of an infinity.
     __device__ static float no_term() { return 3e38f; }
     __device__ static float factor(const Points& points) { return float(points.scale); }
+    __device__ static float plain(float sum, float factor, float term) { return fmaf(sum, factor, term); }
     __device__ static float make(float sum, float factor, float term, int column) {
-        return __uint_as_float((__float_as_uint(fmaf(sum, factor, term)) & ~kColumnMask) | u32(column));
+        return __uint_as_float((__float_as_uint(plain(sum, factor, term)) & ~kColumnMask) | u32(column));
     }
     __device__ static int column(float key) { return int(__float_as_uint(key) & kColumnMask); }
     __device__ static bool valid(float key) { return key < 1e38f; }

@@ -1,20 +1,26 @@
-#include "faiss_ext/detail/search_links.h"
+#include "faiss_ext/optimize.h"
 
 #include <faiss/impl/DistanceComputer.h>
-#include <omp.h>
 
 #include <algorithm>
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "faiss_ext/detail/errors.h"
+#include "faiss_ext/detail/optimize.h"
+#include "faiss_ext/detail/rows.h"
+#include "faiss_ext/faiss_resources.h"
+#include "gnnd/cpu/parallel.h"
+#include "gnnd/search_links.h"
 
 namespace faiss_ext::detail {
 
 namespace {
 
-constexpr int kBeam = 64;     // width of the search that places unreached objects
-constexpr int kMendings = 4;  // at most so many passes over those placed
+constexpr int kBeam = 64;              // width of the search that places unreached objects
+constexpr std::int64_t kChunk = 4096;  // objects
+constexpr int kMendings = 4;           // at most so many passes over those placed
 
 /// Distances under the storage's metric; smaller is nearer.
 class Distances {
@@ -33,25 +39,42 @@ class Distances {
 
 class Linker {
   public:
-    Linker(const faiss::IndexFlat& storage, const gnnd::KnnGraphView& graph, int degree)
-        : storage_(storage), graph_(graph), n_(graph.n), degree_(degree), sizes_(n_), distances_(storage) {
+    Linker(const VectorSource& source, const faiss::IndexFlat& storage, const gnnd::KnnGraphView& graph, int degree)
+        : source_(source),
+          storage_(storage),
+          graph_(graph),
+          n_(graph.n),
+          degree_(degree),
+          sizes_(n_),
+          distances_(storage) {
         links_.degree = degree;
-        links_.ids.assign(std::size_t(n_) * degree, -1);
+        links_.links.resize(std::size_t(n_) * degree);
     }
 
-    SearchLinks run() {
-        prune();
-        check_interrupt();
-        add_reverse_links();
-        fill_up();
-        check_interrupt();
+    SearchGraph run(const Gpu& gpu) {
+        choose(gpu);
         find_entry();
         connect();
         return std::move(links_);
     }
 
   private:
-    std::int32_t* row(std::int64_t i) { return links_.ids.data() + i * degree_; }
+    std::int32_t* row(std::int64_t i) { return links_.links.data() + i * degree_; }
+
+    /// Steps 1 to 3.
+    void choose(const Gpu& gpu) {
+        gnnd::LinkParams params;
+        params.degree = degree_;
+        if (gpu.resources != nullptr && degree_ <= gnnd::kMaxGpuDegree) {
+            FaissResources resources(gpu);
+            params.device = {gnnd::Device::Kind::cuda, gpu.device};
+            gnnd::search_links(source_.vectors(), graph_, params, links_.links.data(), interrupt_hooks(), &resources);
+        } else {
+            params.device.kind = gnnd::Device::Kind::cpu;
+            gnnd::search_links(source_.on_host(), graph_, params, links_.links.data(), interrupt_hooks());
+        }
+        for (std::int64_t i = 0; i < n_; ++i) sizes_[i] = int(std::find(row(i), row(i) + degree_, -1) - row(i));
+    }
 
     bool add(std::int64_t from, std::int32_t to) {
         std::int32_t* links = row(from);
@@ -60,54 +83,35 @@ class Linker {
         return true;
     }
 
-    void prune() {
-        // One per thread, made here: what is thrown in a parallel region ends the process.
-        std::vector<Distances> distances;
-        const int threads = omp_get_max_threads();
-        distances.reserve(threads);
-        for (int t = 0; t < threads; ++t) distances.emplace_back(storage_);
-#pragma omp parallel for schedule(dynamic, 256) num_threads(threads)
-        for (std::int64_t i = 0; i < n_; ++i) {
-            Distances& dis = distances[omp_get_thread_num()];
-            std::int32_t* kept = row(i);
-            int size = 0;
-            for (std::int64_t j = 0; j < graph_.k && size < degree_; ++j) {
-                const std::int32_t candidate = graph_.ids_of(i)[j];
-                if (candidate < 0) break;
-                const float distance = dis.between(i, candidate);
-                // Not nearer to one linked before, nor as near: of equal vectors one is enough.
-                if (std::all_of(kept, kept + size,
-                                [&](std::int32_t other) { return dis.between(other, candidate) > distance; }))
-                    kept[size++] = candidate;
-            }
-            sizes_[i] = size;
-        }
-    }
-
-    void add_reverse_links() {
-        const std::vector<int> forward = sizes_;
-        for (int j = 0; j < degree_; ++j)
-            for (std::int64_t i = 0; i < n_; ++i)
-                if (j < forward[i]) add(row(i)[j], std::int32_t(i));
-    }
-
-    void fill_up() {
-        for (std::int64_t i = 0; i < n_; ++i)
-            for (std::int64_t j = 0; j < graph_.k && sizes_[i] < degree_ && graph_.ids_of(i)[j] >= 0; ++j)
-                add(i, graph_.ids_of(i)[j]);
-    }
-
+    /// The object nearest to the mean.
     void find_entry() {
-        const std::int64_t d = storage_.d;
-        std::vector<double> sums(d);
-        for (std::int64_t i = 0; i < n_; ++i)
-            for (std::int64_t c = 0; c < d; ++c) sums[c] += storage_.get_xb()[i * d + c];
+        const gnnd::Callbacks hooks = interrupt_hooks();
+        const gnnd::cpu::Team team{gnnd::cpu::Team::resolve(0), &hooks.interrupt};
+        const std::int64_t d = storage_.d, chunks = (n_ + kChunk - 1) / kChunk;
+        // Sums of chunks, which no number of threads changes.
+        std::vector<double> sums(std::size_t(chunks * d));
+        team.for_chunks(n_, kChunk, [&](int, std::int64_t begin, std::int64_t end) {
+            double* sum = sums.data() + begin / kChunk * d;
+            for (std::int64_t i = begin; i < end; ++i)
+                for (std::int64_t c = 0; c < d; ++c) sum[c] += storage_.get_xb()[i * d + c];
+        });
         std::vector<float> mean(d);
-        std::transform(sums.begin(), sums.end(), mean.begin(), [&](double sum) { return float(sum / double(n_)); });
-        distances_.set_query(mean.data());
-        std::pair<float, std::int32_t> best{distances_.to_query(0), 0};
-        for (std::int64_t i = 1; i < n_; ++i) best = std::min(best, {distances_.to_query(i), std::int32_t(i)});
-        links_.entry = best.second;
+        for (std::int64_t c = 0; c < d; ++c) {
+            double sum = 0;
+            for (std::int64_t chunk = 0; chunk < chunks; ++chunk) sum += sums[chunk * d + c];
+            mean[c] = float(sum / double(n_));
+        }
+        using Found = std::pair<float, std::int32_t>;
+        std::vector<Found> nearest(chunks);
+        team.for_chunks(n_, kChunk, [&](int, std::int64_t begin, std::int64_t end) {
+            Distances distances(storage_);
+            distances.set_query(mean.data());
+            Found best{distances.to_query(begin), std::int32_t(begin)};
+            for (std::int64_t i = begin + 1; i < end; ++i)
+                best = std::min(best, {distances.to_query(i), std::int32_t(i)});
+            nearest[begin / kChunk] = best;
+        });
+        links_.entry = std::min_element(nearest.begin(), nearest.end())->second;
     }
 
     void connect() {
@@ -215,11 +219,12 @@ class Linker {
         return std::size_t(position);
     }
 
+    const VectorSource& source_;
     const faiss::IndexFlat& storage_;
     const gnnd::KnnGraphView graph_;
     const std::int64_t n_;
     const int degree_;
-    SearchLinks links_;
+    SearchGraph links_;
     std::vector<int> sizes_;
     Distances distances_;
     std::vector<std::int32_t> parents_;  // through whom each object is reached, -1: not yet
@@ -232,8 +237,31 @@ class Linker {
 
 }  // namespace
 
-SearchLinks make_search_links(const faiss::IndexFlat& storage, const gnnd::KnnGraphView& graph, int degree) {
-    return Linker(storage, graph, degree).run();
+void check_graph(const char* who, const VectorSource& source, const gnnd::KnnGraphView& graph) {
+    if (graph.n != source.vectors().n || graph.metric != source.metric())
+        fail(std::string(who) + ": the graph has " + std::to_string(graph.n) + " objects under " +
+             std::string(gnnd::name_of(graph.metric)) + ", the source " + std::to_string(source.vectors().n) +
+             " under " + std::string(gnnd::name_of(source.metric())));
+    check_request(source, 1);
+    gnnd::check_structure(graph);
+}
+
+SearchGraph make_search_graph(const VectorSource& source, const faiss::IndexFlat& storage,
+                              const gnnd::KnnGraphView& graph, int degree, const Gpu& gpu) {
+    return Linker(source, storage, graph, degree).run(gpu);
 }
 
 }  // namespace faiss_ext::detail
+
+namespace faiss_ext {
+
+SearchGraph optimize_graph(const VectorSource& source, const gnnd::KnnGraphView& graph, int degree, const Gpu& gpu) {
+    return detail::with_faiss_errors([&] {
+        detail::check_graph("optimize_graph", source, graph);
+        faiss::IndexFlat storage(source.vectors().d, detail::search_metric(source.metric(), "optimize_graph"));
+        detail::fill_storage(storage, source);
+        return detail::make_search_graph(source, storage, graph, degree, gpu);
+    });
+}
+
+}  // namespace faiss_ext

@@ -1,0 +1,72 @@
+#!/usr/bin/env bash
+# Builds the FAISS that Debian's source package holds with its GPU code, for the CUDA toolkit that is installed, and
+# installs it to PREFIX (default: ~/.cache/gnnd/faiss-gpu, where this project's CMake files look for it). Does nothing
+# where that is done already. About 10 minutes on 2 cores. The system's apt configuration stays as it is.
+# Usage: contrib/build_faiss_gpu.sh [PREFIX]
+# CUDA_ARCHITECTURES in the environment: as CMake takes them; default: the GPU of this machine, else 90-real.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+prefix=${1:-${XDG_CACHE_HOME:-$HOME/.cache}/gnnd/faiss-gpu}
+case $prefix in
+    -*)
+        echo "build_faiss_gpu.sh: $prefix is no folder. Usage: contrib/build_faiss_gpu.sh [PREFIX]" >&2
+        exit 2
+        ;;
+    /*) ;;
+    *) prefix=$PWD/$prefix ;;
+esac
+nvcc=${CUDACXX:-$(command -v nvcc || echo /usr/local/cuda/bin/nvcc)}
+if ! [ -x "$nvcc" ]; then
+    echo "build_faiss_gpu.sh: there is no CUDA toolkit (nvcc)" >&2
+    exit 1
+fi
+architectures=${CUDA_ARCHITECTURES-}
+if [ -z "$architectures" ]; then
+    architectures=90-real
+    if command -v nvidia-smi >/dev/null && nvidia-smi -L 2>/dev/null | grep -q '^GPU'; then architectures=native; fi
+fi
+
+# What an earlier run wrote at its very end.
+built="$("$nvcc" --version | sed -n 's/.*release \([0-9.]*\).*/CUDA \1/p'), $architectures"
+if [ "$(cat "$prefix/built_for" 2>/dev/null)" = "$built" ]; then
+    echo "build_faiss_gpu.sh: $prefix is there ($built)"
+    exit 0
+fi
+
+contrib/setup.sh build faiss-gpu
+sources=()
+for file in /etc/apt/sources.list.d/debian.sources /etc/apt/sources.list; do
+    if [ -s "$file" ]; then sources+=("$file"); fi
+done
+if ! command -v dpkg-source >/dev/null || [ ${#sources[@]} -eq 0 ]; then
+    echo "build_faiss_gpu.sh: not a Debian. Elsewhere build FAISS with -DFAISS_ENABLE_GPU=ON and name it to this" >&2
+    echo "  project's CMake in CMAKE_PREFIX_PATH" >&2
+    exit 1
+fi
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+echo "== Fetching the source package"
+mkdir -p "$work/sources" "$work/lists/partial" "$work/cache/archives/partial" "$work/source"
+for file in "${sources[@]}"; do
+    sed -E 's/^Types:.*/Types: deb-src/; s/^deb /deb-src /' "$file" >"$work/sources/debian.${file##*.}"
+done
+own_apt=(-q -o Dir::Etc::sourcelist=- -o "Dir::Etc::sourceparts=$work/sources" -o "Dir::State::Lists=$work/lists"
+    -o "Dir::Cache=$work/cache" -o APT::Sandbox::User=root)
+apt-get "${own_apt[@]}" update
+(cd "$work/source" && apt-get "${own_apt[@]}" source --download-only faiss && dpkg-source -x ./*.dsc faiss)
+
+echo "== Building for $built"
+# FAISS 1.7.3 predates compilers whose headers no longer bring <cstdint> along.
+cmake -S "$work/source/faiss" -B "$work/build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_INSTALL_PREFIX="$prefix" \
+    -DCMAKE_INSTALL_RPATH_USE_LINK_PATH=ON \
+    -DFAISS_ENABLE_GPU=ON -DFAISS_ENABLE_PYTHON=OFF -DBUILD_TESTING=OFF -DBUILD_SHARED_LIBS=ON -DBLA_VENDOR=OpenBLAS \
+    -DCMAKE_CUDA_COMPILER="$nvcc" -DCMAKE_CUDA_ARCHITECTURES="$architectures" -DCMAKE_CUDA_STANDARD=17 \
+    -DCMAKE_CXX_STANDARD=17 -DCMAKE_CXX_FLAGS="-include cstdint"
+cmake --build "$work/build" --target faiss
+mkdir -p "$prefix"
+rm -f "$prefix/built_for"
+cmake --install "$work/build" --strip
+echo "$built" >"$prefix/built_for"
+echo "build_faiss_gpu.sh: FAISS is in $prefix"

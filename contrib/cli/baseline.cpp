@@ -1,0 +1,80 @@
+#include "baseline.h"
+
+#include <chrono>
+#include <cstdio>
+#include <memory>
+
+#include "commands.h"
+#include "common.h"
+#include "files.h"
+#include "gnnd/io/graph_file.h"
+#include "gnnd/io/vector_file.h"
+#include "interrupt.h"
+
+namespace cli {
+
+namespace {
+
+std::unique_ptr<faiss_ext::GraphBuilder> make_baseline(const BaselineOptions& options, const faiss_ext::Gpu& gpu) {
+    if (options.method == "ivfpq") return std::make_unique<faiss_ext::IvfpqGraphBuilder>(options.ivfpq, gpu);
+    if (options.method == "nndescent") return std::make_unique<faiss_ext::NNDescentGraphBuilder>(options.nndescent);
+    return std::make_unique<faiss_ext::ExactGraphBuilder>(gpu);
+}
+
+}  // namespace
+
+void build_baseline(const BaselineOptions& options) {
+    require_writable(options.graph);
+    if (!options.stats.empty()) require_writable(options.stats);
+    const gnnd::io::VectorFile base(options.base);
+    gnnd::Device device = options.device;
+    if (options.method == "nndescent") device.kind = gnnd::Device::Kind::cpu;
+    const FaissGpu gpu(device);
+    const auto start = std::chrono::steady_clock::now();
+    const faiss_ext::VectorSource source(base.view(), options.metric);
+    const std::unique_ptr<faiss_ext::GraphBuilder> builder = make_baseline(options, gpu.get());
+    const gnnd::KnnGraph graph = builder->build(source, options.k);
+    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+    stop_if_interrupted();
+    gnnd::io::write_graph(options.graph, graph, base.dtype());
+
+    Json steps = Json::object();
+    for (const auto& [step, time] : builder->timing) steps[step] = time;
+    const Json json = {{"graph", options.graph},
+                       {"base", options.base},
+                       {"method", options.method},
+                       {"n", graph.n()},
+                       {"d", base.d()},
+                       {"k", graph.k()},
+                       {"metric", name_of(graph.metric())},
+                       {"device", gpu.name()},
+                       {"seconds", seconds.count()},
+                       {"timing", steps},
+                       {"peak_memory_bytes", peak_memory()}};
+    if (!options.stats.empty()) write_json(options.stats, json);
+    if (options.json) {
+        print(json);
+        return;
+    }
+    std::printf("device      %s\n", gpu.name().c_str());
+    std::printf("seconds     %.3f\n", seconds.count());
+    for (const auto& [step, time] : builder->timing) std::printf("  %-11s %.3f\n", step.c_str(), time);
+    std::printf("memory      %s at most\n", human_bytes(peak_memory()).c_str());
+    std::printf("graph       %s\n", options.graph.c_str());
+}
+
+void add_exact(CLI::App& app) {
+    CLI::App& command =
+        *app.add_subcommand("exact", "Build the exact k-NN graph with FAISS's flat search: build --method exact");
+    const auto options = std::make_shared<BaselineOptions>();
+    add_base(command, options->base);
+    add_k(command, options->k, "neighbours per object, at most " + std::to_string(gnnd::kMaxK));
+    add_output(command, options->graph, "graph file to write; .gnnd by convention");
+    add_metric(command, options->metric);
+    add_device(command, options->device);
+    add_json(command, options->json);
+    command.footer("The time grows with the square of the number of vectors.");
+    command.callback([options] { build_baseline(*options); });
+}
+
+}  // namespace cli

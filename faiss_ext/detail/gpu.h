@@ -1,0 +1,58 @@
+#pragma once
+/// \file gpu.h
+/// What needs FAISS's GPU headers, behind plain types: built as gpu_*.cpp with a FAISS that has them, else as
+/// without_gpu.cpp.
+
+#include <faiss/Clustering.h>
+#include <faiss/Index.h>
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "faiss_ext/gpu.h"
+#include "faiss_ext/vector_source.h"
+
+namespace faiss_ext::detail {
+
+/// \throws faiss::FaissException unless there are resources and the device exists; `who` asks. FAISS itself would
+/// abort.
+void check_gpu(const Gpu& gpu, const char* who);
+
+/// If the index lies on a GPU: its vectors where they are (GpuIndexFlat; what was added is there), or a copy of it on
+/// the CPU. False for every other index.
+bool read_gpu_index(const faiss::Index& index, gnnd::VectorView& view, std::unique_ptr<faiss::Index>& copy);
+
+/// Exact search by FAISS of objects of a source among all of them. Vectors that are float32 on the device already are
+/// searched in place; others are copied there, in parts where they do not fit.
+class GpuFlatSearch {
+  public:
+    /// \param neighbours     per query, at most 2048
+    /// \param device_memory  most bytes to copy at a time; 0: most of what is free
+    GpuFlatSearch(const Gpu& gpu, const VectorSource& source, std::int64_t neighbours, std::int64_t device_memory);
+    ~GpuFlatSearch();
+    /// The results are count x neighbours, best first.
+    void search(const std::int32_t* objects, std::int64_t count, float* distances, idx_t* ids);
+
+  private:
+    struct State;
+    std::unique_ptr<State> state_;
+};
+
+struct IvfpqShape {
+    std::int64_t d;
+    faiss::MetricType metric;
+    idx_t nlist;
+    int code_bytes;  ///< divides d
+    int nprobe;
+    int seed;
+};
+
+void configure(faiss::ClusteringParameters& clustering, int seed);
+
+/// Whether FAISS has codes of so many bytes on GPUs.
+bool gpu_has_code_bytes(std::int64_t bytes);
+/// An empty, untrained GpuIndexIVFPQ.
+std::unique_ptr<faiss::Index> make_gpu_ivfpq(const Gpu& gpu, const IvfpqShape& shape);
+
+}  // namespace faiss_ext::detail

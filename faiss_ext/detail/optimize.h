@@ -1,0 +1,19 @@
+#pragma once
+/// \file optimize.h
+/// optimize_graph() for who has the vectors as FAISS's storage already.
+
+#include <faiss/IndexFlat.h>
+
+#include "faiss_ext/optimize.h"
+
+namespace faiss_ext::detail {
+
+/// \throws faiss::FaissException unless graph and source fit, the graph is valid and there are vectors to build from;
+/// `who` asks
+void check_graph(const char* who, const VectorSource& source, const gnnd::KnnGraphView& graph);
+
+/// \param storage  the source's vectors, normalised under cosine; its distances decide what reaches what
+SearchGraph make_search_graph(const VectorSource& source, const faiss::IndexFlat& storage,
+                              const gnnd::KnnGraphView& graph, int degree, const Gpu& gpu);
+
+}  // namespace faiss_ext::detail

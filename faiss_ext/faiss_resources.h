@@ -1,0 +1,37 @@
+#pragma once
+/// \file faiss_resources.h
+/// FAISS's GPU resources as gnnd takes them.
+
+#include <memory>
+
+#include "faiss_ext/gpu.h"
+#include "gnnd/resources.h"
+
+namespace faiss_ext {
+
+/// Device memory comes from GpuResources::allocMemoryHandle: from the temporary memory where it fits (a strict stack:
+/// nobody else may use the resources until it was given back), else from the device. Builds run on the default stream
+/// of the device, copy on the asynchronous copy stream through the page-locked buffer, and take work memory on the host
+/// from the heap.
+class FaissResources final : public gnnd::Resources {
+  public:
+    /// \throws faiss::FaissException for null resources or a device that does not exist
+    explicit FaissResources(const Gpu& gpu);
+    ~FaissResources() override;
+
+    void* allocate(std::size_t bytes) override;
+    void deallocate(void* pointer, std::size_t bytes) noexcept override;
+    gnnd::Stream stream() override;
+    /// \throws faiss::FaissException, FAISS's own, when there is no more
+    void* allocate_device(std::size_t bytes, gnnd::Stream stream) override;
+    void deallocate_device(void* pointer, std::size_t bytes, gnnd::Stream stream) noexcept override;
+    /// The larger of what is left of the temporary memory and what the driver has free.
+    std::size_t free_device_memory() override;
+    gnnd::Staging staging() override;
+
+  private:
+    struct State;
+    std::unique_ptr<State> state_;
+};
+
+}  // namespace faiss_ext

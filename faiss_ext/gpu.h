@@ -1,0 +1,26 @@
+#pragma once
+/// \file gpu.h
+/// Where builders find a GPU. What is here needs a FAISS with GPU support to do anything; without it, it throws.
+
+#include <memory>
+
+namespace faiss::gpu {
+class GpuResourcesProvider;
+}
+
+namespace faiss_ext {
+
+/// Whether faiss_ext was built with a FAISS that has GPU support.
+bool faiss_has_gpu();
+
+/// Where a builder runs. FAISS's resources serve one thread at a time, and so do builders that share them.
+struct Gpu {
+    faiss::gpu::GpuResourcesProvider* resources = nullptr;  ///< must outlive the builder; null: the CPU
+    int device = 0;                                         ///< as in faiss::gpu::GpuIndexConfig
+};
+
+/// New faiss::gpu::StandardGpuResources, for those who have none yet.
+/// \throws faiss::FaissException without GPU support or without a GPU
+std::shared_ptr<faiss::gpu::GpuResourcesProvider> standard_gpu_resources();
+
+}  // namespace faiss_ext

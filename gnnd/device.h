@@ -1,0 +1,21 @@
+#pragma once
+/// \file device.h
+/// The GPUs of this process, for code that does not know CUDA.
+
+#include <string>
+
+#include "gnnd/vectors.h"
+
+namespace gnnd {
+
+/// Number of GPUs that builds can run on or not; where it is 0, `why` says the reason.
+int device_count(std::string* why = nullptr);
+
+/// The GPU in whose memory the pointer lies; -1 for host memory.
+int device_of(const void* pointer);
+
+/// Copies vectors that lie on a GPU (or on the host) to host memory, row-major n x d without gaps.
+/// \throws DeviceError
+void copy_to_host(const VectorView& vectors, void* out);
+
+}  // namespace gnnd
