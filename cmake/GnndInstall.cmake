@@ -1,6 +1,7 @@
 # Installs the libraries, headers, the tool and a CMake package: find_package(gnnd) gives gnnd::gnnd, and gnnd::faiss_ext
 # where it was built. What needs FAISS is exported apart, so that the rest can be used without.
-# The relative paths matter with BUILD_SHARED_LIBS only: an installed library is found wherever the prefix lies.
+# FAISS and CUDA may lie where the system does not look: their folders are kept. The relative paths matter with
+# BUILD_SHARED_LIBS only: an installed library is found wherever the prefix lies.
 include(CMakePackageConfigHelpers)
 set(GNND_CMAKE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/gnnd)
 
@@ -9,7 +10,7 @@ install(EXPORT gnndTargets NAMESPACE gnnd:: DESTINATION ${GNND_CMAKE_DIR})
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/gnnd/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/gnnd FILES_MATCHING PATTERN "*.h"
         PATTERN "cpu" EXCLUDE PATTERN "cuda" EXCLUDE)
 if(GNND_FAISS)
-    set_target_properties(faiss_ext PROPERTIES INSTALL_RPATH $ORIGIN)
+    set_target_properties(faiss_ext PROPERTIES INSTALL_RPATH $ORIGIN INSTALL_RPATH_USE_LINK_PATH ON)
     install(TARGETS faiss_ext EXPORT gnndFaissTargets)
     install(EXPORT gnndFaissTargets NAMESPACE gnnd:: DESTINATION ${GNND_CMAKE_DIR})
     install(DIRECTORY ${PROJECT_SOURCE_DIR}/faiss_ext/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/faiss_ext
@@ -17,7 +18,8 @@ if(GNND_FAISS)
     install(FILES cmake/FindFaiss.cmake DESTINATION ${GNND_CMAKE_DIR})
 endif()
 if(TARGET gnnd_cli)
-    set_target_properties(gnnd_cli PROPERTIES INSTALL_RPATH $ORIGIN/../${CMAKE_INSTALL_LIBDIR})
+    set_target_properties(gnnd_cli PROPERTIES INSTALL_RPATH $ORIGIN/../${CMAKE_INSTALL_LIBDIR}
+                                              INSTALL_RPATH_USE_LINK_PATH ON)
     install(TARGETS gnnd_cli)
 endif()
 

@@ -85,10 +85,9 @@ gnnd::KnnGraph ExactGraphBuilder::search(const VectorSource& source, const std::
         const faiss::MetricType searched = detail::search_metric(metric, "ExactGraphBuilder");
         const std::int64_t wanted = std::min<std::int64_t>(k, x.n - 1);
         const bool on_gpu = gpu.resources != nullptr;
-        const std::int64_t step = std::min<std::int64_t>(batch != 0 ? batch
-                                                         : on_gpu   ? detail::kGpuBlock
-                                                                    : detail::kBlock,
-                                                         total);
+        std::int64_t step = on_gpu ? detail::gpu_block(x.d) : detail::kBlock;
+        if (batch != 0) step = on_gpu ? std::min<std::int64_t>(batch, step) : std::int64_t(batch);
+        step = std::min(step, total);
         Found found{std::min<std::int64_t>(k + 1 + kSpare, x.n), {}, {}};
         found.ids.resize(step * found.m);
         found.distances.resize(step * found.m);

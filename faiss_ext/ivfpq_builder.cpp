@@ -71,7 +71,7 @@ gnnd::KnnGraph IvfpqGraphBuilder::build(const VectorSource& source, int k) {
         const bool on_gpu = gpu.resources != nullptr && bits == 8;
         std::int64_t bytes = std::min<std::int64_t>(params.code_bytes, x.d);
         while (x.d % bytes != 0 || (on_gpu && !detail::gpu_has_code_bytes(bytes))) --bytes;
-        const std::int64_t block = on_gpu ? detail::kGpuBlock : detail::kBlock;
+        const std::int64_t block = on_gpu ? detail::gpu_block(x.d) : detail::kBlock;
         constexpr int kMostGpuProbes = 2048;  // FAISS's
         if (gpu.resources != nullptr) {
             detail::check_gpu(gpu, "IvfpqGraphBuilder");

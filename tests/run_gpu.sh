@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Configures, builds and runs every test that uses a GPU, and prints ctest's summary. Made for a machine with a GPU; needs
-# the CUDA toolkit, CMake, a C++20 compiler, GoogleTest and xxHash's header, but no FAISS. Without a GPU the tests are
-# skipped and say why.
+# the CUDA toolkit, CMake, a C++20 compiler, GoogleTest and xxHash's header. With a FAISS that has GPU support (named in
+# CMAKE_PREFIX_PATH, or built by contrib/build_faiss_gpu.sh) those of faiss_ext are among them. Without a GPU the tests
+# are skipped and say why.
 # Usage: tests/run_gpu.sh [--sanitize] [ctest options]
 #   --sanitize  instead runs small builds of everything under compute-sanitizer's four tools
 # GNND_CMAKE in the environment: further options for CMake, e.g. -DxxHash_INCLUDE_DIR=...
@@ -14,11 +15,19 @@ if [ "${1-}" = --sanitize ]; then
     shift
 fi
 read -ra options <<<"${GNND_CMAKE-}"
-cmake -S . -B build/gpu -G Ninja -DCMAKE_BUILD_TYPE=Release -DGNND_CUDA=ON -DGNND_FAISS=OFF -DGNND_CLI=OFF \
-    -DGNND_BENCHS=OFF -DCMAKE_CUDA_ARCHITECTURES="${CUDA_ARCHITECTURES:-native}" "${options[@]}"
-cmake --build build/gpu --target cuda_tests
+faiss=OFF
+IFS=: read -ra prefixes <<<"${CMAKE_PREFIX_PATH-}"
+for prefix in "${prefixes[@]}" "${XDG_CACHE_HOME:-$HOME/.cache}/gnnd/faiss-gpu"; do
+    if [ -e "$prefix/include/faiss/gpu/StandardGpuResources.h" ]; then faiss=ON; fi
+done
+if [ $faiss = OFF ]; then echo "run_gpu.sh: no FAISS with GPU support: the tests of faiss_ext are left out"; fi
+cmake -S . -B build/gpu -G Ninja -DCMAKE_BUILD_TYPE=Release -DGNND_CUDA=ON -DGNND_CLI=OFF -DGNND_BENCHS=OFF \
+    -DCMAKE_CUDA_ARCHITECTURES="${CUDA_ARCHITECTURES:-native}" -DGNND_FAISS="$faiss" "${options[@]}"
+targets=(cuda_tests)
+if [ "$faiss" = ON ]; then targets+=(faiss_gpu_tests gpu_nsg); fi
+cmake --build build/gpu --target "${targets[@]}"
 if [ -z "$sanitize" ]; then
-    exec ctest --test-dir build/gpu -R 'Cuda|Generate' --output-on-failure "$@"
+    exec ctest --test-dir build/gpu -R '^(Cuda|Generate|FaissGpu)|/Cuda' --output-on-failure "$@"
 fi
 status=0
 small='CudaKernel*:*CudaVariantTest.SmallBuild*:Cuda.DeviceMemory*:CudaLinksTest.*TinySets:*ForAnySamplesAndInit/l2_u8:*ForAnySamplesAndInit/ip_f32:*ForAnySamplesAndInit/chi2_f16'

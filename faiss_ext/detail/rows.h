@@ -4,6 +4,8 @@
 
 #include <faiss/IndexFlat.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <functional>
 #include <vector>
 
@@ -35,8 +37,12 @@ class FloatMatrix {
     std::int64_t d_;
 };
 
-/// Rows that CPU indexes get at once, and GPU indexes, which add and search many in the time of a few.
-inline constexpr std::int64_t kBlock = 4096, kGpuBlock = 65536;
+/// Rows that CPU indexes get at once.
+inline constexpr std::int64_t kBlock = 4096;
+/// And GPU indexes, which add and search many in the time of a few; at most 256 MiB (FAISS counts components in int).
+inline std::int64_t gpu_block(std::int64_t d) {
+    return std::clamp<std::int64_t>((std::int64_t(1) << 26) / d, 1, 65536);
+}
 
 /// Calls use(begin, count, rows) for all rows of the source in order, `block` at a time, as float_rows() gives them;
 /// asks faiss::InterruptCallback in between.
