@@ -23,6 +23,6 @@ tracked '*.sh' .ci/run | xargs -0 shellcheck
 # CUDA is, since a machine without the toolkit shall be able to check the rest.
 echo "== clang-tidy"
 cmake --preset cpu -B build/lint -DCMAKE_UNITY_BUILD=OFF >/dev/null
-tracked 'gnnd/*.cpp' 'faiss_ext/*.cpp' 'contrib/*.cpp' ':!gnnd/cuda' \
+tracked 'gnnd/*.cpp' 'faiss_ext/*.cpp' 'contrib/cli/*.cpp' ':!gnnd/cuda' \
     ':!faiss_ext/faiss_resources.cpp' ':!faiss_ext/detail/gpu_*' | xargs -0 -n 1 -P "$(nproc)" clang-tidy -p build/lint --quiet 2>&1 |
     { grep -v 'warnings generated\.$' || true; }

@@ -467,6 +467,49 @@ TEST(Cuda, ResourcesSayWhatIsFree) {
     }
 }
 
+/// The same numbers in another type.
+Vectors converted(const VectorView& from, DType dtype) {
+    Vectors to(from.n, from.d, dtype);
+    std::vector<float> row(from.d);
+    for (std::int64_t i = 0; i < from.n; ++i) {
+        copy_as_f32(from, i, 1, row.data());
+        for (std::int64_t c = 0; c < from.d; ++c) to.set(i, c, row[c]);
+    }
+    return to;
+}
+
+TEST(Cuda, FloatsThatAreSmallIntegersAreTreatedAsSuch) {
+    SKIP_WITHOUT_GPU();
+    for (const DType dtype : {DType::u8, DType::i8})
+        for (const std::int64_t d : {3, 128, 200})
+            for (const Metric metric : {Metric::L2, Metric::InnerProduct}) {
+                SCOPED_TRACE(std::string(name_of(dtype)) + " d " + std::to_string(d));
+                const Vectors integers = random_vectors(3000, d, dtype);
+                BuildParams params = gpu_params(20, metric);
+                params.deterministic = true;
+                const KnnGraph expected = build(integers, params).graph;
+                for (const DType as : {DType::f32, DType::f16}) {
+                    const KnnGraph graph = build(converted(integers, as), params).graph;
+                    EXPECT_TRUE(std::equal(graph.ids(), graph.ids() + 3000 * 20, expected.ids()));
+                    EXPECT_TRUE(std::equal(graph.distances(), graph.distances() + 3000 * 20, expected.distances()));
+                }
+            }
+}
+
+TEST(Cuda, OneOddComponentMakesFloatsOfThem) {
+    SKIP_WITHOUT_GPU();
+    Vectors vectors = converted(random_vectors(3000, 40, DType::u8), DType::f32);
+    for (const float odd : {0.5f, -1.0f, 256.0f, 1e10f, -0.0f}) {
+        SCOPED_TRACE(odd);
+        vectors.set(2999, 39, odd);
+        expect_valid_graph(build(vectors, gpu_params(20)).graph, vectors);
+    }
+    vectors.set(2999, 39, NAN);
+    EXPECT_THROW(build(vectors, gpu_params(20)), InvalidArgument);
+    vectors.set(2999, 39, INFINITY);
+    EXPECT_THROW(build(vectors, gpu_params(20)), InvalidArgument);
+}
+
 TEST(Cuda, DeterministicBuildsDoNotDependOnFreeMemory) {
     SKIP_WITHOUT_GPU();
     const Vectors vectors = random_vectors(20000, 40, DType::u8);

@@ -316,8 +316,8 @@ BuildStats build(const VectorView& vectors, const KnnGraphView* initial, const B
 
     const OwnedStream stream(resources);
     const bool vectors_here = on_device(vectors.data), graph_here = on_device(ids);
-    const Plan plan = make_plan(vectors, vectors_here, graph_here, params, initial != nullptr ? initial->k : 0,
-                                sort_bytes(vectors.n), resources.free_device_memory());
+    Plan plan = make_plan(vectors, vectors_here, graph_here, params, initial != nullptr ? initial->k : 0,
+                          sort_bytes(vectors.n), resources.free_device_memory());
     const DeviceMemory memory(resources, plan.total, stream);
     const Drain drain(stream);
     const auto at = [&]<class T>(const Part& part, T*) { return reinterpret_cast<T*>(memory.data() + part.offset); };
@@ -338,6 +338,8 @@ BuildStats build(const VectorView& vectors, const KnnGraphView* initial, const B
     Counters* counters = reinterpret_cast<Counters*>(small + 4096);
     static_assert(512 + (kAhead + 1) * sizeof(Record) <= 4096 && 4096 + kSpread * sizeof(Counters) <= kSmallBytes);
     GNND_CUDA(cudaMemsetAsync(small, 0, plan.small.bytes, stream));
+
+    find_integers(raw, params.metric, plan, &info->largest, stream);
 
     // The means are needed before the first list is, and no longer.
     float* mean = floats(plan.candidates);

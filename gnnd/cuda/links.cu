@@ -51,8 +51,8 @@ void search_links(const VectorView& vectors, const KnnGraphView& graph, const Li
     const OwnedStream stream(resources);
     const bool vectors_here = on_device(vectors.data), graph_here = on_device(graph.ids), links_here = on_device(links);
     const std::int64_t n = vectors.n;
-    const LinkPlan plan = make_link_plan(vectors, vectors_here, graph.k, graph_here, graph.metric, params.degree,
-                                         links_here, resources.free_device_memory());
+    LinkPlan plan = make_link_plan(vectors, vectors_here, graph.k, graph_here, graph.metric, params.degree, links_here,
+                                   resources.free_device_memory());
     const DeviceMemory memory(resources, plan.total, stream);
     const Drain drain(stream);
     const auto at = [&]<class T>(const Part& part, T*) { return reinterpret_cast<T*>(memory.data() + part.offset); };
@@ -67,9 +67,11 @@ void search_links(const VectorView& vectors, const KnnGraphView& graph, const Li
         copy_in(ids_at(plan.graph), graph.ids, n, row, row, resources, stream);
         graph_ids = ids_at(plan.graph);
     }
+    SpaceInfo* info = at(plan.info, static_cast<SpaceInfo*>(nullptr));
+    find_integers(raw, graph.metric, plan, &info->largest, stream);
     std::uint8_t* rows = plan.vectors_in_place ? nullptr : at(plan.rows, static_cast<std::uint8_t*>(nullptr));
-    prepare_space(raw, graph.metric, plan, rows, words(plan.bias), at(plan.edges, static_cast<float*>(nullptr)),
-                  at(plan.info, static_cast<SpaceInfo*>(nullptr)), stream);
+    prepare_space(raw, graph.metric, plan, rows, words(plan.bias), at(plan.edges, static_cast<float*>(nullptr)), info,
+                  stream);
 
     const Points points = points_of(raw, graph.metric, plan, rows, words(plan.bias));
     const Links made{links_here ? links : ids_at(plan.links), words(plan.sizes), words(plan.counts), params.degree};

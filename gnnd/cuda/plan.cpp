@@ -25,8 +25,8 @@ class Layout {
 constexpr std::int64_t kFilterBytes = 64;  // kFilterWords words a list
 
 /// How far a key of integers can be shifted to the left: its value lies between -largest and 3 * largest squared norms.
-int shift_for(DType dtype, std::int64_t d) {
-    const std::int64_t bound = dtype == DType::u8 ? d * 255 * 255 : 3 * d * 128 * 128;
+int shift_for(Cell cell, std::int64_t d) {
+    const std::int64_t bound = cell == Cell::u8 ? d * 255 * 255 : 3 * d * 128 * 128;
     int shift = 0;
     while (shift < 8 && bound << (shift + 1) < (std::int64_t(1) << 31) - 256) ++shift;
     return shift;
@@ -34,21 +34,29 @@ int shift_for(DType dtype, std::int64_t d) {
 
 VectorForm form_of(const VectorView& vectors, bool on_device, Metric metric) {
     const std::int64_t d = vectors.d;
-    const bool product = metric == Metric::L2 || metric == Metric::InnerProduct;
-    // int32 holds sums of up to 33,025 products of uint8.
-    const bool integers = product && (vectors.dtype == DType::u8 || vectors.dtype == DType::i8) && d <= 32768;
-    VectorForm form;
-    form.cell = !integers ? Cell::f16 : vectors.dtype == DType::u8 ? Cell::u8 : Cell::i8;
-    form.row_bytes = int(round_up(d * (integers ? 1 : 2), kStep));
-    form.trusted = integers && form.row_bytes <= kSlab;
-    form.shift = integers ? shift_for(vectors.dtype, d) : 0;
+    const bool integers = vectors.dtype == DType::u8 || vectors.dtype == DType::i8;
+    if (!integers || !is_product(metric) || d > kMaxIntegerDim) {
+        VectorForm form;
+        form.row_bytes = int(round_up(d * 2, kStep));
+        return form;
+    }
+    VectorForm form = integer_form(vectors.dtype == DType::u8 ? Cell::u8 : Cell::i8, d);
     const bool aligned = !on_device || reinterpret_cast<std::uintptr_t>(vectors.data) % 16 == 0;
-    const std::int64_t stride = on_device ? vectors.row_bytes() : d * std::int64_t(size_of(vectors.dtype));
-    form.vectors_in_place = integers && stride == form.row_bytes && aligned && d == form.row_bytes;
+    const std::int64_t stride = on_device ? vectors.row_bytes() : d;
+    form.vectors_in_place = stride == form.row_bytes && aligned && d == form.row_bytes;
     return form;
 }
 
 }  // namespace
+
+VectorForm integer_form(Cell cell, std::int64_t d) {
+    VectorForm form;
+    form.cell = cell;
+    form.row_bytes = int(round_up(d, kStep));
+    form.trusted = form.row_bytes <= kSlab;
+    form.shift = shift_for(cell, d);
+    return form;
+}
 
 Plan make_plan(const VectorView& vectors, bool vectors_on_device, bool graph_on_device, const BuildParams& params,
                std::int64_t initial_k, std::size_t sort_bytes, std::size_t free) {

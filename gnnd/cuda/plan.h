@@ -30,6 +30,15 @@ struct VectorForm {
     int shift = 0;  ///< of integer keys, see device/tile.cuh
 };
 
+/// int32 holds sums of up to 33,025 products of uint8.
+inline constexpr std::int64_t kMaxIntegerDim = 32768;
+/// Whether sums of products are all that a metric takes, which integers do exactly.
+inline bool is_product(Metric metric) {
+    return metric == Metric::L2 || metric == Metric::InnerProduct;
+}
+/// The form of vectors of u8 or i8, or of floats that are such integers (space.h).
+VectorForm integer_form(Cell cell, std::int64_t d);
+
 /// All sizes in bytes. The parts of one work block; `during_init` ones share their place with the samples.
 struct Plan : VectorForm {
     int samples = 0, length = 0, capacity = 0;

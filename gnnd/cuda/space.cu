@@ -6,6 +6,7 @@
 #include "gnnd/cuda/device/warp.cuh"
 #include "gnnd/cuda/errors.h"
 #include "gnnd/cuda/launch.h"
+#include "gnnd/cuda/memory.h"
 #include "gnnd/cuda/transfer.h"
 
 namespace gnnd::cuda {
@@ -97,6 +98,26 @@ __global__ void __launch_bounds__(kScaleThreads)
     }
 }
 
+constexpr unsigned kNotU8 = 1, kNotI8 = 2;
+
+/// Finds components that are no integers of either kind. One warp a row.
+template <class T>
+__global__ void integers_kernel(RawVectors vectors, unsigned* misfits) {
+    const std::int64_t i = std::int64_t(blockIdx.x) * kWarps + threadIdx.x / kWarp;
+    const unsigned known = *static_cast<volatile unsigned*>(misfits);
+    if (i >= vectors.n || known == (kNotU8 | kNotI8)) return;
+    const T* row = raw_row<T>(vectors, i);
+    unsigned found = 0;
+    for (std::int64_t c = lane_id(); c < vectors.d; c += kWarp) {
+        const float x = float(row[c]);
+        const bool integer = x == rintf(x);
+        if (!(integer && x >= 0 && x <= 255)) found |= kNotU8;
+        if (!(integer && x >= -128 && x <= 127)) found |= kNotI8;
+    }
+    found = __reduce_or_sync(kAllLanes, found);
+    if (lane_id() == 0 && (found & ~known) != 0) atomicOr(misfits, found);
+}
+
 /// Writes one packed row and its bias, the squared norm of what was packed. One warp a row.
 template <class T, Cell C>
 __global__ void pack_kernel(RawVectors vectors, bool normalized, const float* mean, const SpaceInfo* info,
@@ -126,9 +147,9 @@ __global__ void pack_kernel(RawVectors vectors, bool normalized, const float* me
     } else {
         int norm = 0;
         for (int c = lane_id(); c < row_bytes; c += kWarp) {
-            const T cell = c < vectors.d ? row[c] : T(0);
+            const int cell = c < vectors.d ? int(float(row[c])) : 0;
             if (rows != nullptr) rows[i * row_bytes + c] = std::uint8_t(cell);
-            norm += int(cell) * int(cell);
+            norm += cell * cell;
         }
         norm = warp_sum(norm);
         if (lane_id() == 0) bias[i] = u32(norm);
@@ -162,6 +183,24 @@ Points points_of(const RawVectors& raw, Metric metric, const VectorForm& form, c
             form.shift};
 }
 
+void find_integers(const RawVectors& vectors, Metric metric, VectorForm& form, unsigned* misfits, cudaStream_t stream) {
+    const bool floats = vectors.dtype == DType::f32 || vectors.dtype == DType::f16;
+    if (!floats || !is_product(metric) || vectors.d > kMaxIntegerDim) return;
+    GNND_CUDA(cudaMemsetAsync(misfits, 0, sizeof(unsigned), stream));
+    visit_dtype(vectors.dtype, [&](auto component) {
+        integers_kernel<decltype(component)>
+            <<<blocks_for(vectors.n, kWarps), kWarps * kWarp, 0, stream>>>(vectors, misfits);
+        GNND_LAUNCHED("integers_kernel");
+    });
+    PinnedArray<unsigned, 1> found;
+    GNND_CUDA(cudaMemcpyAsync(&found[0], misfits, sizeof(unsigned), cudaMemcpyDeviceToHost, stream));
+    GNND_CUDA(cudaStreamSynchronize(stream));
+    if ((found[0] & kNotU8) == 0)
+        form = integer_form(Cell::u8, vectors.d);
+    else if ((found[0] & kNotI8) == 0)
+        form = integer_form(Cell::i8, vectors.d);
+}
+
 void prepare_space(const RawVectors& vectors, Metric metric, const VectorForm& form, std::uint8_t* rows, u32* bias,
                    float* mean, SpaceInfo* info, cudaStream_t stream) {
     const bool f16 = form.cell == Cell::f16;
@@ -180,16 +219,17 @@ void prepare_space(const RawVectors& vectors, Metric metric, const VectorForm& f
         }
         scale_kernel<<<1, kScaleThreads, 0, stream>>>(info, mean, vectors.d, metric, f16);
         GNND_LAUNCHED("scale_kernel");
-        if constexpr (std::is_same_v<T, std::uint8_t> || std::is_same_v<T, std::int8_t>) {
-            constexpr Cell kCell = std::is_same_v<T, std::uint8_t> ? Cell::u8 : Cell::i8;
-            if (!f16)
-                pack_kernel<T, kCell>
-                    <<<row_blocks, kWarps * kWarp, 0, stream>>>(vectors, false, mean, info, rows, form.row_bytes, bias);
-        }
+        const auto pack = [&]<Cell C>(std::integral_constant<Cell, C>) {
+            pack_kernel<T, C><<<row_blocks, kWarps * kWarp, 0, stream>>>(vectors, needs.normalized, mean, info, rows,
+                                                                         form.row_bytes, bias);
+            GNND_LAUNCHED("pack_kernel");
+        };
         if (f16)
-            pack_kernel<T, Cell::f16><<<row_blocks, kWarps * kWarp, 0, stream>>>(vectors, needs.normalized, mean, info,
-                                                                                 rows, form.row_bytes, bias);
-        GNND_LAUNCHED("pack_kernel");
+            pack(std::integral_constant<Cell, Cell::f16>());
+        else if (form.cell == Cell::u8)
+            pack(std::integral_constant<Cell, Cell::u8>());
+        else
+            pack(std::integral_constant<Cell, Cell::i8>());
     });
 }
 
