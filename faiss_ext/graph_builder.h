@@ -83,8 +83,8 @@ class ExactGraphBuilder : public GraphBuilder {
     gnnd::KnnGraph search(const VectorSource& source, const std::vector<std::int32_t>& objects, int k);
 
     Gpu gpu;
-    /// Queries per call into FAISS; 0: 4096, since its matrix products take so many at once. On a GPU at most 65536 (what
-    /// 0 means there), or 256 MiB of them.
+    /// Queries per call into FAISS; 0: 4096, since its matrix products take so many at once. On a GPU at most 65536
+    /// (what 0 means there), or 256 MiB of them.
     idx_t batch = 0;
     std::int64_t device_memory = 0;  ///< most bytes of vectors to copy to the GPU at a time; 0: 70% of what is free
 };

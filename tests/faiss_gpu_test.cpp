@@ -498,6 +498,7 @@ TEST_F(FaissGpu, ExactGraphsAreThoseOfTheCpu) {
 }
 
 TEST_F(FaissGpu, IvfpqGraphsAreLikeThoseOfTheCpu) {
+    const gnnd::test::OneFaissThread quiet;
     const VectorSource source(sample(10000), Metric::L2);
     IvfpqGraphBuilder on_cpu, on_gpu({}, gpu());
     const gnnd::KnnGraph a = on_cpu.build(source, 20), b = on_gpu.build(source, 20);

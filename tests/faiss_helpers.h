@@ -3,6 +3,7 @@
 /// What the tests of faiss_ext share.
 
 #include <gtest/gtest.h>
+#include <omp.h>
 
 #include <string>
 #include <vector>
@@ -32,6 +33,16 @@ inline VectorView sample(std::int64_t n) {
     view.n = n;
     return view;
 }
+
+/// FAISS trains and joins in many short parallel regions, which take a hundred times as long when all cores are busy.
+class OneFaissThread {
+  public:
+    OneFaissThread() { omp_set_num_threads(1); }
+    ~OneFaissThread() { omp_set_num_threads(before_); }
+
+  private:
+    int before_ = omp_get_max_threads();
+};
 
 /// Runs f, which must throw faiss::FaissException with `part` in its text.
 template <class F>

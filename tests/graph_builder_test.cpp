@@ -24,6 +24,7 @@ using gnnd::DType;
 using gnnd::Metric;
 using gnnd::test::expect_faiss_error;
 using gnnd::test::expect_valid_graph;
+using gnnd::test::OneFaissThread;
 using gnnd::test::random_rows;
 using gnnd::test::random_vectors;
 using gnnd::test::sample;
@@ -37,16 +38,6 @@ bool supports(const std::string& name, Metric metric) {
     if (name == "ivfpq") return metric == Metric::L2 || metric == Metric::InnerProduct;
     return name != "nndescent" || metric != Metric::ChiSquare;
 }
-
-/// FAISS trains and joins in many short parallel regions, which take a hundred times as long when all cores are busy.
-class OneFaissThread {
-  public:
-    OneFaissThread() { omp_set_num_threads(1); }
-    ~OneFaissThread() { omp_set_num_threads(before_); }
-
-  private:
-    int before_ = omp_get_max_threads();
-};
 
 class Builders : public testing::TestWithParam<const char*> {
   protected:
