@@ -62,6 +62,13 @@ gnnd::KnnGraph IvfpqGraphBuilder::build(const VectorSource& source, int k) {
             detail::fail("IvfpqGraphBuilder: nlist " + std::to_string(params.nlist) + ", code_bytes " +
                          std::to_string(params.code_bytes) + ", nprobe " + std::to_string(params.nprobe) +
                          "; allowed are nlist >= 0 and the others >= 1");
+        constexpr int kMostGpuProbes = 2048;  // FAISS's
+        if (gpu.resources != nullptr) {
+            detail::check_gpu(gpu, "IvfpqGraphBuilder");
+            if (params.nprobe > kMostGpuProbes)
+                detail::fail("IvfpqGraphBuilder: nprobe " + std::to_string(params.nprobe) +
+                             ", on a GPU allowed are 1 to " + std::to_string(kMostGpuProbes));
+        }
         const faiss::MetricType metric = to_faiss_metric(source.metric());
         const idx_t proposed =
             params.nlist > 0 ? params.nlist : std::min<idx_t>(65536, std::llround(4 * std::sqrt(double(x.n))));
@@ -72,13 +79,6 @@ gnnd::KnnGraph IvfpqGraphBuilder::build(const VectorSource& source, int k) {
         std::int64_t bytes = std::min<std::int64_t>(params.code_bytes, x.d);
         while (x.d % bytes != 0 || (on_gpu && !detail::gpu_has_code_bytes(bytes))) --bytes;
         const std::int64_t block = on_gpu ? detail::gpu_block(x.d) : detail::kBlock;
-        constexpr int kMostGpuProbes = 2048;  // FAISS's
-        if (gpu.resources != nullptr) {
-            detail::check_gpu(gpu, "IvfpqGraphBuilder");
-            if (params.nprobe > kMostGpuProbes)
-                detail::fail("IvfpqGraphBuilder: nprobe " + std::to_string(params.nprobe) +
-                             ", on a GPU allowed are 1 to " + std::to_string(kMostGpuProbes));
-        }
 
         timing.clear();
         detail::Timer timer;

@@ -8,6 +8,9 @@
 #include <optional>
 
 #include "faiss_ext/evaluate.h"
+#include "faiss_ext/faiss_resources.h"
+#include "faiss_ext/optimize.h"
+#include "gnnd/device.h"
 #include "tests/faiss_helpers.h"
 #include "tests/invariants.h"
 
@@ -233,6 +236,23 @@ TEST(NNDescentGraphBuilder, RefusesBadParameters) {
     builder.params = {};
     builder.params.iterations = 0;
     expect_valid_graph(builder.build(source, 30), sample(200));
+}
+
+TEST(WithoutAGpu, WhatNeedsOneSaysSo) {
+    std::string why = "no GPU support";
+    if (faiss_ext::faiss_has_gpu() && gnnd::device_count(&why) > 0) GTEST_SKIP() << "there is one";
+    const auto vectors = random_vectors(300, 8, DType::f32);
+    const VectorSource source(vectors, Metric::L2);
+    // Never asked anything: without a GPU FAISS would end the process.
+    const faiss_ext::Gpu gpu{reinterpret_cast<faiss::gpu::GpuResourcesProvider*>(&why), 0};
+    expect_faiss_error(why, [] { faiss_ext::standard_gpu_resources(); });
+    expect_faiss_error(why, [&] { faiss_ext::FaissResources{gpu}; });
+    expect_faiss_error(why, [&] { GnndGraphBuilder(gpu.resources, {}); });
+    expect_faiss_error(why, [&] { ExactGraphBuilder(gpu).build(source, 5); });
+    expect_faiss_error(why, [&] { IvfpqGraphBuilder({}, gpu).build(source, 5); });
+    expect_faiss_error(why, [&] { faiss_ext::recall(source, ExactGraphBuilder().build(source, 5), 5, 0, 1, gpu); });
+    expect_faiss_error(why, [&] { faiss_ext::optimize_graph(source, ExactGraphBuilder().build(source, 5), 4, gpu); });
+    expect_faiss_error(why, [&] { make_graph_builder("gnnd", gpu); });
 }
 
 }  // namespace
