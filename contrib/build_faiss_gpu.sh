@@ -28,7 +28,10 @@ if [ -z "$architectures" ]; then
 fi
 
 # What an earlier run wrote at its very end.
-built="$("$nvcc" --version | sed -n 's/.*release \([0-9.]*\).*/CUDA \1/p'), $architectures"
+if [ "$architectures" = native ]; then
+    which="native ($(nvidia-smi --query-gpu=compute_cap --format=csv,noheader | sort -u | tr '\n' ' '))"
+fi
+built="$("$nvcc" --version | sed -n 's/.*release \([0-9.]*\).*/CUDA \1/p'), ${which:-$architectures}"
 if [ "$(cat "$prefix/built_for" 2>/dev/null)" = "$built" ]; then
     echo "build_faiss_gpu.sh: $prefix is there ($built)"
     exit 0

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs what is missing, from apt. Usage: contrib/setup.sh [build] [test] [tsan] [lint]   (default: build test)
+# Installs what is missing, from apt. Usage: contrib/setup.sh [build] [test] [tsan] [lint] [ccache] [faiss-gpu]   (default: build test)
 # As root or with sudo; does nothing when everything is there.
 set -euo pipefail
 

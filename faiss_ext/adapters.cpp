@@ -76,7 +76,10 @@ void add_upper_levels(faiss::HNSW& hnsw, const VectorSource& source, const HnswP
         for (std::size_t m = 0; m < members.size(); ++m) std::memcpy(rows.data() + m * bytes, x.row(members[m]), bytes);
         const VectorSource subset({rows.data(), std::int64_t(members.size()), x.d, x.dtype, 0}, source.metric());
         const int degree = hnsw.nb_neighbors(level);
-        const auto builder = make_graph_builder("gnnd", params.gpu);
+        gnnd::BuildParams on_cpu;
+        on_cpu.device.kind = gnnd::Device::Kind::cpu;
+        const auto builder = params.gpu.resources != nullptr ? make_graph_builder("gnnd", params.gpu)
+                                                             : std::make_unique<GnndGraphBuilder>(on_cpu);
         const SearchGraph links =
             optimize_graph(subset, builder->build(subset, std::min(4 * degree, gnnd::kMaxK)), degree, params.gpu);
         hnsw.entry_point = members[links.entry];

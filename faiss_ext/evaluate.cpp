@@ -105,9 +105,11 @@ Recall recall(const VectorSource& source, const gnnd::KnnGraphView& graph, int k
         check_fit(source, graph, k);
         const std::vector<std::int32_t> objects = sample_objects(graph.n, count, seed);
         detail::Timer timer;
-        const gnnd::KnnGraph truth = ExactGraphBuilder(gpu).search(source, objects, k);
+        ExactGraphBuilder exact(gpu);
+        const gnnd::KnnGraph truth = exact.search(source, objects, k);
         const double seconds = timer.lap();
-        return Recall{recall_against(source, graph, objects, truth, k), k, std::int64_t(objects.size()), seconds};
+        return Recall{recall_against(source, graph, objects, truth, k), k, std::int64_t(objects.size()), seconds,
+                      exact.on_gpu};
     });
 }
 

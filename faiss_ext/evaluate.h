@@ -14,6 +14,7 @@ struct Recall {
     int k = 0;                 ///< neighbours compared
     std::int64_t queries = 0;  ///< objects sampled
     double seconds = 0;        ///< for finding the exact neighbours
+    bool on_gpu = false;       ///< whether they were searched there
 };
 
 /// `count` distinct objects out of n, ascending, reproducible from the seed; all of them when count is 0 or >= n.

@@ -75,6 +75,7 @@ gnnd::KnnGraph ExactGraphBuilder::search(const VectorSource& source, const std::
                              std::to_string(x.n - 1));
         const gnnd::Callbacks hooks = detail::interrupt_hooks();
         const std::int64_t total = std::int64_t(objects.size());
+        on_gpu = gpu.resources != nullptr && metric != gnnd::Metric::ChiSquare;
         timing.clear();
         detail::Timer timer;
         if (metric == gnnd::Metric::ChiSquare) {
@@ -84,7 +85,6 @@ gnnd::KnnGraph ExactGraphBuilder::search(const VectorSource& source, const std::
         }
         const faiss::MetricType searched = detail::search_metric(metric, "ExactGraphBuilder");
         const std::int64_t wanted = std::min<std::int64_t>(k, x.n - 1);
-        const bool on_gpu = gpu.resources != nullptr;
         std::int64_t step = on_gpu ? detail::gpu_block(x.d) : detail::kBlock;
         if (batch != 0) step = on_gpu ? std::min<std::int64_t>(batch, step) : std::int64_t(batch);
         step = std::min(step, total);

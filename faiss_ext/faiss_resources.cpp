@@ -73,14 +73,19 @@ gnnd::Stream FaissResources::stream() {
     return state_->faiss->getDefaultStream(state_->device);
 }
 
-void* FaissResources::allocate_device(std::size_t bytes, gnnd::Stream stream) {
+void* FaissResources::allocate_device(std::size_t bytes, gnnd::Stream) {
     using faiss::gpu::MemorySpace;
     const std::lock_guard lock(state_->mutex);
+    int current = -1;
+    if (cudaGetDevice(&current) != cudaSuccess || current != state_->device)
+        detail::fail("FaissResources: they are for GPU " + std::to_string(state_->device) +
+                     ", asked for memory on GPU " + std::to_string(current));
     const std::size_t size = with_alignment(bytes);
     const bool fits = size <= state_->faiss->getTempMemoryAvailable(state_->device);
-    faiss::gpu::GpuMemoryReservation memory = state_->faiss->allocMemoryHandle(
-        faiss::gpu::AllocRequest(faiss::gpu::AllocType::Other, state_->device,
-                                 fits ? MemorySpace::Temporary : MemorySpace::Device, stream, size));
+    faiss::gpu::GpuMemoryReservation memory = state_->faiss->allocMemoryHandle(faiss::gpu::AllocRequest(
+        faiss::gpu::AllocType::Other, state_->device, fits ? MemorySpace::Temporary : MemorySpace::Device,
+        // Not the build's own stream where FAISS's is the null stream: FAISS remembers it.
+        state_->faiss->getDefaultStream(state_->device), size));
     void* start = memory.get();
     std::size_t space = size;
     std::align(kAlignment, bytes, start, space);

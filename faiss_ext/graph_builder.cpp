@@ -16,7 +16,7 @@ GnndGraphBuilder::GnndGraphBuilder(faiss::gpu::GpuResourcesProvider* resources, 
         resources_ = std::make_unique<FaissResources>(Gpu{resources, config.device});
     });
     verbose = config.verbose;
-    params.device = {gnnd::Device::Kind::cuda, config.device};
+    device_ = config.device;
 }
 
 GnndGraphBuilder::~GnndGraphBuilder() = default;
@@ -28,7 +28,9 @@ void GnndGraphBuilder::run(const VectorSource& source, int k, const Build& build
         used.k = k;
         used.metric = source.metric();
         used.verbose = params.verbose || verbose;
-        if (used.device.kind == gnnd::Device::Kind::automatic && source.device() >= 0)
+        if (resources_)
+            used.device = {gnnd::Device::Kind::cuda, device_};
+        else if (used.device.kind == gnnd::Device::Kind::automatic && source.device() >= 0)
             used.device = {gnnd::Device::Kind::cuda, source.device()};
         gnnd::Callbacks hooks = callbacks;
         hooks.interrupt = [this] {
@@ -36,6 +38,7 @@ void GnndGraphBuilder::run(const VectorSource& source, int k, const Build& build
         };
         const bool on_cpu = used.device.kind == gnnd::Device::Kind::cpu;
         build(on_cpu ? source.on_host() : source.vectors(), used, hooks);
+        on_gpu = stats.device.kind == gnnd::Device::Kind::cuda;
         timing.clear();
         const double first = stats.iterations.empty() ? 0 : stats.iterations.front().seconds;
         timing.push_back({"init", first});

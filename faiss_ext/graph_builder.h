@@ -31,6 +31,7 @@ class GraphBuilder {
 
     bool verbose = false;          ///< print progress to standard output, as FAISS's indexes do
     std::vector<StepTime> timing;  ///< the steps of the last build(), for instance train, add, search
+    bool on_gpu = false;           ///< whether the last build() ran there
 };
 
 /// A GnndGraphBuilder on FAISS's resources; device and verbose as in FAISS's own.
@@ -64,6 +65,7 @@ class GnndGraphBuilder : public GraphBuilder {
     void run(const VectorSource& source, int k, const Build& build);
 
     std::unique_ptr<gnnd::Resources> resources_;  // null: gnnd's own
+    int device_ = 0;                              // the one that resources_ are for
 };
 
 /// Exact ground truth: FAISS flat search in batches, some more than k asked for, self dropped, distances computed anew
@@ -71,7 +73,7 @@ class GnndGraphBuilder : public GraphBuilder {
 /// rounding seen could have changed the neighbours are searched again by gnnd::exact_neighbors.
 /// Cosine searches normalised vectors by inner product; chi2, which FAISS does not have, goes through
 /// gnnd::exact_neighbors. Vectors that are not contiguous float32 rows are copied (4 n d bytes; on a GPU in parts where
-/// they do not fit).
+/// they do not fit, all parts for every batch).
 class ExactGraphBuilder : public GraphBuilder {
   public:
     explicit ExactGraphBuilder(const Gpu& gpu = {}) : gpu(gpu) {}

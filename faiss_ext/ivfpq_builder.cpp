@@ -75,7 +75,7 @@ gnnd::KnnGraph IvfpqGraphBuilder::build(const VectorSource& source, int k) {
         const idx_t nlist = std::max<idx_t>(1, std::min<idx_t>(proposed, x.n / kLeastPointsPerCentroid));
         int bits = 8;
         while (bits > 1 && (std::int64_t(1) << bits) > x.n) --bits;
-        const bool on_gpu = gpu.resources != nullptr && bits == 8;
+        on_gpu = gpu.resources != nullptr && bits == 8;
         std::int64_t bytes = std::min<std::int64_t>(params.code_bytes, x.d);
         while (x.d % bytes != 0 || (on_gpu && !detail::gpu_has_code_bytes(bytes))) --bytes;
         const std::int64_t block = on_gpu ? detail::gpu_block(x.d) : detail::kBlock;

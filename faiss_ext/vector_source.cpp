@@ -168,6 +168,7 @@ void VectorSource::read(const faiss::Index* index) {
         if (detail::read_gpu_index(*index, view_, copy)) {
             copy_ = std::move(copy);
             if (copy_) read(copy_.get());
+            if (decoded_) copy_.reset();
             return;
         }
         if (dynamic_cast<const faiss::IndexIVF*>(index) != nullptr)

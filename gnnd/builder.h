@@ -35,15 +35,16 @@ BuildResult build(const VectorView& vectors, const BuildParams& params, const Ca
                   Resources* resources = nullptr);
 
 /// The same into arrays of the caller, n x k each. On a GPU vectors and arrays may also lie in the memory of the device
-/// that params.device names; then nothing passes through the host, and the work is in order with Resources::stream().
-/// \throws as build(), OutOfDeviceMemory (says how much is needed and free) and DeviceError; the arrays' content is
+/// that params.device names; then nothing passes through the host (but for sets of some thousand objects or less, which
+/// it compares exhaustively), and the work is in order with Resources::stream(). \throws as build(), OutOfDeviceMemory
+/// (says how much is needed and free) and DeviceError; the arrays' content is
 ///         undefined then
 BuildStats build_into(const VectorView& vectors, const BuildParams& params, std::int32_t* ids, float* distances,
                       const Callbacks& callbacks = {}, Resources* resources = nullptr);
 
 /// Device memory of a build from and to host memory, in bytes.
 struct MemoryPlan {
-    std::size_t vectors = 0;  ///< copies of the vectors in the forms that the kernels need
+    std::size_t vectors = 0;  ///< copies of the vectors in the forms that the kernels need (at most)
     std::size_t graph = 0;    ///< ids and distances
     std::size_t work = 0;     ///< everything else
     std::size_t free = 0;     ///< on the device now

@@ -17,6 +17,14 @@ int device_count([[maybe_unused]] std::string* why) {
 #endif
 }
 
+bool device_usable([[maybe_unused]] int index, std::string& why) {
+#ifdef GNND_WITH_CUDA
+    return cuda::usable(index, why);
+#else
+    return device_count(&why) > 0;
+#endif
+}
+
 int device_of([[maybe_unused]] const void* pointer) {
 #ifdef GNND_WITH_CUDA
     return cuda::device_of(pointer);

@@ -8,8 +8,11 @@
 
 namespace gnnd {
 
-/// Number of GPUs that builds can run on or not; where it is 0, `why` says the reason.
+/// Number of GPUs, whether builds can run on them or not; where it is 0, `why` says the reason.
 int device_count(std::string* why = nullptr);
+
+/// Whether builds can run on a GPU; `why` says the reason otherwise.
+bool device_usable(int index, std::string& why);
 
 /// The GPU in whose memory the pointer lies; -1 for host memory.
 int device_of(const void* pointer);

@@ -31,6 +31,7 @@ using gnnd::test::view_of;
 struct Adapter {
     const char* name;
     std::function<std::unique_ptr<faiss::Index>(const VectorSource&, const KnnGraphView&)> make;
+    friend std::ostream& operator<<(std::ostream& out, const Adapter& adapter) { return out << adapter.name; }
 };
 
 const Adapter kAdapters[] = {

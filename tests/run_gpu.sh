@@ -22,7 +22,8 @@ for prefix in "${prefixes[@]}" "${XDG_CACHE_HOME:-$HOME/.cache}/gnnd/faiss-gpu";
 done
 if [ $faiss = OFF ]; then echo "run_gpu.sh: no FAISS with GPU support: the tests of faiss_ext are left out"; fi
 cmake -S . -B build/gpu -G Ninja -DCMAKE_BUILD_TYPE=Release -DGNND_CUDA=ON -DGNND_CLI=OFF -DGNND_BENCHS=OFF \
-    -DCMAKE_CUDA_ARCHITECTURES="${CUDA_ARCHITECTURES:-native}" -DGNND_FAISS="$faiss" "${options[@]}"
+    -DCMAKE_CUDA_ARCHITECTURES="${CUDA_ARCHITECTURES:-native}" -DGNND_FAISS="$faiss" \
+    -DGNND_FAISS_GPU="$([ $faiss = ON ] && echo ON || echo AUTO)" "${options[@]}"
 targets=(cuda_tests)
 if [ "$faiss" = ON ]; then targets+=(faiss_gpu_tests gpu_nsg); fi
 cmake --build build/gpu --target "${targets[@]}"

@@ -47,7 +47,7 @@ void build_baseline(const BaselineOptions& options) {
                        {"d", base.d()},
                        {"k", graph.k()},
                        {"metric", name_of(graph.metric())},
-                       {"device", gpu.name()},
+                       {"device", gpu.name(builder->on_gpu)},
                        {"seconds", seconds.count()},
                        {"timing", steps},
                        {"peak_memory_bytes", peak_memory()}};
@@ -56,7 +56,7 @@ void build_baseline(const BaselineOptions& options) {
         print(json);
         return;
     }
-    std::printf("device      %s\n", gpu.name().c_str());
+    std::printf("device      %s\n", gpu.name(builder->on_gpu).c_str());
     std::printf("seconds     %.3f\n", seconds.count());
     for (const auto& [step, time] : builder->timing) std::printf("  %-11s %.3f\n", step.c_str(), time);
     std::printf("memory      %s at most\n", human_bytes(peak_memory()).c_str());

@@ -241,6 +241,8 @@ void add_build(CLI::App& app) {
         only_for("ivfpq", {"--nlist", "--code-bytes", "--nprobe"});
         const bool iterations_given = command.get_option("--iterations")->count() > 0;
         if (iterations_given && !with_gnnd) only_for("nndescent", {"--iterations"});
+        if (options->method == "exact" && command.get_option("--seed")->count() > 0)
+            throw CLI::ValidationError("--seed", "has no meaning for --method exact");
         if (options->method == "nndescent" && options->params.device.kind == gnnd::Device::Kind::cuda)
             throw CLI::ValidationError("--device", "FAISS has nndescent on the CPU only");
         if (with_gnnd)

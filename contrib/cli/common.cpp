@@ -1,10 +1,13 @@
 #include "common.h"
 
+#include <faiss/impl/FaissException.h>
+
 #include <array>
 #include <cstdio>
 #include <fstream>
 #include <iostream>
 
+#include "faiss_ext/faiss_resources.h"
 #include "files.h"
 #include "gnnd/device.h"
 #include "gnnd/io/atomic_file.h"
@@ -45,16 +48,21 @@ CLI::Option* add_device(CLI::App& app, gnnd::Device& device) {
 FaissGpu::FaissGpu(const gnnd::Device& device) : index_(device.index) {
     if (device.kind == gnnd::Device::Kind::cpu) return;
     std::string why = "FAISS was built without GPU support";
-    const int count = faiss_ext::faiss_has_gpu() ? gnnd::device_count(&why) : 0;
-    if (index_ < count)
+    if (faiss_ext::faiss_has_gpu() && gnnd::device_usable(index_, why)) {
         resources_ = faiss_ext::standard_gpu_resources();
-    else if (device.kind == gnnd::Device::Kind::cuda)
-        throw gnnd::Unavailable("device " + device.name() + ": " +
-                                (count == 0 ? why : "there are " + std::to_string(count) + " GPUs, numbered from 0"));
+        try {
+            const faiss_ext::FaissResources probe(get());  // takes what FAISS keeps for itself
+            return;
+        } catch (const faiss::FaissException& error) {
+            why = error.what();
+        }
+        resources_.reset();
+    }
+    if (device.kind == gnnd::Device::Kind::cuda) throw gnnd::Unavailable("device " + device.name() + ": " + why);
 }
 
-std::string FaissGpu::name() const {
-    return resources_ ? "cuda:" + std::to_string(index_) : "cpu";
+std::string FaissGpu::name(bool used) const {
+    return resources_ && used ? "cuda:" + std::to_string(index_) : "cpu";
 }
 
 std::int64_t peak_memory() {

@@ -47,7 +47,8 @@ class FaissGpu {
     /// \throws gnnd::Unavailable
     explicit FaissGpu(const gnnd::Device& device);
     faiss_ext::Gpu get() const { return {resources_.get(), index_}; }
-    std::string name() const;
+    /// As --device takes it; "cpu" for what did not run there after all.
+    std::string name(bool used) const;
 
   private:
     std::shared_ptr<faiss::gpu::GpuResourcesProvider> resources_;

@@ -39,13 +39,13 @@ void run(const EvalOptions& options) {
                {"queries", recall.queries},
                {"n", graph.n()},
                {"metric", name_of(graph.metric())},
-               {"device", gpu.name()},
+               {"device", gpu.name(recall.on_gpu)},
                {"seconds", recall.seconds}});
         return;
     }
     std::printf("Recall@%d %.4f\n", recall.k, recall.value);
     std::printf("%lld of %lld objects searched exactly in %.2f s on %s\n", static_cast<long long>(recall.queries),
-                static_cast<long long>(graph.n()), recall.seconds, gpu.name().c_str());
+                static_cast<long long>(graph.n()), recall.seconds, gpu.name(recall.on_gpu).c_str());
 }
 
 }  // namespace

@@ -106,12 +106,12 @@ void add_index(CLI::App& app) {
     const CLI::Option* ef = command.add_option("--ef-search", options->hnsw.efSearch, "hnsw: search beam")
                                 ->check(CLI::PositiveNumber)
                                 ->capture_default_str();
-    add_device(command, options->device);
+    const CLI::Option* device = add_device(command, options->device);
     add_json(command, options->json);
     command.footer(
         "The search beam is what the index starts with; `gnnd search --ef` and FAISS change it.\n"
         "FAISS's nsg and hnsw want l2 or ip graphs.");
-    command.callback([options, out_degree, links, levels, search_L, ef] {
+    command.callback([options, out_degree, links, levels, search_L, ef, device] {
         const bool nsg = options->type == "nsg", hnsw = options->type == "hnsw";
         const auto only_for = [&](const CLI::Option* option, bool fits) {
             if (option->count() > 0 && !fits)
@@ -122,6 +122,7 @@ void add_index(CLI::App& app) {
         only_for(levels, hnsw);
         only_for(search_L, !hnsw);
         only_for(ef, hnsw);
+        only_for(device, nsg || hnsw);
         options->nsg.search_L = options->nndescent.search_L = options->search_L;
         run(*options);
     });

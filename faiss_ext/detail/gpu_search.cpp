@@ -16,8 +16,7 @@
 namespace faiss_ext::detail {
 namespace {
 
-constexpr std::int64_t kRowsAtOnce = 65536;  // converted on the host
-constexpr double kShare = 0.7;               // of the free memory that vectors may take; FAISS needs the rest
+constexpr double kShare = 0.7;  // of the free memory that vectors may take; FAISS needs the rest
 
 void check(cudaError_t error, const char* call) {
     if (error == cudaSuccess) return;
@@ -63,10 +62,12 @@ struct GpuFlatSearch::State {
     const float* part(std::int64_t begin, std::int64_t count) {
         if (in_place) return static_cast<const float*>(source.vectors().data) + begin * d;
         if (loaded != begin) {
-            std::vector<float> rows(std::size_t(std::min(kRowsAtOnce, count)) * d);
-            for (std::int64_t at = 0; at < count; at += kRowsAtOnce) {
+            loaded = -1;
+            const std::int64_t block = gpu_block(d);
+            std::vector<float> rows(std::size_t(std::min(block, count)) * d);
+            for (std::int64_t at = 0; at < count; at += block) {
                 check_interrupt();
-                const std::int64_t now = std::min(kRowsAtOnce, count - at);
+                const std::int64_t now = std::min(block, count - at);
                 float_rows(source, begin + at, now, rows.data());
                 check(cudaMemcpyAsync(copy + at * d, rows.data(), std::size_t(now * d) * sizeof(float),
                                       cudaMemcpyHostToDevice, resources.stream()),
@@ -99,7 +100,7 @@ struct GpuFlatSearch::State {
     void merge(std::int64_t count, std::int64_t k, float* distances, idx_t* ids) {
         const bool similarity = metric == faiss::METRIC_INNER_PRODUCT;
         const auto better = [&](const std::pair<float, idx_t>& a, const std::pair<float, idx_t>& b) {
-            return a.first != b.first ? similarity == (a.first > b.first) : a.second < b.second;
+            return similarity ? a.first > b.first : a.first < b.first;
         };
         std::vector<std::pair<float, idx_t>> all(m + k);
         for (std::int64_t q = 0; q < count; ++q) {
@@ -139,11 +140,12 @@ void GpuFlatSearch::search(const std::int32_t* objects, std::int64_t count, floa
     State& s = *state_;
     const faiss::gpu::DeviceScope scope(s.gpu.device);
     const float* queries = nullptr;
-    if (s.in_place && consecutive(objects, count))
+    const bool in_order = consecutive(objects, count);
+    if (s.in_place && in_order) {
         queries = static_cast<const float*>(s.source.vectors().data) + objects[0] * s.d;
-    else {
+    } else {
         s.queries.resize(std::size_t(count * s.d));
-        if (consecutive(objects, count))
+        if (in_order)
             float_rows(s.source, objects[0], count, s.queries.data());
         else
             for (std::int64_t i = 0; i < count; ++i) float_rows(s.source, objects[i], 1, s.queries.data() + i * s.d);

@@ -220,6 +220,8 @@ void check_places(const void* vectors, const void* ids, const void* distances, i
 /// So few objects that all pairs are cheap, on the host.
 void build_exhaustively(const VectorView& vectors, const BuildParams& params, const Callbacks& callbacks,
                         Resources& resources, std::int32_t* ids, float* distances) {
+    const OwnedStream stream(resources);
+    GNND_CUDA(cudaStreamSynchronize(stream));  // what the caller's stream still writes
     std::vector<std::byte> copy;
     VectorView here = vectors;
     if (on_device(vectors.data)) {
@@ -234,8 +236,9 @@ void build_exhaustively(const VectorView& vectors, const BuildParams& params, co
     const KnnGraph graph = cpu::exact_neighbors(here, all.data(), vectors.n, params.k, params.metric, params.threads,
                                                 callbacks, resources);
     const std::size_t bytes = std::size_t(vectors.n) * params.k * 4;
-    GNND_CUDA(cudaMemcpy(ids, graph.ids(), bytes, cudaMemcpyDefault));
-    GNND_CUDA(cudaMemcpy(distances, graph.distances(), bytes, cudaMemcpyDefault));
+    GNND_CUDA(cudaMemcpyAsync(ids, graph.ids(), bytes, cudaMemcpyDefault, stream));
+    GNND_CUDA(cudaMemcpyAsync(distances, graph.distances(), bytes, cudaMemcpyDefault, stream));
+    GNND_CUDA(cudaStreamSynchronize(stream));
 }
 
 }  // namespace

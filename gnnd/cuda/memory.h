@@ -86,7 +86,7 @@ class Drain {
 };
 
 /// Page-locked host memory. Comes from a store that keeps what was given back: locking a page takes a millisecond, 32
-/// MiB ten.
+/// MiB ten. cudaDeviceReset() takes it away, as all that this process has of the device.
 class PinnedMemory {
   public:
     explicit PinnedMemory(std::size_t bytes);

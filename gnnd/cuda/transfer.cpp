@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "gnnd/cuda/memory.h"
+#include "gnnd/error.h"
 
 namespace gnnd::cuda {
 namespace {
@@ -14,6 +15,7 @@ namespace {
 constexpr int kSlots = 4;
 constexpr std::size_t kSlotBytes = 8 << 20;      // at most
 constexpr std::size_t kWorthwhile = 1 << 20;     // less is copied as fast by the driver
+constexpr std::size_t kLeastStaging = 1 << 20;   // smaller buffers slow down
 constexpr std::size_t kWorthLocking = 64 << 20;  // less does not pay for a buffer of our own
 constexpr int kThreads = 8;                      // more do not copy faster
 
@@ -37,9 +39,15 @@ class Buffered {
     Buffered(Resources& resources, const void* host, std::size_t bytes) {
         if (bytes < kWorthwhile || page_locked(host)) return;
         staging_ = resources.staging();
-        if (staging_.data != nullptr || bytes < kWorthLocking) return;
-        staging_.bytes = kSlots * kSlotBytes;
-        staging_.data = own_.emplace(staging_.bytes).data();
+        if (staging_.bytes >= kLeastStaging) return;
+        staging_ = {};
+        if (bytes < kWorthLocking) return;
+        try {
+            own_.emplace(kSlots * kSlotBytes);
+        } catch (const DeviceError&) {
+            return;  // then as the driver does it
+        }
+        staging_ = {own_->data(), kSlots * kSlotBytes, nullptr};
     }
     const Staging& staging() const { return staging_; }
 
