@@ -19,6 +19,12 @@ else()
 endif()
 find_package(faiss CONFIG ${_gnnd_required} HINTS ${_gnnd_hints})
 
+if(faiss_FOUND)
+    # The headers of 1.7.3 predate compilers whose own (GCC 13) no longer bring <cstdint> along.
+    set_property(TARGET faiss APPEND PROPERTY INTERFACE_COMPILE_OPTIONS
+                 "$<$<COMPILE_LANGUAGE:CXX,CUDA>:SHELL:-include cstdint>")
+endif()
+
 # GPU headers may be there without what they declare, so a program is linked.
 set(GNND_WITH_FAISS_GPU OFF)
 if(faiss_FOUND AND TARGET CUDA::cublas AND _gnnd_gpu)
