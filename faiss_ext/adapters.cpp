@@ -11,6 +11,7 @@
 #include "faiss_ext/detail/rows.h"
 #include "faiss_ext/graph_builder.h"
 #include "gnnd/random.h"
+#include "gnnd/search_links.h"
 
 namespace faiss_ext {
 
@@ -18,7 +19,7 @@ using detail::fail;
 
 namespace {
 
-constexpr int kMaxLinks = 4096;  // far beyond what is of use; keeps FAISS's int arithmetic safe
+constexpr int kMaxLinks = gnnd::kMaxDegree;  // far beyond what is of use; keeps FAISS's int arithmetic safe
 
 void check_range(const char* who, const char* what, int value, int least, int most) {
     if (value < least || value > most)
@@ -65,6 +66,10 @@ void copy_level_0(faiss::HNSW& hnsw, const SearchGraph& made) {
 void add_upper_levels(faiss::HNSW& hnsw, const VectorSource& source, const HnswParams& params) {
     const gnnd::VectorView& x = source.on_host();
     const auto bytes = std::size_t(x.d) * size_of(x.dtype);
+    gnnd::BuildParams on_cpu;
+    on_cpu.device.kind = gnnd::Device::Kind::cpu;
+    const auto builder = params.gpu.resources != nullptr ? make_graph_builder("gnnd", params.gpu)
+                                                         : std::make_unique<GnndGraphBuilder>(on_cpu);
     hnsw.max_level = hnsw.prepare_level_tab(std::size_t(x.n), false);
     for (int level = 1; level <= hnsw.max_level; ++level) {
         std::vector<std::int32_t> members;
@@ -76,10 +81,6 @@ void add_upper_levels(faiss::HNSW& hnsw, const VectorSource& source, const HnswP
         for (std::size_t m = 0; m < members.size(); ++m) std::memcpy(rows.data() + m * bytes, x.row(members[m]), bytes);
         const VectorSource subset({rows.data(), std::int64_t(members.size()), x.d, x.dtype, 0}, source.metric());
         const int degree = hnsw.nb_neighbors(level);
-        gnnd::BuildParams on_cpu;
-        on_cpu.device.kind = gnnd::Device::Kind::cpu;
-        const auto builder = params.gpu.resources != nullptr ? make_graph_builder("gnnd", params.gpu)
-                                                             : std::make_unique<GnndGraphBuilder>(on_cpu);
         const SearchGraph links =
             optimize_graph(subset, builder->build(subset, std::min(4 * degree, gnnd::kMaxK)), degree, params.gpu);
         hnsw.entry_point = members[links.entry];

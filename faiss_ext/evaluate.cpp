@@ -6,6 +6,7 @@
 #include <unordered_set>
 
 #include "faiss_ext/detail/errors.h"
+#include "faiss_ext/detail/optimize.h"
 #include "faiss_ext/detail/timer.h"
 #include "gnnd/random.h"
 
@@ -30,10 +31,7 @@ std::vector<float> values_of(const VectorSource& source, const gnnd::KnnGraphVie
 }
 
 void check_fit(const VectorSource& source, const gnnd::KnnGraphView& graph, int k) {
-    if (graph.n != source.vectors().n || graph.metric != source.metric())
-        fail("recall: the graph has " + std::to_string(graph.n) + " objects under " +
-             std::string(gnnd::name_of(graph.metric)) + ", the source " + std::to_string(source.vectors().n) +
-             " under " + std::string(gnnd::name_of(source.metric())));
+    detail::check_fit("recall", source, graph);
     if (k < 1 || k > graph.k)
         fail("recall: k is " + std::to_string(k) + ", the graph allows 1 to " + std::to_string(graph.k));
 }

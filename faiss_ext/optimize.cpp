@@ -237,11 +237,15 @@ class Linker {
 
 }  // namespace
 
-void check_graph(const char* who, const VectorSource& source, const gnnd::KnnGraphView& graph) {
+void check_fit(const char* who, const VectorSource& source, const gnnd::KnnGraphView& graph) {
     if (graph.n != source.vectors().n || graph.metric != source.metric())
         fail(std::string(who) + ": the graph has " + std::to_string(graph.n) + " objects under " +
              std::string(gnnd::name_of(graph.metric)) + ", the source " + std::to_string(source.vectors().n) +
              " under " + std::string(gnnd::name_of(source.metric())));
+}
+
+void check_graph(const char* who, const VectorSource& source, const gnnd::KnnGraphView& graph) {
+    check_fit(who, source, graph);
     check_request(source, 1);
     gnnd::check_structure(graph);
 }

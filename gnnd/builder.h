@@ -36,8 +36,8 @@ BuildResult build(const VectorView& vectors, const BuildParams& params, const Ca
 
 /// The same into arrays of the caller, n x k each. On a GPU vectors and arrays may also lie in the memory of the device
 /// that params.device names; then nothing passes through the host (but for sets of some thousand objects or less, which
-/// it compares exhaustively), and the work is in order with Resources::stream(). \throws as build(), OutOfDeviceMemory
-/// (says how much is needed and free) and DeviceError; the arrays' content is
+/// it compares exhaustively), and the work is in order with Resources::stream().
+/// \throws as build(), OutOfDeviceMemory (says how much is needed and free) and DeviceError; the arrays' content is
 ///         undefined then
 BuildStats build_into(const VectorView& vectors, const BuildParams& params, std::int32_t* ids, float* distances,
                       const Callbacks& callbacks = {}, Resources* resources = nullptr);

@@ -59,7 +59,8 @@ void run(const IndexOptions& options) {
     const gnnd::io::VectorFile base(options.base);
     const gnnd::KnnGraph graph = file.read();
     const faiss_ext::VectorSource source(base.view(), graph.metric());
-    const FaissGpu gpu(options.device);
+    // An IndexNNDescent takes the graph as it is: no GPU is started for it.
+    const FaissGpu gpu(options.type == "nndescent" ? gnnd::Device{gnnd::Device::Kind::cpu, 0} : options.device);
     const auto start = std::chrono::steady_clock::now();
     const std::unique_ptr<faiss::Index> index = make_index(options, source, graph, gpu.get());
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;

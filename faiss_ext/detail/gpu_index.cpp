@@ -39,9 +39,8 @@ std::unique_ptr<faiss::Index> make_gpu_ivfpq(const Gpu& gpu, const IvfpqShape& s
     auto index = std::make_unique<faiss::gpu::GpuIndexIVFPQ>(gpu.resources, int(shape.d), int(shape.nlist),
                                                              shape.code_bytes, 8, shape.metric, config);
     index->nprobe = shape.nprobe;
-    for (faiss::ClusteringParameters* clustering : {static_cast<faiss::ClusteringParameters*>(&index->cp),
-                                                    static_cast<faiss::ClusteringParameters*>(&index->pq.cp)})
-        configure(*clustering, shape.seed);
+    configure(index->cp, shape.seed);
+    configure(index->pq.cp, shape.seed);
     return index;
 }
 

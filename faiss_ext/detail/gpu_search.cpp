@@ -98,7 +98,7 @@ struct GpuFlatSearch::State {
 
     /// Joins the results for another part, k columns, with those so far.
     void merge(std::int64_t count, std::int64_t k, float* distances, idx_t* ids) {
-        const bool similarity = metric == faiss::METRIC_INNER_PRODUCT;
+        const bool similarity = gnnd::is_similarity(source.metric());
         const auto better = [&](const std::pair<float, idx_t>& a, const std::pair<float, idx_t>& b) {
             return similarity ? a.first > b.first : a.first < b.first;
         };
@@ -163,9 +163,7 @@ void GpuFlatSearch::search(const std::int32_t* objects, std::int64_t count, floa
         s.part_ids.resize(std::size_t(count * k));
         s.search_part(queries, count, begin, rows, k, s.part_distances.data(), s.part_ids.data());
         if (begin == 0) {
-            const bool similarity = s.metric == faiss::METRIC_INNER_PRODUCT;
-            const float worst = std::numeric_limits<float>::infinity() * (similarity ? -1.0f : 1.0f);
-            std::fill_n(distances, count * s.m, worst);
+            std::fill_n(distances, count * s.m, gnnd::worst_value(s.source.metric()));
             std::fill_n(ids, count * s.m, idx_t(-1));
         }
         s.merge(count, k, distances, ids);

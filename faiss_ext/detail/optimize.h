@@ -8,6 +8,9 @@
 
 namespace faiss_ext::detail {
 
+/// \throws faiss::FaissException unless the graph has the source's n and metric; `who` asks
+void check_fit(const char* who, const VectorSource& source, const gnnd::KnnGraphView& graph);
+
 /// \throws faiss::FaissException unless graph and source fit, the graph is valid and there are vectors to build from;
 /// `who` asks
 void check_graph(const char* who, const VectorSource& source, const gnnd::KnnGraphView& graph);

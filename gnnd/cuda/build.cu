@@ -330,9 +330,10 @@ BuildStats build(const VectorView& vectors, const KnnGraphView* initial, const B
     const std::int64_t n = vectors.n;
     const RawVectors raw = upload(vectors, vectors_here, memory.data() + plan.vectors.offset, resources, stream);
     std::int32_t* initial_ids = initial != nullptr ? at(plan.initial, static_cast<std::int32_t*>(nullptr)) : nullptr;
-    if (initial != nullptr)
-        copy_in(initial_ids, initial->ids, n, plan.initial.bytes / std::size_t(n), plan.initial.bytes / std::size_t(n),
-                resources, stream);
+    if (initial != nullptr) {
+        const std::size_t row = std::size_t(initial->k) * sizeof(std::int32_t);
+        copy_in(initial_ids, initial->ids, n, row, row, resources, stream);
+    }
 
     std::byte* small = memory.data() + plan.small.offset;
     Control* control = reinterpret_cast<Control*>(small);

@@ -31,7 +31,8 @@ RawVectors upload(const VectorView& vectors, bool on_device, std::byte* copy, Re
 
 /// Floats are often integers in disguise, as SIFT descriptors in fvecs files and FAISS indexes are. Where all
 /// components are from 0 to 255 or from -128 to 127, the form becomes that of u8 or i8: exact, and half the bytes.
-/// Waits for the stream, unless there is nothing to be found. \param misfits  a word to work in
+/// Waits for the stream, unless there is nothing to be found.
+/// \param misfits  a word to work in
 void find_integers(const RawVectors& vectors, Metric metric, VectorForm& form, unsigned* misfits, cudaStream_t stream);
 
 /// Starts checking and packing the vectors: fills rows (unless the form leaves them in place), bias and info.

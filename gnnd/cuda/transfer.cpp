@@ -127,7 +127,7 @@ void copy_in(void* device, const void* host, std::int64_t rows, std::size_t row_
 void copy_out(void* host, const void* device, std::size_t bytes, Resources& resources, Stream stream) {
     const Buffered buffered(resources, host, bytes);
     const Staging& staging = buffered.staging();
-    if (staging.bytes < kSlots) {
+    if (staging.data == nullptr) {
         GNND_CUDA(cudaMemcpyAsync(host, device, bytes, cudaMemcpyDeviceToHost, stream));
         return;
     }

@@ -2,10 +2,6 @@
 
 #include "gnnd/device.h"
 
-#ifdef GNND_WITH_CUDA
-#include "gnnd/cuda/backend.h"
-#endif
-
 namespace gnnd::detail {
 
 void check_shape(const VectorView& vectors) {
@@ -43,10 +39,8 @@ void check_reach(const Device& device, std::initializer_list<const void*> pointe
 
 Device choose(const Device& wanted, std::string* reason) {
     if (wanted.kind == Device::Kind::cpu) return wanted;
-    std::string why = "this build of gnnd has no CUDA backend";
-#ifdef GNND_WITH_CUDA
-    if (cuda::usable(wanted.index, why)) return {Device::Kind::cuda, wanted.index};
-#endif
+    std::string why;
+    if (device_usable(wanted.index, why)) return {Device::Kind::cuda, wanted.index};
     if (wanted.kind == Device::Kind::automatic) {
         if (reason != nullptr) *reason = why;
         return {Device::Kind::cpu, 0};
