@@ -2,6 +2,7 @@
 // median of the repeats after a warm-up, Recall@10 against exact search on the host, and what every iteration did.
 //
 //   gpu_bench photosift1m.u8bin -k 64 --repeat 5 p=32,iterations=3 p=32,where=pinned
+//   gpu_bench photosift1m.u8bin -k 64 iterations=3,merge=500000     (the graphs of the first rows and of the others)
 //   gpu_bench manifold:1000000:960:20 -k 64          (generated: n, d, intrinsic dimension)
 //   gpu_bench mix:photosift1m.u8bin:10000000 -k 64   (10,000,000 rows made from the file's, see generate.h)
 #include <cuda_runtime_api.h>
@@ -22,6 +23,7 @@
 #include "gnnd/cuda/errors.h"
 #include "gnnd/error.h"
 #include "gnnd/io/vector_file.h"
+#include "gnnd/merge.h"
 
 namespace {
 
@@ -120,9 +122,16 @@ Data load(const std::string& text, std::int64_t rows) {
     return data;
 }
 
+gnnd::VectorView part_of(gnnd::VectorView view, std::int64_t begin, std::int64_t count) {
+    view.data = view.row(begin);
+    view.n = count;
+    return view;
+}
+
 struct Configuration {
     std::string text, where = "device";
     gnnd::BuildParams params;
+    std::int64_t merge = 0;  ///< objects of the first of two sets whose graphs are merged; 0: one build
 };
 
 Configuration parse(const std::string& text, int k, gnnd::Metric metric) {
@@ -136,6 +145,7 @@ Configuration parse(const std::string& text, int k, gnnd::Metric metric) {
     settings.take("deterministic", [&](const std::string& v) { c.params.deterministic = std::stoi(v) != 0; });
     settings.take("memory", [&](const std::string& v) { c.params.device_memory = std::stoll(v); });
     settings.take("where", [&](const std::string& v) { c.where = v; });
+    settings.take("merge", [&](const std::string& v) { c.merge = std::stoll(v); });
     settings.end("gpu_bench");
     return c;
 }
@@ -158,13 +168,29 @@ void run(const std::string& base, std::int64_t rows, int k, gnnd::Metric metric,
         GNND_CUDA(cudaMemcpy(x.as(), data.bytes.data(), data.bytes.size(), cudaMemcpyDefault));
         gnnd::VectorView view = data.view;
         view.data = x.as();
+        const gnnd::VectorView sets[2] = {part_of(view, 0, c.merge), part_of(view, c.merge, n - c.merge)};
+        const Memory set_ids(c.merge != 0 ? n * k * 4 : 1, c.where),
+            set_distances(c.merge != 0 ? n * k * 4 : 1, c.where);
+        gnnd::KnnGraphView graphs[2];
+        for (int set = 0; c.merge != 0 && set < 2; ++set) {
+            const std::int64_t before = set * c.merge * k;
+            gnnd::BuildParams for_set = parse("iterations=4", k, metric).params;
+            gnnd::build_into(sets[set], for_set, set_ids.as<std::int32_t>() + before,
+                             set_distances.as<float>() + before);
+            graphs[set] = {sets[set].n, k, metric, set_ids.as<std::int32_t>() + before,
+                           set_distances.as<float>() + before};
+        }
         gnnd::HeapResources heap;
         gnnd::CountedResources counted(heap);
         gnnd::BuildStats stats;
         std::vector<double> seconds;
         for (int round = 0; round <= repeat; ++round) {
             const auto start = std::chrono::steady_clock::now();
-            stats = gnnd::build_into(view, c.params, ids.as<std::int32_t>(), distances.as<float>(), {}, &counted);
+            if (c.merge != 0)
+                stats = gnnd::merge_into(sets[0], graphs[0], sets[1], graphs[1], c.params, ids.as<std::int32_t>(),
+                                         distances.as<float>(), {}, &counted);
+            else
+                stats = gnnd::build_into(view, c.params, ids.as<std::int32_t>(), distances.as<float>(), {}, &counted);
             if (round > 0)
                 seconds.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
         }
@@ -208,7 +234,7 @@ int main(int argc, char** argv) {
     CLI::App app{
         "Times whole builds on a GPU; prints one JSON line each. A configuration is 'default' or a list of name=value: "
         "p, list, iterations, delta, seed, trees, init, update, locks, deterministic, memory, where (device, pinned or "
-        "pageable)."};
+        "pageable), merge (so many first rows and the others have graphs, whose merge is timed)."};
     std::string base, metric = "l2";
     std::int64_t rows = 0;
     int k = 64, repeat = 5, queries = 10000;

@@ -1,17 +1,18 @@
 #pragma once
 /// \file backend.h
-/// What builder.h and search_links.h offer, on the CPU. Arguments were checked by the caller.
+/// What builder.h, merge.h and search_links.h offer, on the CPU. Arguments were checked by the caller.
 
 #include <string>
 
 #include "gnnd/builder.h"
+#include "gnnd/detail/input.h"
 #include "gnnd/search_links.h"
 
 namespace gnnd::cpu {
 
-/// initial: the graph to start from, null for build().
-BuildResult build(const VectorView& vectors, const KnnGraphView* initial, const BuildParams& params,
-                  const Callbacks& callbacks, Resources& resources);
+/// build(), refine() or merge(), as the input says.
+BuildResult run(const detail::Input& input, const BuildParams& params, const Callbacks& callbacks,
+                Resources& resources);
 
 KnnGraph exact_neighbors(const VectorView& vectors, const std::int32_t* queries, std::int64_t count, int k,
                          Metric metric, int threads, const Callbacks& callbacks, Resources& resources);

@@ -1,6 +1,7 @@
 // GNND on the CPU: the loop.
 #include <chrono>
 #include <cstdio>
+#include <cstring>
 #include <numeric>
 
 #include "gnnd/cpu/backend.h"
@@ -22,6 +23,27 @@ class Clock {
   private:
     std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
     double last_ = 0;
+};
+
+/// The vectors of an input as one array; copied where they are not one already.
+class Joined {
+  public:
+    Joined(const detail::Input& input, Resources& resources) : view_(input.vectors[0]) {
+        view_.n = input.n();
+        if (input.adjoining()) return;
+        const std::size_t row = std::size_t(input.d()) * size_of(input.dtype());
+        copy_ = Buffer<std::byte>(resources, std::size_t(input.n()) * row);
+        std::byte* to = copy_.data();
+        for (const VectorView& set : input.vectors)
+            for (std::int64_t i = 0; i < set.n; ++i, to += row) std::memcpy(to, set.row(i), row);
+        view_.data = copy_.data();
+        view_.stride = 0;
+    }
+    const VectorView& view() const { return view_; }
+
+  private:
+    Buffer<std::byte> copy_;
+    VectorView view_;
 };
 
 /// Below this many objects all pairs cost less than sampling.
@@ -87,10 +109,13 @@ IterationStats review(State& state) {
     return stats;
 }
 
-BuildResult build(const VectorView& vectors, const KnnGraphView* initial, const BuildParams& params,
-                  const Callbacks& callbacks, Resources& upstream) {
+BuildResult run(const detail::Input& input, const BuildParams& params, const Callbacks& callbacks,
+                Resources& upstream) {
     Clock clock;
     CountedResources resources(upstream);
+    const Joined joined(input, resources);
+    const VectorView& vectors = joined.view();
+    check_vectors(vectors, params.metric, params.threads, callbacks);
     BuildResult result;
     BuildStats& stats = result.stats;
     const Team team{Team::resolve(params.threads), &callbacks.interrupt};
@@ -108,6 +133,7 @@ BuildResult build(const VectorView& vectors, const KnnGraphView* initial, const 
         const Space space(vectors, params.metric, team, resources);
         State state{space,
                     params,
+                    input.pairs(),
                     team,
                     resources,
                     Lists(vectors.n, params.resolved_list_size(), resources),
@@ -126,8 +152,9 @@ BuildResult build(const VectorView& vectors, const KnnGraphView* initial, const 
             return here.changed;
         };
 
-        if (initial != nullptr)
-            initialize_from(state, *initial);
+        if (input.merges()) adopt(state, input);
+        if (input.refines())
+            initialize_from(state, input.graphs[0]);
         else if (params.init == Init::random)
             initialize_randomly(state);
         else
@@ -145,6 +172,7 @@ BuildResult build(const VectorView& vectors, const KnnGraphView* initial, const 
                 }
             }
         }
+        if (input.merges()) take_back(state, input);
         result.graph = finish(state);
     }
     stats.peak_work_bytes = std::int64_t(resources.peak());

@@ -20,13 +20,19 @@ int drop_repeated(std::int32_t* ids, int count, std::vector<std::int32_t>& table
     return kept;
 }
 
+/// The first column that row i is compared with: NEW samples with each other and with OLD ones; in GGM, where they are
+/// of different sets (see sample.cpp), with OLD ones only.
+int first_column(const State& state, int i, int new_count) {
+    return state.pairs.all() ? i + 1 : new_count;
+}
+
 /// Classic NN-Descent: every pair is offered to both lists.
 void update_all(State& state, Worker& worker, int new_count, int count) {
     const std::int32_t* ids = worker.ids.data();
     for (int i = 0; i < new_count; ++i) {
         const float* row = worker.block.row(i);
-        const int hits =
-            state.space.kernels.within(row, i + 1, count, worker.bounds[i], worker.bounds.data(), worker.hits.data());
+        const int hits = state.space.kernels.within(row, first_column(state, i, new_count), count, worker.bounds[i],
+                                                    worker.bounds.data(), worker.hits.data());
         for (int h = 0; h < hits; ++h) {
             const int j = worker.hits[h];
             if (row[j] <= worker.bounds[i]) worker.offers.add(state.lists, ids, i, ids[j], row[j]);
@@ -49,9 +55,10 @@ void update_selectively(State& state, Worker& worker, int new_count, int count) 
     std::fill_n(nearest_keys, count, HUGE_VALF);
     for (int i = 0; i < new_count; ++i) {
         const float* row = worker.block.row(i);
-        kernels.keep_nearer(row, i + 1, count, i, nearest_keys, nearest);
-        if (i + 1 < new_count) {
-            const int j = kernels.nearest(row, i + 1, new_count);
+        const int first = first_column(state, i, new_count);
+        kernels.keep_nearer(row, first, count, i, nearest_keys, nearest);
+        if (first < new_count) {
+            const int j = kernels.nearest(row, first, new_count);
             if (row[j] < nearest_keys[i]) {
                 nearest_keys[i] = row[j];
                 nearest[i] = j;
@@ -98,7 +105,8 @@ void cross_match(State& state, const Samples& samples) {
             if (count < 2) continue;
             for (int i = 0; i < count; ++i) worker.bounds[i] = state.lists.bound(ids[i]);
             worker.block.compute_triangle(ids, new_count, count);
-            worker.offers.counters.distances += new_count * (new_count - 1) / 2 + new_count * old_count;
+            worker.offers.counters.distances +=
+                (state.pairs.all() ? new_count * (new_count - 1) / 2 : 0) + new_count * old_count;
             if (selective)
                 update_selectively(state, worker, new_count, count);
             else

@@ -25,11 +25,12 @@ struct Projected {
     }
 };
 
-/// Up to `count` distinct random objects other than i.
-void draw_others(Random& random, std::int64_t n, std::int32_t i, int count, std::vector<std::int32_t>& out) {
+/// `count` distinct random ones of [first, first + size) other than i.
+void draw_others(Random& random, std::uint32_t first, std::uint32_t size, std::int32_t i, int count,
+                 std::vector<std::int32_t>& out) {
     out.clear();
     while (int(out.size()) < count) {
-        const auto id = std::int32_t(random.below(std::uint32_t(n)));
+        const auto id = std::int32_t(first + random.below(size));
         if (id != i && std::find(out.begin(), out.end(), id) == out.end()) out.push_back(id);
     }
 }
@@ -59,7 +60,7 @@ void split(Worker& worker, Projected* objects, std::int64_t count, std::int64_t 
     std::nth_element(objects, objects + half, objects + count);
 }
 
-/// Offers all objects of a leaf to each other.
+/// Offers all objects of a leaf to each other, as far as their pairs count.
 void join_leaf(State& state, Worker& worker, const Projected* objects, int count) {
     std::array<std::int32_t, kLeaf> ids{};
     std::array<float, kLeaf> bounds;
@@ -72,6 +73,7 @@ void join_leaf(State& state, Worker& worker, const Projected* objects, int count
     for (int i = 0; i < count; ++i) {
         const float* row = worker.block.row(i);
         for (int j = i + 1; j < count; ++j) {
+            if (!state.pairs.count(ids[i], ids[j])) continue;
             if (row[j] <= bounds[i]) worker.offers.add(state.lists, ids.data(), i, ids[j], row[j]);
             if (row[j] <= bounds[j]) worker.offers.add(state.lists, ids.data(), j, ids[i], row[j]);
         }
@@ -83,14 +85,18 @@ void join_leaf(State& state, Worker& worker, const Projected* objects, int count
 
 void initialize_randomly(State& state) {
     const std::int64_t n = state.lists.n();
-    const int p = state.params.resolved_samples();
-    state.size_blocks(1, p);
+    const int list_size = state.lists.length();
+    const int wanted = state.pairs.all() ? state.params.resolved_samples() : list_size / 2;
+    state.size_blocks(1, wanted);
     state.team.for_chunks(n, kChunk, [&](int thread, std::int64_t begin, std::int64_t end) {
         Worker& worker = state.workers[thread];
         for (std::int64_t i = begin; i < end; ++i) {
             Random random(state.params.seed, i);
-            draw_others(random, n, std::int32_t(i), p, worker.ids);
-            offer_to(state, worker, std::int32_t(i), worker.ids.data(), p);
+            const std::uint32_t partners = state.pairs.partners(std::uint32_t(i), std::uint32_t(n));
+            const int count = int(std::min(std::uint32_t(wanted), partners));
+            draw_others(random, state.pairs.first_partner(std::uint32_t(i)), partners, std::int32_t(i), count,
+                        worker.ids);
+            offer_to(state, worker, std::int32_t(i), worker.ids.data(), count);
         }
     });
 }

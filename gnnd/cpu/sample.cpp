@@ -9,17 +9,22 @@ namespace gnnd::cpu {
 Samples::Samples(std::int64_t n, int p, Resources& resources)
     : n_(n), p_(p), ids_(resources, n * 4 * p), counts_(resources, n) {}
 
-void Samples::draw_own(Lists& lists, std::int64_t i) {
+void Samples::draw_own(State& state, std::int64_t i) {
+    // In GGM entries of the other set are NEW until they are sampled, and then of no use as OLD ones: their pairs with
+    // NEW samples lie inside of that set.
+    const auto useful = [&](std::int32_t v) {
+        return state.pairs.all() || !state.pairs.count(std::uint32_t(i), std::uint32_t(v));
+    };
     std::int32_t* new_ids = ids_.data() + i * 4 * p_;
     std::int32_t* old_ids = new_ids + 2 * p_;
     int new_count = 0, old_count = 0;
-    Entry* list = lists.of(i);
-    for (int j = 0; j < lists.length() && list[j] != kEmpty; ++j) {
+    Entry* list = state.lists.of(i);
+    for (int j = 0; j < state.lists.length() && list[j] != kEmpty; ++j) {
         if (is_new(list[j])) {
             if (new_count == p_) continue;
             new_ids[new_count++] = id_of(list[j]);
             list[j] &= ~Entry(1);
-        } else if (old_count < p_) {
+        } else if (old_count < p_ && useful(id_of(list[j]))) {
             old_ids[old_count++] = id_of(list[j]);
         }
     }
@@ -49,7 +54,7 @@ void Samples::append_reverse(std::int64_t first, std::int64_t last, std::int64_t
 
 void Samples::draw(State& state, int round) {
     state.team.for_chunks(n_, 256, [&](int, std::int64_t begin, std::int64_t end) {
-        for (std::int64_t i = begin; i < end; ++i) draw_own(state.lists, i);
+        for (std::int64_t i = begin; i < end; ++i) draw_own(state, i);
     });
     // Where the scan starts decides who comes first, and must not be the same objects every time.
     const auto start = std::int64_t(Random(state.params.seed ^ 0x5a11, round).below(std::uint32_t(n_)));

@@ -21,8 +21,9 @@ struct Space {
     /// Picks the kernels for this processor.
     Space(const VectorView& vectors, Metric metric, const Team& team, Resources& resources);
 
-    /// The metric's value of a key.
+    /// The metric's value of a key, and the other way.
     float value_of(float key) const { return similarity ? 0 - key : key; }
+    float key_of(float value) const { return similarity ? 0 - value : value; }
     bool similarity;
 };
 

@@ -9,6 +9,7 @@
 #include "gnnd/cpu/lists.h"
 #include "gnnd/cpu/parallel.h"
 #include "gnnd/cpu/space.h"
+#include "gnnd/detail/input.h"
 
 namespace gnnd::cpu {
 
@@ -68,6 +69,7 @@ struct alignas(64) Worker {
 struct State {
     const Space& space;
     const BuildParams& params;
+    detail::Pairs pairs;
     Team team;
     Resources& resources;
     Lists lists;
@@ -82,7 +84,8 @@ struct State {
     Counters take_counters();
 };
 
-/// Step 1, the paper's: p random neighbours for every object.
+/// Step 1, the paper's: p random neighbours for every object. Where two graphs are merged: from the other set, and as
+/// many as the lists have room for.
 void initialize_randomly(State& state);
 
 /// Step 1, the other way: `trees` random-projection trees; all pairs within a leaf are offered to each other.
@@ -90,6 +93,9 @@ void initialize_by_projection(State& state, int trees);
 
 /// Step 1 of refine(): the graph's entries.
 void initialize_from(State& state, const KnnGraphView& graph);
+
+/// Before step 1 of merge(): the columns of the graphs that stay in the lists, as OLD entries.
+void adopt(State& state, const detail::Input& input);
 
 /// The NEW and OLD samples of all objects: at most 2p ids each, of which those of the object's own list come first.
 class Samples {
@@ -110,7 +116,7 @@ class Samples {
     struct Counts {
         std::uint16_t new_own, old_own, new_all, old_all;
     };
-    void draw_own(Lists& lists, std::int64_t i);
+    void draw_own(State& state, std::int64_t i);
     void append_reverse(std::int64_t first, std::int64_t last, std::int64_t start);
 
     std::int64_t n_;
@@ -125,6 +131,9 @@ void cross_match(State& state, const Samples& samples);
 
 /// What an iteration left: phi(G) over the first k entries, how many entries are NEW, and the bounds of the next round.
 IterationStats review(State& state);
+
+/// After the last iteration of merge(): what adopt() has left out.
+void take_back(State& state, const detail::Input& input);
 
 /// Step 5: the first k entries of every list as a graph. Lists that sampling left short are filled with random objects.
 KnnGraph finish(State& state);

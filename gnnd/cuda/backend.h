@@ -1,8 +1,10 @@
 #pragma once
 /// \file backend.h
-/// What builder.h and search_links.h offer, on a GPU. Arguments were checked by the caller. Needs no CUDA headers.
+/// What builder.h, merge.h and search_links.h offer, on a GPU. Arguments were checked by the caller. Needs no CUDA
+/// headers.
 
 #include "gnnd/builder.h"
+#include "gnnd/detail/input.h"
 #include "gnnd/search_links.h"
 
 namespace gnnd::cuda {
@@ -23,16 +25,15 @@ inline bool on_device(const void* pointer) {
 /// Vectors of a GPU to host memory, without gaps between rows.
 void copy_to_host(const VectorView& vectors, void* out);
 
-/// initial: the graph to start from (host memory), null for build(). Vectors and result lie on the host or on the
-/// device.
-BuildStats build(const VectorView& vectors, const KnnGraphView* initial, const BuildParams& params,
-                 const Callbacks& callbacks, Resources& resources, std::int32_t* ids, float* distances);
+/// build(), refine() or merge(), as the input says. Vectors, graphs and result lie on the host or on the device.
+BuildStats run(const detail::Input& input, const BuildParams& params, const Callbacks& callbacks, Resources& resources,
+               std::int32_t* ids, float* distances);
 
 /// Vectors, the graph's ids and links lie on the host or on the device.
 void search_links(const VectorView& vectors, const KnnGraphView& graph, const LinkParams& params, std::int32_t* links,
                   const Callbacks& callbacks, Resources& resources);
 
-/// What build() would take, computed without taking it.
-MemoryPlan plan(const VectorView& vectors, const BuildParams& params);
+/// What a run from and to host memory would take, computed without taking it. The pointers may be null.
+MemoryPlan plan(const detail::Input& input, const BuildParams& params);
 
 }  // namespace gnnd::cuda

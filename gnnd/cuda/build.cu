@@ -1,6 +1,7 @@
-// GNND on the GPU: the loop.
+// GNND and GGM on the GPU: the loop.
 #include <chrono>
 #include <cstdio>
+#include <numeric>
 #include <thread>
 #include <vector>
 
@@ -21,9 +22,9 @@ constexpr int kDefaultTrees = 10;
 /// Neighbours that an object takes from each of its leaves.
 constexpr int kPerLeaf = 8;
 /// Iterations are split into batches with a merge after each, so that candidates find room. How many the first ones
-/// need was measured: the first finds least, the second most.
-constexpr int kBatches[] = {1, 3, 2};
-constexpr int kBatchedIterations = sizeof kBatches / sizeof kBatches[0];
+/// need was measured: the first finds least, the second most; a merge that starts from trees finds less.
+constexpr int kBatchedIterations = 3;
+constexpr int kBatches[kBatchedIterations] = {1, 3, 2}, kMergeBatches[kBatchedIterations] = {1, 2, 1};
 /// Iterations that the host may be ahead of the device.
 constexpr int kAhead = 2;
 
@@ -35,8 +36,11 @@ std::int64_t exhaustive_limit(const BuildParams& params) {
 /// Everything of a build that stays on the device.
 struct State {
     std::int64_t n;
+    const detail::Input& input;
     const BuildParams& params;
     const Plan& plan;
+    Resources& resources;
+    std::byte* memory;
     cudaStream_t stream;
     const Engine& engine;
     RawVectors raw;
@@ -77,11 +81,35 @@ void grow_tree(State& state, u32 seed) {
     }
 }
 
+/// Columns [begin, end) of one of the two graphs of a merge: where they lie, or copied to the part of the work memory.
+Columns columns_of(const State& state, int set, std::int64_t begin, std::int64_t end, const Part& part) {
+    const KnnGraphView& graph = state.input.graphs[set];
+    const u32 first = set == 0 ? 0 : u32(state.input.graphs[0].n);
+    if (on_device(graph.ids)) return {graph.ids, graph.distances, graph.n, graph.k, begin, end, first};
+    auto* ids = reinterpret_cast<std::int32_t*>(state.memory + part.offset);
+    auto* distances = reinterpret_cast<float*>(ids + graph.n * (end - begin));
+    const std::size_t row = std::size_t(end - begin) * 4, stride = std::size_t(graph.k) * 4;
+    if (row != 0) {
+        copy_in(ids, graph.ids + begin, graph.n, row, stride, state.resources, state.stream);
+        copy_in(distances, graph.distances + begin, graph.n, row, stride, state.resources, state.stream);
+    }
+    return {ids, distances, graph.n, end - begin, 0, end - begin, first};
+}
+
+/// Before step 1 of a merge: what stays in the lists.
+void adopt_both(const State& state) {
+    for (int set = 0; set < 2; ++set) {
+        const std::int64_t kept = detail::kept_columns(state.input.graphs[set], state.params);
+        adopt(columns_of(state, set, 0, kept, state.plan.given[set]), state.lists, state.info, state.stream);
+    }
+}
+
 /// Step 1.
-void initialize(State& state, const KnnGraphView* initial, const std::int32_t* initial_ids) {
+void initialize(State& state) {
     clear(state.lists, state.variant.candidates, state.n, state.stream);
+    if (state.input.merges()) adopt_both(state);
     const int room = state.plan.capacity;
-    if (initial == nullptr && state.params.init == Init::projection) {
+    if (!state.input.refines() && state.params.init == Init::projection) {
         const int trees = state.params.trees != 0 ? state.params.trees : kDefaultTrees, take = std::min(kPerLeaf, room);
         int at = 0;
         for (int tree = 0; tree < trees; ++tree) {
@@ -98,10 +126,22 @@ void initialize(State& state, const KnnGraphView* initial, const std::int32_t* i
         return;
     }
     state.visit = nullptr;
-    const int width = initial != nullptr ? int(initial->k) : state.plan.samples;
+    const KnnGraphView& graph = state.input.graphs[0];
+    const std::int32_t* ids = nullptr;
+    int width = state.input.merges() ? state.plan.length / 2 : state.plan.samples;
+    if (state.input.refines()) {
+        width = int(graph.k);
+        ids = graph.ids;
+        if (!on_device(ids)) {
+            auto* copy = reinterpret_cast<std::int32_t*>(state.memory + state.plan.given[0].offset);
+            const std::size_t row = std::size_t(width) * sizeof(std::int32_t);
+            copy_in(copy, ids, state.n, row, row, state.resources, state.stream);
+            ids = copy;
+        }
+    }
     for (int first = 0; first < width; first += room) {
-        state.engine.seed(state.points, state.variant.candidates, initial_ids, width, first,
-                          std::min(room, width - first), state.seed_of(0x20000u + u32(first)), state.stream);
+        state.engine.seed(state.points, state.variant.candidates, ids, width, first, std::min(room, width - first),
+                          state.seed_of(0x20000u + u32(first)), state.stream);
         state.merge_candidates();
     }
 }
@@ -109,9 +149,12 @@ void initialize(State& state, const KnnGraphView* initial, const std::int32_t* i
 /// Steps 2 to 4.
 void iterate(State& state, int iteration) {
     const u32 salt = state.variant.filter.salt = state.seed_of(u32(iteration));
-    sample(state.lists, state.samples, state.variant.filter, salt, state.visit, state.n, state.control, state.stream);
+    sample(state.lists, state.samples, state.variant.filter, salt, state.points.pairs, state.visit, state.n,
+           state.control, state.stream);
     const bool append = state.variant.update == Update::automatic;  // the others update lists at once
-    const int first_ones = iteration <= kBatchedIterations ? kBatches[iteration - 1] : 1;
+    const bool less = state.input.merges() && state.params.init == Init::projection;
+    const int(&first)[kBatchedIterations] = less ? kMergeBatches : kBatches;
+    const int first_ones = iteration <= kBatchedIterations ? first[iteration - 1] : 1;
     const int batches = append ? state.plan.batches * first_ones : 1;
     for (int batch = 0; batch < batches; ++batch) {
         state.engine.cross_match(state.points, state.samples, state.lists, state.variant, state.visit, batch, batches,
@@ -123,13 +166,13 @@ void iterate(State& state, int iteration) {
 /// Runs the iterations: the host stays kAhead of the device and reads what it recorded in the meantime.
 class Loop {
   public:
-    Loop(State& state, const Callbacks& callbacks, BuildStats& stats, const VectorView& vectors)
-        : state_(state), callbacks_(callbacks), stats_(stats), vectors_(vectors) {}
+    Loop(State& state, const Callbacks& callbacks, BuildStats& stats)
+        : state_(state), callbacks_(callbacks), stats_(stats) {}
 
-    void run(const KnnGraphView* initial, const std::int32_t* initial_ids) {
+    void run() {
         const double enough = double(state_.params.delta) * double(state_.n) * state_.params.k;
         GNND_CUDA(cudaMemcpyAsync(&info_[0], state_.info, sizeof(SpaceInfo), cudaMemcpyDeviceToHost, state_.stream));
-        initialize(state_, initial, initial_ids);
+        initialize(state_);
         // Cross-matches read all places of an object before they know how many of them hold samples.
         GNND_CUDA(cudaMemsetAsync(state_.samples.ids, 0, state_.plan.sample_ids.bytes, state_.stream));
         if (state_.variant.locks != nullptr)
@@ -191,17 +234,18 @@ class Loop {
 
     /// The host's check says it in the same words as the CPU backend.
     [[noreturn]] void throw_bad_row(std::int64_t row) {
-        const std::size_t bytes = std::size_t(vectors_.d) * size_of(vectors_.dtype);
+        const VectorView& set = state_.input.vectors[state_.input.set_of(row)];
+        const std::size_t bytes = std::size_t(set.d) * size_of(set.dtype);
         std::vector<std::byte> copy(bytes);
-        GNND_CUDA(cudaMemcpy(copy.data(), vectors_.row(row), bytes, cudaMemcpyDefault));
+        const std::int64_t at = state_.input.number_in(state_.input.set_of(row), row);
+        GNND_CUDA(cudaMemcpy(copy.data(), set.row(at), bytes, cudaMemcpyDefault));
         throw InvalidArgument("vector " + std::to_string(row) + " " +
-                              cpu::fault_of_row({copy.data(), 1, vectors_.d, vectors_.dtype, 0}, state_.params.metric));
+                              cpu::fault_of_row({copy.data(), 1, set.d, set.dtype, 0}, state_.params.metric));
     }
 
     State& state_;
     const Callbacks& callbacks_;
     BuildStats& stats_;
-    const VectorView& vectors_;
     PinnedArray<Record, kAhead + 1> records_;
     PinnedArray<SpaceInfo, 1> info_;
     Event events_[kAhead + 1];
@@ -211,31 +255,31 @@ class Loop {
     Drain drain_{state_.stream};  // the last member: copies into the page-locked ones end first
 };
 
-void check_places(const void* vectors, const void* ids, const void* distances, int device) {
-    detail::check_reach({Device::Kind::cuda, device}, {vectors, ids, distances});
+void check_places(const detail::Input& input, const void* ids, const void* distances, int device) {
+    detail::check_reach({Device::Kind::cuda, device}, {input.vectors[0].data, input.vectors[1].data, ids, distances});
     if (device_of(ids) != device_of(distances))
         throw InvalidArgument("build_into: ids and distances lie in different memories");
 }
 
 /// So few objects that all pairs are cheap, on the host.
-void build_exhaustively(const VectorView& vectors, const BuildParams& params, const Callbacks& callbacks,
-                        Resources& resources, std::int32_t* ids, float* distances) {
+void run_exhaustively(const detail::Input& input, const BuildParams& params, const Callbacks& callbacks,
+                      Resources& resources, std::int32_t* ids, float* distances) {
     const OwnedStream stream(resources);
     GNND_CUDA(cudaStreamSynchronize(stream));  // what the caller's stream still writes
-    std::vector<std::byte> copy;
-    VectorView here = vectors;
-    if (on_device(vectors.data)) {
-        here.stride = vectors.d * std::int64_t(size_of(vectors.dtype));
-        copy.resize(std::size_t(here.stride) * vectors.n);
-        copy_to_host(vectors, copy.data());
-        here.data = copy.data();
+    const std::size_t row = std::size_t(input.d()) * size_of(input.dtype());
+    std::vector<std::byte> copy(row * std::size_t(input.n()));
+    std::byte* to = copy.data();
+    for (const VectorView& set : input.vectors) {
+        if (set.n != 0) copy_to_host(set, to);
+        to += row * std::size_t(set.n);
     }
+    const VectorView here{copy.data(), input.n(), input.d(), input.dtype(), 0};
     cpu::check_vectors(here, params.metric, params.threads, callbacks);
-    std::vector<std::int32_t> all(vectors.n);
-    for (std::int64_t i = 0; i < vectors.n; ++i) all[i] = std::int32_t(i);
-    const KnnGraph graph = cpu::exact_neighbors(here, all.data(), vectors.n, params.k, params.metric, params.threads,
-                                                callbacks, resources);
-    const std::size_t bytes = std::size_t(vectors.n) * params.k * 4;
+    std::vector<std::int32_t> all(here.n);
+    std::iota(all.begin(), all.end(), 0);
+    const KnnGraph graph =
+        cpu::exact_neighbors(here, all.data(), here.n, params.k, params.metric, params.threads, callbacks, resources);
+    const std::size_t bytes = std::size_t(here.n) * params.k * 4;
     GNND_CUDA(cudaMemcpyAsync(ids, graph.ids(), bytes, cudaMemcpyDefault, stream));
     GNND_CUDA(cudaMemcpyAsync(distances, graph.distances(), bytes, cudaMemcpyDefault, stream));
     GNND_CUDA(cudaStreamSynchronize(stream));
@@ -243,72 +287,29 @@ void build_exhaustively(const VectorView& vectors, const BuildParams& params, co
 
 }  // namespace
 
-int device_count(std::string* why) {
-    int count = 0;
-    const cudaError_t error = cudaGetDeviceCount(&count);
-    if (error != cudaSuccess) {
-        cudaGetLastError();
-        count = 0;
-    }
-    if (count == 0 && why != nullptr)
-        *why = error != cudaSuccess ? cudaGetErrorString(error) : "no GPU is visible to this process";
-    return count;
-}
-
-bool usable(int index, std::string& why) {
-    constexpr int kLeast = 8;  // major number of the compute capability; cp.async, and what CMake compiles for
-    const int count = device_count(&why);
-    if (count == 0) return false;
-    int major = 0;
-    if (index >= count)
-        why = "there are " + std::to_string(count) + " GPUs, numbered from 0";
-    else if (cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, index) != cudaSuccess || major < kLeast)
-        why = "its compute capability is " + std::to_string(major) + ".x, the kernels need " + std::to_string(kLeast) +
-              ".0";
-    else
-        return true;
-    cudaGetLastError();
-    return false;
-}
-
-int device_of(const void* pointer) {
-    cudaPointerAttributes attributes{};
-    if (device_count() == 0 || cudaPointerGetAttributes(&attributes, pointer) != cudaSuccess) {
-        cudaGetLastError();
-        return kHost;
-    }
-    return attributes.type == cudaMemoryTypeDevice ? attributes.device : kHost;
-}
-
-void copy_to_host(const VectorView& vectors, void* out) {
-    const std::size_t row = std::size_t(vectors.d) * size_of(vectors.dtype);
-    GNND_CUDA(cudaMemcpy2D(out, row, vectors.data, std::size_t(vectors.row_bytes()), row, std::size_t(vectors.n),
-                           cudaMemcpyDefault));
-}
-
-MemoryPlan plan(const VectorView& vectors, const BuildParams& params) {
+MemoryPlan plan(const detail::Input& input, const BuildParams& params) {
     const UseDevice device(params.device.index);
     MemoryPlan result;
     result.free = HeapResources().free_device_memory();
-    const Plan plan = make_plan(vectors, false, false, params, 0, sort_bytes(vectors.n), result.free);
+    const Plan plan = make_plan(input, {}, params, sort_bytes(input.n()), result.free);
     result.vectors = plan.vector_bytes();
     result.graph = plan.graph_bytes();
     result.work = plan.work_bytes();
     return result;
 }
 
-BuildStats build(const VectorView& vectors, const KnnGraphView* initial, const BuildParams& params,
-                 const Callbacks& callbacks, Resources& resources, std::int32_t* ids, float* distances) {
+BuildStats run(const detail::Input& input, const BuildParams& params, const Callbacks& callbacks, Resources& resources,
+               std::int32_t* ids, float* distances) {
     const auto start = std::chrono::steady_clock::now();
     const auto seconds = [&] {
         return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     };
     const UseDevice device(params.device.index);
-    check_places(vectors.data, ids, distances, params.device.index);
+    check_places(input, ids, distances, params.device.index);
     BuildStats stats;
     stats.device = {Device::Kind::cuda, params.device.index};
-    if (vectors.n <= exhaustive_limit(params)) {
-        build_exhaustively(vectors, params, callbacks, resources, ids, distances);
+    if (input.n() <= exhaustive_limit(params)) {
+        run_exhaustively(input, params, callbacks, resources, ids, distances);
         stats.stop = StopReason::exhaustive;
         stats.seconds = seconds();
         return stats;
@@ -318,22 +319,18 @@ BuildStats build(const VectorView& vectors, const KnnGraphView* initial, const B
                               ", on a GPU allowed are 1 to " + std::to_string(kMaxSamples));
 
     const OwnedStream stream(resources);
-    const bool vectors_here = on_device(vectors.data), graph_here = on_device(ids);
-    Plan plan = make_plan(vectors, vectors_here, graph_here, params, initial != nullptr ? initial->k : 0,
-                          sort_bytes(vectors.n), resources.free_device_memory());
+    const InPlace in_place{on_device(input.vectors[0].data) && input.adjoining(),
+                           {on_device(input.graphs[0].ids), on_device(input.graphs[1].ids)},
+                           on_device(ids)};
+    Plan plan = make_plan(input, in_place, params, sort_bytes(input.n()), resources.free_device_memory());
     const DeviceMemory memory(resources, plan.total, stream);
     const Drain drain(stream);
     const auto at = [&]<class T>(const Part& part, T*) { return reinterpret_cast<T*>(memory.data() + part.offset); };
     const auto words = [&](const Part& part) { return at(part, static_cast<u32*>(nullptr)); };
     const auto floats = [&](const Part& part) { return at(part, static_cast<float*>(nullptr)); };
 
-    const std::int64_t n = vectors.n;
-    const RawVectors raw = upload(vectors, vectors_here, memory.data() + plan.vectors.offset, resources, stream);
-    std::int32_t* initial_ids = initial != nullptr ? at(plan.initial, static_cast<std::int32_t*>(nullptr)) : nullptr;
-    if (initial != nullptr) {
-        const std::size_t row = std::size_t(initial->k) * sizeof(std::int32_t);
-        copy_in(initial_ids, initial->ids, n, row, row, resources, stream);
-    }
+    const std::int64_t n = input.n();
+    const RawVectors raw = upload(input, in_place.vectors, memory.data() + plan.vectors.offset, resources, stream);
 
     std::byte* small = memory.data() + plan.small.offset;
     Control* control = reinterpret_cast<Control*>(small);
@@ -351,17 +348,20 @@ BuildStats build(const VectorView& vectors, const KnnGraphView* initial, const B
     u32* bias = words(plan.bias);
     prepare_space(raw, params.metric, plan, rows, bias, mean, info, stream);
 
-    std::int32_t* device_ids = graph_here ? ids : at(plan.graph_ids, static_cast<std::int32_t*>(nullptr));
-    float* device_distances = graph_here ? distances : floats(plan.graph_distances);
+    std::int32_t* device_ids = in_place.result ? ids : at(plan.graph_ids, static_cast<std::int32_t*>(nullptr));
+    float* device_distances = in_place.result ? distances : floats(plan.graph_distances);
     const bool in_result = plan.length == params.k;
     const bool append = params.update == Update::automatic;
     State state{n,
+                input,
                 params,
                 plan,
+                resources,
+                memory.data(),
                 stream,
                 engine_for(plan.cell, params.metric),
                 raw,
-                points_of(raw, params.metric, plan, rows, bias),
+                points_of(raw, params.metric, plan, rows, bias, input.pairs()),
                 points_of(raw, Metric::L2, plan, rows, bias),
                 {in_result ? reinterpret_cast<u32*>(device_ids) : words(plan.list_ids),
                  in_result ? device_distances : floats(plan.list_distances), floats(plan.bounds), plan.length, 1},
@@ -380,10 +380,14 @@ BuildStats build(const VectorView& vectors, const KnnGraphView* initial, const B
                 counters,
                 records,
                 info};
-    Loop(state, callbacks, stats, vectors).run(initial, initial_ids);
-    finish(raw, params.metric, plan.trusted, state.lists, params.k, state.seed_of(0x30000u), info, device_ids,
-           device_distances, stream);
-    if (!graph_here) {
+    Loop(state, callbacks, stats).run();
+    Columns set_aside[2] = {};
+    for (int set = 0; input.merges() && set < 2; ++set)
+        set_aside[set] = columns_of(state, set, detail::kept_columns(input.graphs[set], params), input.graphs[set].k,
+                                    plan.set_aside[set]);
+    finish(raw, params.metric, plan.trusted, state.lists, set_aside, params.k, state.seed_of(0x30000u), info,
+           device_ids, device_distances, stream);
+    if (!in_place.result) {
         const std::size_t bytes = std::size_t(n) * params.k * 4;
         copy_out(ids, device_ids, bytes, resources, stream);
         copy_out(distances, device_distances, bytes, resources, stream);

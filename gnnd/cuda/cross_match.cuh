@@ -2,6 +2,9 @@
 /// \file cross_match.cuh
 /// Steps 3 and 4 of GNND: every object's NEW samples are compared with each other and with its OLD samples, in shared
 /// memory, and what is nearest goes to the lists. One block an object.
+///
+/// In GGM NEW samples are all of the other set and OLD ones of the object's own (sample.cuh), so that the pairs across
+/// are those of NEW with OLD; NEW with NEW is left out.
 
 #include "gnnd/cuda/device/best.cuh"
 #include "gnnd/cuda/device/state.cuh"
@@ -105,9 +108,10 @@ __global__ void __launch_bounds__(2 * T)
                                                   control);
     const int new_count = sample.new_count, old_count = sample.old_count;
     if (new_count == 0 || new_count + old_count < 2) return;
+    const bool inside = points.pairs.all();  // NEW with NEW
     if (threadIdx.x == 0)
         atomicAdd(&counters[blockIdx.x % kSpread].distances,
-                  u64(new_count) * (new_count - 1) / 2 + u64(new_count) * old_count);
+                  (inside ? u64(new_count) * (new_count - 1) / 2 : 0) + u64(new_count) * old_count);
 
     const int slabs = (points.row_bytes + kSlab - 1) / kSlab;
     const auto fetch = [&](int slab) {
@@ -176,7 +180,7 @@ __global__ void __launch_bounds__(2 * T)
         Sum sum[kChunkTiles][4];
         for (int chunk = 0; chunk < kChunks; ++chunk) {
             const int at = chunk * kChunk, new_here = new_count - at, old_here = old_count - at;
-            if (new_here > 0 && group_has_new) {
+            if (new_here > 0 && group_has_new && inside) {
                 multiply_group<Engine, kRows / kTileRows>(sum, tile, group, at, steps, tiles_of(new_here), false);
                 choose_all(new_new, sum, at, new_here, true);
             }
@@ -204,7 +208,7 @@ __global__ void __launch_bounds__(2 * T)
 #pragma unroll
             for (int chunk = 0; chunk < kChunks; ++chunk) {
                 const int at = chunk * kChunk, new_here = new_count - at, old_here = old_count - at;
-                if (new_here > 0 && group_has_new)
+                if (new_here > 0 && group_has_new && inside)
                     multiply_group<Engine, kRows / kTileRows>(sums[0][chunk], stage, group, at, steps,
                                                               tiles_of(new_here), slab > 0);
                 if (old_here > 0 && group_has_new)
@@ -219,7 +223,7 @@ __global__ void __launch_bounds__(2 * T)
 #pragma unroll
         for (int chunk = 0; chunk < kChunks; ++chunk) {
             const int at = chunk * kChunk;
-            choose_all(new_new, sums[0][chunk], at, group_has_new ? new_count - at : 0, true);
+            choose_all(new_new, sums[0][chunk], at, group_has_new && inside ? new_count - at : 0, true);
             choose_all(new_old, sums[1][chunk], T + at, group_has_new ? old_count - at : 0, false);
             choose_all(old_new, sums[2][chunk], at, group_has_old ? new_count - at : 0, false);
         }
@@ -236,7 +240,9 @@ __global__ void __launch_bounds__(2 * T)
             for (int c = 0; c < 2 * T / kWarp; ++c) {
                 const int column = c * kWarp + lane_id();
                 found[c] = kNothing;
-                if (column < T ? column >= new_count || column == row : old || column - T >= old_count) continue;
+                if (column < T ? column >= new_count || column == row || !(inside || old)
+                               : old || column - T >= old_count)
+                    continue;
                 const Sum sum = old ? pairs[column * kPitch + row] : pairs[row * kPitch + column];
                 const Sum key = Keys::make(sum, factor, terms[column], column);
                 found[c] = ranked(Keys::distance(points, key, terms[row]), sample.ids[column] | kNewBit);

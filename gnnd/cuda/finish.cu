@@ -1,4 +1,6 @@
-// Step 5: from lists to a graph, with exact distances. Segments are merged here.
+// Between graphs and lists. Step 5: from lists to a graph, with exact distances; segments are merged here, and in a
+// merge what was set aside. And before a merge, from graphs to lists.
+#include <algorithm>
 #include <cmath>
 
 #include "gnnd/cuda/device/raw.cuh"
@@ -39,16 +41,48 @@ __device__ float exact(const T* a, const T* b, std::int64_t d) {
     return float(sum) / (sqrtf(float(warp_sum(aa))) * sqrtf(float(warp_sum(bb))));
 }
 
-/// One warp a list. Shared memory: a distance and an id for each entry of the list.
+/// Columns of a graph's row, in its order, without what is no neighbour. By a whole warp; returns how many there are.
+template <class Take>
+__device__ int read_columns(const Columns& columns, std::int64_t object, const Take& take) {
+    const std::int64_t row = object - columns.first;
+    int count = 0;
+    for (std::int64_t first = columns.begin; first < columns.end; first += kWarp) {
+        const std::int64_t j = first + lane_id();
+        const u32 id = j < columns.end ? u32(columns.ids[row * columns.stride + j]) : kNoId;
+        const bool real = id < u32(columns.n) && id != u32(row);
+        const u32 all = __ballot_sync(kAllLanes, real);
+        if (real) take(count + rank_in(all), id + columns.first, columns.distances[row * columns.stride + j]);
+        count += __popc(all);
+    }
+    return count;
+}
+
+/// One warp an object.
+__global__ void adopt_kernel(Columns columns, Lists lists, const SpaceInfo* info) {
+    const std::int64_t row = std::int64_t(blockIdx.x) * kWarps + threadIdx.x / kWarp;
+    if (row >= columns.n) return;
+    const std::int64_t object = row + columns.first, list = object * lists.length;
+    read_columns(columns, object, [&](int place, u32 id, float distance) {
+        lists.ids[list + place] = id;
+        lists.distances[list + place] = (distance - info->offset) / info->unit;
+    });
+}
+
+/// What was set aside of both sets.
+struct SetAside {
+    Columns of[2];
+};
+
+/// One warp a list. Shared memory: `room` distances and ids, for the entries of the list and what was set aside.
 template <class T, class M>
-__global__ void finish_kernel(RawVectors vectors, bool trusted, Lists lists, int k, u32 seed, const SpaceInfo* info,
-                              std::int32_t* out_ids, float* out_distances) {
+__global__ void finish_kernel(RawVectors vectors, bool trusted, Lists lists, SetAside set_aside, int room, int k,
+                              u32 seed, const SpaceInfo* info, std::int32_t* out_ids, float* out_distances) {
     extern __shared__ float shared[];
     const std::int64_t object = std::int64_t(blockIdx.x) * kWarps + threadIdx.x / kWarp;
     if (object >= vectors.n) return;
     const int length = lists.length;
-    float* distances = shared + threadIdx.x / kWarp * 2 * length;
-    u32* ids = reinterpret_cast<u32*>(distances + length);
+    float* distances = shared + threadIdx.x / kWarp * 2 * room;
+    u32* ids = reinterpret_cast<u32*>(distances + room);
     const T* row = raw_row<T>(vectors, object);
 
     int present = 0;  // entries in use; segments that are not full leave gaps
@@ -68,6 +102,12 @@ __global__ void finish_kernel(RawVectors vectors, bool trusted, Lists lists, int
             const float distance = exact<T, M>(row, raw_row<T>(vectors, ids[j]), vectors.d);
             if (lane_id() == 0) distances[j] = distance;
         }
+    const int listed = present;
+    present += read_columns(set_aside.of[u32(object) >= set_aside.of[1].first], object,
+                            [&](int place, u32 id, float distance) {
+                                ids[listed + place] = id;
+                                distances[listed + place] = distance;
+                            });
     __syncwarp();
     // Rare: lists that sampling left short get random objects, so that rows are full.
     const bool sorted = trusted && present >= k && lists.segments == 1;
@@ -84,14 +124,23 @@ __global__ void finish_kernel(RawVectors vectors, bool trusted, Lists lists, int
         ++present;
         __syncwarp();
     }
+    const auto key_of = [&](int j) { return M::similarity ? -distances[j] : distances[j]; };
     for (int j = lane_id(); j < present; j += kWarp) {
-        const float distance = distances[j], key = M::similarity ? -distance : distance;
+        const float distance = distances[j], key = key_of(j);
         int rank = 0;
-        if (sorted)
-            rank = j;
-        else
-            for (int other = 0; other < present; ++other)
-                rank += nearer(M::similarity ? -distances[other] : distances[other], ids[other], key, ids[j]);
+        if (sorted) {
+            // Two sorted runs: how many of the other one are nearer?
+            int low = j < listed ? listed : 0, high = j < listed ? present : listed;
+            while (low < high) {
+                const int middle = (low + high) / 2;
+                if (nearer(key_of(middle), ids[middle], key, ids[j]))
+                    low = middle + 1;
+                else
+                    high = middle;
+            }
+            rank = j - listed + low;
+        } else
+            for (int other = 0; other < present; ++other) rank += nearer(key_of(other), ids[other], key, ids[j]);
         if (rank >= k) continue;
         out_ids[object * k + rank] = std::int32_t(ids[j]);
         out_distances[object * k + rank] = distance;
@@ -100,15 +149,21 @@ __global__ void finish_kernel(RawVectors vectors, bool trusted, Lists lists, int
 
 }  // namespace
 
-void finish(const RawVectors& vectors, Metric metric, bool trusted, const Lists& lists, int k, u32 seed,
-            const SpaceInfo* info, std::int32_t* ids, float* distances, cudaStream_t stream) {
+void adopt(const Columns& columns, const Lists& lists, const SpaceInfo* info, cudaStream_t stream) {
+    adopt_kernel<<<blocks_for(columns.n, kWarps), kWarps * kWarp, 0, stream>>>(columns, lists, info);
+    GNND_LAUNCHED("adopt_kernel");
+}
+
+void finish(const RawVectors& vectors, Metric metric, bool trusted, const Lists& lists, const Columns (&set_aside)[2],
+            int k, u32 seed, const SpaceInfo* info, std::int32_t* ids, float* distances, cudaStream_t stream) {
     const unsigned blocks = blocks_for(vectors.n, kWarps);
-    const int bytes = kWarps * 2 * lists.length * int(sizeof(float));
+    const int room = lists.length + std::max(set_aside[0].count(), set_aside[1].count());
+    const int bytes = kWarps * 2 * room * int(sizeof(float));
     visit_dtype(vectors.dtype, [&](auto component) {
         visit(metric, [&](auto m) {
             using T = decltype(component);
-            finish_kernel<T, decltype(m)>
-                <<<blocks, kWarps * kWarp, bytes, stream>>>(vectors, trusted, lists, k, seed, info, ids, distances);
+            finish_kernel<T, decltype(m)><<<blocks, kWarps * kWarp, bytes, stream>>>(
+                vectors, trusted, lists, {{set_aside[0], set_aside[1]}}, room, k, seed, info, ids, distances);
             GNND_LAUNCHED("finish_kernel");
         });
     });

@@ -132,8 +132,9 @@ __global__ void __launch_bounds__(2 * kMeetRows<OneSlab>)
     const auto choose = [&](const Sum(&sum)[4], int t) {
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
-            const int c = t * kTileColumns + lane_id() % 4 * 2 + i % 2;
-            if (row + i / 2 * 8 != c) nearest[i / 2].take(Keys::make(sum[i], factor, terms[c], c));
+            const int c = t * kTileColumns + lane_id() % 4 * 2 + i % 2, r = row + i / 2 * 8;
+            if (r != c && points.pairs.count(ids[r], ids[c]))
+                nearest[i / 2].take(Keys::make(sum[i], factor, terms[c], c));
         }
     };
     typename Engine::Rows rows;
@@ -186,7 +187,8 @@ __global__ void __launch_bounds__(2 * kMeetRows<OneSlab>)
     }
 }
 
-/// Puts given or random neighbours at the places [0, count) of each object's candidates. One warp an object.
+/// Puts given or random neighbours, of those that count, at the places [0, count) of each object's candidates. One warp
+/// an object.
 /// graph: n x width ids, of which those from `first` on are taken, -1 for none; null: random ones instead.
 template <class Engine>
 __global__ void __launch_bounds__(kWarp * 8)
@@ -197,8 +199,12 @@ __global__ void __launch_bounds__(kWarp * 8)
     using Sum = typename Engine::Sum;
     using Keys = Key<Sum, false>;
     for (int j = 0; j < count; ++j) {
-        u32 id = graph != nullptr ? u32(graph[object * width + first + j])
-                                  : scaled(mix(seed + mix(u32(object)) + mix(u32(j + 1) * 0x9e3779b1u)), u32(points.n));
+        const auto random = [&] {
+            const u32 hash = mix(seed + mix(u32(object)) + mix(u32(j + 1) * 0x9e3779b1u));
+            return points.pairs.first_partner(u32(object)) +
+                   scaled(hash, points.pairs.partners(u32(object), u32(points.n)));
+        };
+        u32 id = graph != nullptr ? u32(graph[object * width + first + j]) : random();
         if (id == u32(object) || id >= u32(points.n)) id = kNoId;
         float distance = INFINITY;
         if (id != kNoId) {

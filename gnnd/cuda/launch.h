@@ -49,7 +49,19 @@ const Engine& engine_linf();
 const Engine& engine_chi2();
 
 /// What the kernels need to know of vectors that prepare_space() was given. rows: the packed ones, if there are any.
-Points points_of(const RawVectors&, Metric, const VectorForm&, const std::uint8_t* rows, const u32* bias);
+Points points_of(const RawVectors&, Metric, const VectorForm&, const std::uint8_t* rows, const u32* bias,
+                 detail::Pairs pairs = {});
+
+/// Columns of a finished graph on the device, of one of the sets of a merge.
+struct Columns {
+    const std::int32_t* ids;  ///< n x stride; ids are numbers in the set
+    const float* distances;   ///< n x stride, the metric's values
+    std::int64_t n, stride;
+    std::int64_t begin, end;  ///< these columns of the stride
+    u32 first;                ///< the set's first object
+
+    __host__ __device__ int count() const { return int(end - begin); }
+};
 
 /// Empty lists and no candidates.
 void clear(const Lists&, const Candidates&, std::int64_t n, cudaStream_t);
@@ -62,8 +74,10 @@ void sort(u32* (&keys)[2], u32* (&order)[2], std::int64_t n, int bits, void* wor
 /// chance. ends: as many, and one for the number of all. control: null, or when to do nothing.
 void reserve(const u32* counts, u64* ends, std::int64_t owners, const Control* control, cudaStream_t stream);
 /// Step 2, in the order `visit` (null: by number). The salt chooses among reverse samples where samples.ends is given.
-void sample(const Lists&, const Samples&, const Filter&, u32 salt, const u32* visit, std::int64_t n, const Control*,
-            cudaStream_t);
+void sample(const Lists&, const Samples&, const Filter&, u32 salt, detail::Pairs, const u32* visit, std::int64_t n,
+            const Control*, cudaStream_t);
+/// Before step 1 of a merge: the columns into empty lists, OLD.
+void adopt(const Columns&, const Lists&, const SpaceInfo*, cudaStream_t);
 /// Divides lists of one segment into the given number. What finds no room in its segment is dropped.
 void split(Lists&, int segments, std::int64_t n, cudaStream_t);
 /// Step 4's second half: candidates into the lists.
@@ -72,8 +86,9 @@ void merge(const Lists&, const Candidates&, std::int64_t n, const Control*, Coun
 /// again.
 void review(const Lists&, int k, std::int64_t n, int iteration, double enough, const SpaceInfo*, Control*, Counters*,
             Record*, cudaStream_t);
-/// Step 5: the first k of every list as a graph, exact distances, short lists filled up.
-void finish(const RawVectors&, Metric, bool trusted, const Lists&, int k, u32 seed, const SpaceInfo*, std::int32_t* ids,
-            float* distances, cudaStream_t);
+/// Step 5: the first k of every list as a graph, exact distances, short lists filled up. Of a merge, the columns of the
+/// first and second set that were set aside take part.
+void finish(const RawVectors&, Metric, bool trusted, const Lists&, const Columns (&set_aside)[2], int k, u32 seed,
+            const SpaceInfo*, std::int32_t* ids, float* distances, cudaStream_t);
 
 }  // namespace gnnd::cuda

@@ -60,7 +60,8 @@ void search_links(const VectorView& vectors, const KnnGraphView& graph, const Li
     const auto ids_at = [&](const Part& part) { return at(part, static_cast<std::int32_t*>(nullptr)); };
     u64 *ends = at(plan.ends, static_cast<u64*>(nullptr)), *edges = at(plan.edges, static_cast<u64*>(nullptr));
 
-    const RawVectors raw = upload(vectors, vectors_here, memory.data() + plan.vectors.offset, resources, stream);
+    const RawVectors raw =
+        upload({{vectors}, {}}, vectors_here, memory.data() + plan.vectors.offset, resources, stream);
     const std::int32_t* graph_ids = graph.ids;
     if (!graph_here) {
         const std::size_t row = std::size_t(graph.k) * sizeof(std::int32_t);

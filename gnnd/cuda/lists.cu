@@ -163,11 +163,11 @@ void reserve(const u32* counts, u64* ends, std::int64_t owners, const Control* c
     GNND_LAUNCHED("reserve_kernel");
 }
 
-void sample(const Lists& lists, const Samples& samples, const Filter& filter, u32 salt, const u32* visit,
-            std::int64_t n, const Control* control, cudaStream_t stream) {
+void sample(const Lists& lists, const Samples& samples, const Filter& filter, u32 salt, detail::Pairs pairs,
+            const u32* visit, std::int64_t n, const Control* control, cudaStream_t stream) {
     GNND_CUDA(cudaMemsetAsync(samples.reverse, 0, std::size_t(n) * 2 * sizeof(u32), stream));
-    sample_kernel<<<blocks_for(n, kSampleWarps), kSampleWarps * kWarp, 0, stream>>>(lists, samples, filter, visit, n,
-                                                                                    control);
+    sample_kernel<<<blocks_for(n, kSampleWarps), kSampleWarps * kWarp, 0, stream>>>(lists, samples, filter, pairs,
+                                                                                    visit, n, control);
     GNND_LAUNCHED("sample_kernel");
     if (samples.ends == nullptr) return;
     constexpr int kThreads = kReverseWarps * kWarp;

@@ -58,11 +58,11 @@ VectorForm integer_form(Cell cell, std::int64_t d) {
     return form;
 }
 
-Plan make_plan(const VectorView& vectors, bool vectors_on_device, bool graph_on_device, const BuildParams& params,
-               std::int64_t initial_k, std::size_t sort_bytes, std::size_t free) {
-    const std::int64_t n = vectors.n, d = vectors.d, k = params.k;
+Plan make_plan(const detail::Input& input, const InPlace& in_place, const BuildParams& params, std::size_t sort_bytes,
+               std::size_t free) {
+    const std::int64_t n = input.n(), d = input.d(), k = params.k;
     Plan plan;
-    plan.VectorForm::operator=(form_of(vectors, vectors_on_device, params.metric));
+    plan.VectorForm::operator=(form_of(input.vectors[0], in_place.vectors, params.metric));
     // Measured: half as many take more iterations, more only more memory.
     plan.samples = params.samples != 0 ? params.samples : std::min(params.resolved_list_size(), 32);
     plan.length = params.resolved_list_size();
@@ -74,9 +74,9 @@ Plan make_plan(const VectorView& vectors, bool vectors_on_device, bool graph_on_
     const auto lay_out = [&](int capacity) {
         plan.capacity = capacity;
         Layout layout;
-        if (!vectors_on_device) plan.vectors = layout.take(n * d * std::int64_t(size_of(vectors.dtype)));
+        if (!in_place.vectors) plan.vectors = layout.take(n * d * std::int64_t(size_of(input.dtype())));
         if (!plan.vectors_in_place) plan.rows = layout.take(n * plan.row_bytes);
-        if (!graph_on_device) {
+        if (!in_place.result) {
             plan.graph_ids = layout.take(n * k * 4);
             plan.graph_distances = layout.take(n * k * 4);
         }
@@ -97,13 +97,19 @@ Plan make_plan(const VectorView& vectors, bool vectors_on_device, bool graph_on_
         // Holds in turn: means (2 d floats), candidates, and the edges of reverse samples.
         const std::int64_t edges = params.deterministic ? n * 2 * plan.samples * 4 : 0;
         plan.candidates = layout.take(std::max({n * capacity * 8, edges, d * 8}));
-        Layout during_init = layout;
+        Layout starting = layout, growing = layout, ending = layout;
         plan.sample_ids = layout.take(n * 16 * plan.samples);
-        for (Part& part : plan.keys) part = during_init.take(n * 4);
-        for (Part& part : plan.order) part = during_init.take(n * 4);
-        plan.sort = during_init.take(std::int64_t(sort_bytes));
-        plan.initial = during_init.take(n * initial_k * 4);
-        plan.total = std::max(layout.end_, during_init.end_);
+        for (Part& part : plan.keys) part = growing.take(n * 4);
+        for (Part& part : plan.order) part = growing.take(n * 4);
+        plan.sort = growing.take(std::int64_t(sort_bytes));
+        for (int set = 0; set < 2; ++set) {
+            const KnnGraphView& graph = input.graphs[set];
+            if (in_place.graphs[set]) continue;
+            const std::int64_t kept = detail::kept_columns(graph, params);
+            plan.given[set] = starting.take(graph.n * (input.merges() ? kept * 8 : graph.k * 4));
+            if (input.merges()) plan.set_aside[set] = ending.take(graph.n * (graph.k - kept) * 8);
+        }
+        plan.total = std::max({layout.end_, starting.end_, growing.end_, ending.end_});
     };
     // Measured: what an object is offered in a batch fits p + 4 places with few losses.
     const int wanted = plan.samples + 4, least = 4;

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "gnnd/cuda/cells.h"
+#include "gnnd/detail/input.h"
 #include "gnnd/params.h"
 #include "gnnd/vectors.h"
 
@@ -39,7 +40,12 @@ inline bool is_product(Metric metric) {
 /// The form of vectors of u8 or i8, or of floats that are such integers (space.h).
 VectorForm integer_form(Cell cell, std::int64_t d);
 
-/// All sizes in bytes. The parts of one work block; `during_init` ones share their place with the samples.
+/// What lies on the device and is worked on where it is.
+struct InPlace {
+    bool vectors = false, graphs[2] = {false, false}, result = false;
+};
+
+/// All sizes in bytes. The parts of one work block; some that are needed before or after the samples share their place.
 struct Plan : VectorForm {
     int samples = 0, length = 0, capacity = 0;
     int segments = 1;  ///< of each list while it is updated
@@ -51,7 +57,9 @@ struct Plan : VectorForm {
     Part visit, bias, bounds, own, reverse, counts, filter, sample_ids, candidates, small;
     Part locks;  ///< where lists have them
     Part ends;   ///< of reverse samples, where their order counts; they themselves are in `candidates`
-    Part keys[2], order[2], sort, initial;  ///< during the initialisation
+    Part keys[2], order[2], sort;  ///< for growing trees
+    Part given[2];                 ///< before: the graphs to start from, or the columns of them that stay in the lists
+    Part set_aside[2];             ///< at the end: the other columns
     std::size_t total = 0;
 
     std::size_t vector_bytes() const { return vectors.bytes + rows.bytes; }
@@ -61,12 +69,11 @@ struct Plan : VectorForm {
 
 /// Where memory is short candidates get fewer places and iterations are split into more batches; but the graph of a
 /// deterministic build must depend on params.device_memory only.
-/// \param initial_k   neighbours per object of a graph to start from, 0: none
 /// \param sort_bytes  what sorting n keys takes
 /// \param free        bytes that can be taken, 0: any number. \throws OutOfDeviceMemory where even the least does not
 /// fit
-Plan make_plan(const VectorView& vectors, bool vectors_on_device, bool graph_on_device, const BuildParams& params,
-               std::int64_t initial_k, std::size_t sort_bytes, std::size_t free);
+Plan make_plan(const detail::Input& input, const InPlace& in_place, const BuildParams& params, std::size_t sort_bytes,
+               std::size_t free);
 
 /// The same for search_links(). Copies of what lies on the host are parts of the block too.
 struct LinkPlan : VectorForm {

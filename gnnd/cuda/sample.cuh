@@ -3,6 +3,9 @@
 /// Step 2 of GNND, ParallelSample: the first p NEW and the first p OLD entries of every list; the NEW ones are OLD from
 /// then on. Every object is appended to the reverse samples of those that it took, or only counted there, for
 /// reverse.cuh to choose. One warp an object.
+///
+/// In GGM entries of the other set are NEW until they are sampled, and then of no use as OLD ones: their pairs with NEW
+/// samples lie inside of that set. So OLD samples are of the object's own set only.
 
 #include "gnnd/cuda/device/state.cuh"
 
@@ -11,7 +14,7 @@ namespace gnnd::cuda {
 inline constexpr int kSampleWarps = 8;
 
 __global__ void __launch_bounds__(kSampleWarps* kWarp)
-    sample_kernel(Lists lists, Samples samples, Filter filter, const u32* visit, std::int64_t n,
+    sample_kernel(Lists lists, Samples samples, Filter filter, detail::Pairs pairs, const u32* visit, std::int64_t n,
                   const Control* control) {
     __shared__ u32 words[kSampleWarps][kFilterWords], used[kSampleWarps][kFilterWords];
     const int warp = threadIdx.x / kWarp;
@@ -35,9 +38,10 @@ __global__ void __launch_bounds__(kSampleWarps* kWarp)
             id[i] = entry & ~kNewBit;
             old[i] = entry < kNewBit;
             const u32 fresh = __ballot_sync(kAllLanes, !old[i]);
-            const u32 known = __ballot_sync(kAllLanes, old[i] && entry != kNoId);
+            const bool useful = entry != kNoId && (!old[i] || pairs.all() || !pairs.count(u32(object), id[i]));
+            const u32 known = __ballot_sync(kAllLanes, old[i] && useful);
             at[i] = taken[old[i]] + rank_in(old[i] ? known : fresh);
-            if (entry == kNoId) at[i] = p;
+            if (!useful) at[i] = p;
             taken[0] += __popc(fresh);
             taken[1] += __popc(known);
             if (at[i] < p) room[i] = atomicAdd(&samples.reverse[2 * std::int64_t(id[i]) + old[i]], 1u);

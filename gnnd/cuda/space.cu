@@ -158,20 +158,23 @@ __global__ void pack_kernel(RawVectors vectors, bool normalized, const float* me
 
 }  // namespace
 
-RawVectors upload(const VectorView& vectors, bool on_device, std::byte* copy, Resources& resources,
+RawVectors upload(const detail::Input& input, bool in_place, std::byte* copy, Resources& resources,
                   cudaStream_t stream) {
-    RawVectors raw{static_cast<const std::byte*>(vectors.data), vectors.n, vectors.d, vectors.row_bytes(),
-                   vectors.dtype};
-    if (on_device) return raw;
+    const VectorView& first = input.vectors[0];
+    RawVectors raw{static_cast<const std::byte*>(first.data), input.n(), input.d(), first.row_bytes(), input.dtype()};
+    if (in_place) return raw;
     raw.data = copy;
-    raw.stride = vectors.d * std::int64_t(size_of(vectors.dtype));
-    copy_in(copy, vectors.data, vectors.n, std::size_t(raw.stride), std::size_t(vectors.row_bytes()), resources,
-            stream);
+    raw.stride = raw.d * std::int64_t(size_of(raw.dtype));
+    for (const VectorView& set : input.vectors) {
+        if (set.n == 0) continue;
+        copy_in(copy, set.data, set.n, std::size_t(raw.stride), std::size_t(set.row_bytes()), resources, stream);
+        copy += set.n * raw.stride;
+    }
     return raw;
 }
 
 Points points_of(const RawVectors& raw, Metric metric, const VectorForm& form, const std::uint8_t* rows,
-                 const u32* bias) {
+                 const u32* bias, detail::Pairs pairs) {
     const bool l2 = metric == Metric::L2 || metric == Metric::Cosine;  // see scale_kernel
     return {form.vectors_in_place ? reinterpret_cast<const std::uint8_t*>(raw.data) : rows,
             raw.n,
@@ -180,7 +183,8 @@ Points points_of(const RawVectors& raw, Metric metric, const VectorForm& form, c
             l2                               ? -2
             : metric == Metric::InnerProduct ? -1
                                              : 1,
-            form.shift};
+            form.shift,
+            pairs};
 }
 
 void find_integers(const RawVectors& vectors, Metric metric, VectorForm& form, unsigned* misfits, cudaStream_t stream) {

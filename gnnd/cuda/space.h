@@ -5,6 +5,7 @@
 #include <cuda_runtime_api.h>
 
 #include "gnnd/cuda/plan.h"
+#include "gnnd/detail/input.h"
 #include "gnnd/resources.h"
 
 namespace gnnd::cuda {
@@ -25,8 +26,8 @@ struct RawVectors {
     DType dtype;
 };
 
-/// The vectors where they lie on the device, else copied to `copy`.
-RawVectors upload(const VectorView& vectors, bool on_device, std::byte* copy, Resources& resources,
+/// The vectors where they lie, else copied to `copy`. In place: on the device, and those of two sets adjoining.
+RawVectors upload(const detail::Input& input, bool in_place, std::byte* copy, Resources& resources,
                   cudaStream_t stream);
 
 /// Floats are often integers in disguise, as SIFT descriptors in fvecs files and FAISS indexes are. Where all

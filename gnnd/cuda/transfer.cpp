@@ -90,18 +90,18 @@ class Slots {
 
 }  // namespace
 
-void copy_in(void* device, const void* host, std::int64_t rows, std::size_t row_bytes, std::size_t stride,
+void copy_in(void* device, const void* source, std::int64_t rows, std::size_t row_bytes, std::size_t stride,
              Resources& resources, Stream stream) {
     const std::size_t bytes = std::size_t(rows) * row_bytes;
-    const Buffered buffered(resources, host, bytes);
+    const Buffered buffered(resources, source, bytes);
     const Staging& staging = buffered.staging();
     if (staging.bytes / kSlots < row_bytes) {
-        GNND_CUDA(cudaMemcpy2DAsync(device, row_bytes, host, stride, row_bytes, std::size_t(rows),
-                                    cudaMemcpyHostToDevice, stream));
+        GNND_CUDA(cudaMemcpy2DAsync(device, row_bytes, source, stride, row_bytes, std::size_t(rows), cudaMemcpyDefault,
+                                    stream));
         return;
     }
     Slots slots(staging, row_bytes, stream);
-    const auto* from = static_cast<const std::byte*>(host);
+    const auto* from = static_cast<const std::byte*>(source);
     auto* to = static_cast<std::byte*>(device);
     const auto at_once = std::int64_t(slots.bytes() / row_bytes);
     slots.order(stream, slots.stream());  // the memory may be in use up to here
@@ -110,12 +110,12 @@ void copy_in(void* device, const void* host, std::int64_t rows, std::size_t row_
         if (turn >= kSlots) slots.await(turn);
         in_parts(count, [&](std::int64_t first, std::int64_t last) {
             std::byte* slot = slots.at(turn) + std::size_t(first) * row_bytes;
-            const std::byte* source = from + std::size_t(begin + first) * stride;
+            const std::byte* row = from + std::size_t(begin + first) * stride;
             if (stride == row_bytes) {
-                std::memcpy(slot, source, std::size_t(last - first) * row_bytes);
+                std::memcpy(slot, row, std::size_t(last - first) * row_bytes);
                 return;
             }
-            for (; first < last; ++first, slot += row_bytes, source += stride) std::memcpy(slot, source, row_bytes);
+            for (; first < last; ++first, slot += row_bytes, row += stride) std::memcpy(slot, row, row_bytes);
         });
         GNND_CUDA(cudaMemcpyAsync(to + std::size_t(begin) * row_bytes, slots.at(turn), std::size_t(count) * row_bytes,
                                   cudaMemcpyHostToDevice, slots.stream()));

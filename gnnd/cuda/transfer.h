@@ -11,8 +11,8 @@
 namespace gnnd::cuda {
 
 /// Copies `rows` rows of `row_bytes` bytes, `stride` bytes from one to the next, to `device` without gaps, in order
-/// with the stream. The host memory is free when it returns, unless it is page-locked: then when the stream is done.
-void copy_in(void* device, const void* host, std::int64_t rows, std::size_t row_bytes, std::size_t stride,
+/// with the stream. Ordinary host memory is free when it returns, other memory when the stream is done.
+void copy_in(void* device, const void* source, std::int64_t rows, std::size_t row_bytes, std::size_t stride,
              Resources& resources, Stream stream);
 
 /// Copies `bytes` bytes to host memory, in order with the stream; they are there when the stream is done.

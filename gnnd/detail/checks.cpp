@@ -1,12 +1,14 @@
 #include "gnnd/detail/checks.h"
 
+#include <algorithm>
+
 #include "gnnd/device.h"
 
 namespace gnnd::detail {
 
-void check_shape(const VectorView& vectors) {
+void check_shape(const VectorView& vectors, std::int64_t least) {
     if (vectors.dtype == DType::i32) throw InvalidArgument("vectors of i32; allowed are f32, f16, u8 and i8");
-    if (vectors.n < 2 || vectors.n > kMaxObjects)
+    if (vectors.n < least || vectors.n > kMaxObjects)
         throw InvalidArgument(std::to_string(vectors.n) + " vectors; a graph needs 2 to " +
                               std::to_string(kMaxObjects));
     if (vectors.d < 1 || vectors.d > kMaxDim)
@@ -23,10 +25,13 @@ void check_k(std::int64_t k) {
 }
 
 void check_ids(const std::int32_t* ids, std::int64_t count, std::int32_t least, std::int64_t n, const char* what) {
+    std::int64_t bad = count;
+#pragma omp parallel for reduction(min : bad) if (count > 1 << 16)
     for (std::int64_t i = 0; i < count; ++i)
-        if (ids[i] < least || ids[i] >= n)
-            throw InvalidArgument(std::string(what) + "[" + std::to_string(i) + "] = " + std::to_string(ids[i]) +
-                                  " is outside of [" + std::to_string(least) + ", " + std::to_string(n) + ")");
+        if (ids[i] < least || ids[i] >= n) bad = std::min(bad, i);
+    if (bad == count) return;
+    throw InvalidArgument(std::string(what) + "[" + std::to_string(bad) + "] = " + std::to_string(ids[bad]) +
+                          " is outside of [" + std::to_string(least) + ", " + std::to_string(n) + ")");
 }
 
 void check_reach(const Device& device, std::initializer_list<const void*> pointers) {

@@ -21,7 +21,8 @@ void check_range(const char* parameters, const char* field, T value, T low, T hi
                               ", allowed are " + std::to_string(low) + " to " + std::to_string(high));
 }
 
-void check_shape(const VectorView& vectors);
+/// \param least  fewest vectors that are allowed
+void check_shape(const VectorView& vectors, std::int64_t least = 2);
 void check_k(std::int64_t k);
 /// Every id in [least, n).
 void check_ids(const std::int32_t* ids, std::int64_t count, std::int32_t least, std::int64_t n, const char* what);

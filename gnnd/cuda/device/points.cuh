@@ -6,6 +6,7 @@
 
 #include "gnnd/cuda/cells.h"
 #include "gnnd/cuda/device/warp.cuh"
+#include "gnnd/detail/input.h"
 
 namespace gnnd::cuda {
 
@@ -18,7 +19,8 @@ struct Points {
     int row_bytes;    ///< a multiple of kStep, zeros behind the components
     const u32* bias;  ///< n bit patterns of int (integer cells on tensor cores) or float; null for zeros
     int scale;
-    int shift;  ///< integer keys are shifted left so far, see Key
+    int shift;            ///< integer keys are shifted left so far, see Key
+    detail::Pairs pairs;  ///< which of them are compared
 
     __device__ const std::uint8_t* row(u32 id) const { return rows + std::int64_t(id) * row_bytes; }
 };

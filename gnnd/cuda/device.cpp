@@ -1,0 +1,52 @@
+// Which GPUs there are, what lies on them, and copies from them.
+#include <cuda_runtime_api.h>
+
+#include "gnnd/cuda/backend.h"
+#include "gnnd/cuda/errors.h"
+
+namespace gnnd::cuda {
+
+int device_count(std::string* why) {
+    int count = 0;
+    const cudaError_t error = cudaGetDeviceCount(&count);
+    if (error != cudaSuccess) {
+        cudaGetLastError();
+        count = 0;
+    }
+    if (count == 0 && why != nullptr)
+        *why = error != cudaSuccess ? cudaGetErrorString(error) : "no GPU is visible to this process";
+    return count;
+}
+
+bool usable(int index, std::string& why) {
+    constexpr int kLeast = 8;  // major number of the compute capability; cp.async, and what CMake compiles for
+    const int count = device_count(&why);
+    if (count == 0) return false;
+    int major = 0;
+    if (index >= count)
+        why = "there are " + std::to_string(count) + " GPUs, numbered from 0";
+    else if (cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, index) != cudaSuccess || major < kLeast)
+        why = "its compute capability is " + std::to_string(major) + ".x, the kernels need " + std::to_string(kLeast) +
+              ".0";
+    else
+        return true;
+    cudaGetLastError();
+    return false;
+}
+
+int device_of(const void* pointer) {
+    cudaPointerAttributes attributes{};
+    if (device_count() == 0 || cudaPointerGetAttributes(&attributes, pointer) != cudaSuccess) {
+        cudaGetLastError();
+        return kHost;
+    }
+    return attributes.type == cudaMemoryTypeDevice ? attributes.device : kHost;
+}
+
+void copy_to_host(const VectorView& vectors, void* out) {
+    const std::size_t row = std::size_t(vectors.d) * size_of(vectors.dtype);
+    GNND_CUDA(cudaMemcpy2D(out, row, vectors.data, std::size_t(vectors.row_bytes()), row, std::size_t(vectors.n),
+                           cudaMemcpyDefault));
+}
+
+}  // namespace gnnd::cuda

@@ -1,0 +1,59 @@
+#pragma once
+/// \file input.h
+/// What a run of GNND starts from, and which pairs of objects it compares.
+
+#include <algorithm>
+#include <cstdint>
+
+#include "gnnd/graph.h"
+#include "gnnd/params.h"
+#include "gnnd/vectors.h"
+
+namespace gnnd::detail {
+
+/// The rule of which pairs count. GGM runs on two sets at once, and inside of each everything is known already.
+struct Pairs {
+    std::uint32_t border = 0;  ///< first object of the second set; 0: there is one set, every pair counts
+
+    GNND_HOST_DEVICE bool all() const { return border == 0; }
+    GNND_HOST_DEVICE bool count(std::uint32_t a, std::uint32_t b) const {
+        return all() || (a < border) != (b < border);
+    }
+    /// The objects [first, first + size) that those of the object's set are compared with, out of n.
+    GNND_HOST_DEVICE std::uint32_t first_partner(std::uint32_t object) const { return object < border ? border : 0; }
+    GNND_HOST_DEVICE std::uint32_t partners(std::uint32_t object, std::uint32_t n) const {
+        return object < border ? n - border : all() ? n : border;
+    }
+};
+
+/// A set of vectors, alone (build) or with a graph to improve (refine); or two sets with a graph each (merge), the
+/// objects of the second one numbered after those of the first.
+struct Input {
+    VectorView vectors[2];
+    KnnGraphView graphs[2];
+
+    std::int64_t n() const { return vectors[0].n + vectors[1].n; }
+    std::int64_t d() const { return vectors[0].d; }
+    DType dtype() const { return vectors[0].dtype; }
+    bool merges() const { return vectors[1].n != 0; }
+    bool refines() const { return !merges() && graphs[0].ids != nullptr; }
+    Pairs pairs() const { return {merges() ? std::uint32_t(vectors[0].n) : 0}; }
+    /// The set that an object is in, and its number there.
+    int set_of(std::int64_t object) const { return object >= vectors[0].n; }
+    std::int64_t number_in(int set, std::int64_t object) const { return set == 0 ? object : object - vectors[0].n; }
+    /// Whether the vectors of two sets follow each other in memory, as those of one.
+    bool adjoining() const {
+        return !merges() || (vectors[0].row_bytes() == vectors[1].row_bytes() &&
+                             vectors[0].row(vectors[0].n) == static_cast<const std::byte*>(vectors[1].data));
+    }
+};
+
+/// Of a merge: how many columns of a graph stay in the lists. Random objects of the other set need room, half of a list,
+/// to find nearer ones from; those that trees find compete with all that is known, which is faster and loses nothing
+/// (measured, NOTEBOOK.md). What does not stay is set aside and joined with what came in at the end.
+inline std::int64_t kept_columns(const KnnGraphView& graph, const BuildParams& params) {
+    const int length = params.resolved_list_size();
+    return std::min<std::int64_t>(graph.k, params.init == Init::random ? length - length / 2 : length);
+}
+
+}  // namespace gnnd::detail
