@@ -43,6 +43,10 @@ std::uint64_t checksum_of(const std::int32_t* ids, const float* distances, std::
     return XXH3_64bits_digest(&state);
 }
 
+std::int64_t block_rows_for(std::int64_t k) {
+    return std::max<std::int64_t>(1, kBlockBytes / (k * std::int64_t(kEntryBytes)));
+}
+
 std::int64_t blocks_of(std::int64_t n, std::int64_t block_rows) {
     return n / block_rows + (n % block_rows != 0);
 }
@@ -76,7 +80,7 @@ void write_graph(const std::string& path, const KnnGraphView& graph, DType dtype
     name_of(dtype);
 
     AtomicFile file(path);  // before the pass over the graph, which would be in vain if the file cannot be created
-    const std::int64_t block_rows = std::max<std::int64_t>(1, kBlockBytes / (k * std::int64_t(kEntryBytes)));
+    const std::int64_t block_rows = block_rows_for(k);
     std::vector<std::uint64_t> table;
     table.reserve(std::size_t(blocks_of(n, block_rows)));
     for (std::int64_t first = 0; first < n; first += block_rows) {
@@ -102,6 +106,11 @@ void write_graph(const std::string& path, const KnnGraphView& graph, DType dtype
     file.write(graph.distances, std::size_t(n * k) * sizeof *graph.distances);
     file.write(table.data(), table.size() * sizeof(std::uint64_t));
     file.commit();
+}
+
+std::uint64_t graph_file_bytes(std::int64_t n, std::int64_t k) {
+    return sizeof(Header) + std::uint64_t(n * k) * kEntryBytes +
+           std::uint64_t(blocks_of(n, block_rows_for(k))) * sizeof(std::uint64_t);
 }
 
 GraphFile::GraphFile(const std::string& path) : path_(path), file_(path) {

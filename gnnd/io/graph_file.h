@@ -44,6 +44,9 @@ inline constexpr std::int64_t kMaxGraphFileK = 65535;
 ///         [-1, objects) (the row is named), IoError when it cannot be written; the old file survives in any case
 void write_graph(const std::string& path, const KnnGraphView& graph, DType dtype, std::int64_t objects = 0);
 
+/// How long the file of a graph is.
+std::uint64_t graph_file_bytes(std::int64_t n, std::int64_t k);
+
 /// Opens a graph file for reading.
 class GraphFile {
   public:
