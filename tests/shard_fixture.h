@@ -16,6 +16,7 @@
 #include "gnnd/sharded.h"
 #include "gnnd/shards/build.h"
 #include "tests/invariants.h"
+#include "tests/shard_graph.h"
 #include "tests/temp_dir.h"
 
 namespace gnnd::test {
@@ -55,15 +56,6 @@ class ExactExecutor : public shards::Executor {
 
 inline std::unique_ptr<shards::Executor> exact_executor(const BuildParams& params) {
     return std::make_unique<ExactExecutor>(params);
-}
-
-/// All rows, with ids as graphs have them.
-inline KnnGraph read_all(const ShardedGraph& sharded) {
-    KnnGraph graph(sharded.n(), sharded.k(), sharded.metric());
-    std::vector<std::int64_t> ids(std::size_t(graph.n() * graph.k()));
-    sharded.read(0, graph.n(), ids.data(), graph.distances());
-    std::copy(ids.begin(), ids.end(), graph.ids());
-    return graph;
 }
 
 class Sharded : public testing::Test {

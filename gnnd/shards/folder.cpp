@@ -46,11 +46,17 @@ bool is_ours(const std::string& name) {
     throw IoError(path + ": " + what + ": " + std::generic_category().message(error));
 }
 
-/// The folder, created if need be.
+/// The folder, created if need be, so that a power cut does not take it away with all that will be in it.
 std::string prepared(const std::string& path) {
     std::error_code error;
-    std::filesystem::create_directories(path, error);
-    if (error) fail(path, "cannot create the folder", error.value());
+    if (!std::filesystem::create_directories(path, error) && error)
+        fail(path, "cannot create the folder", error.value());
+    const std::string parent = std::filesystem::path(path + "/..").lexically_normal();
+    const int descriptor = open(parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (descriptor >= 0) {  // not every file system can flush a folder
+        fsync(descriptor);
+        close(descriptor);
+    }
     return path;
 }
 
