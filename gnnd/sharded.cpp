@@ -17,10 +17,12 @@ namespace {
 
 using namespace shards;
 
-/// A build or a merge on the CPU takes at most so many bytes to work in, per entry of its lists. Its stats tell
-/// (BuildStats::peak_work_bytes); tests compare.
-constexpr double kWorkBytesPerEntry = 20;
-constexpr std::uint64_t kWorkBytesPerThread = 1 << 20;
+/// What a build or a merge of so many objects on the CPU takes to work in: lists, samples and their partners, the
+/// result before it is copied, tiles per thread. Tests compare it with what is taken.
+std::uint64_t cpu_work_bytes(std::int64_t rows, const BuildParams& params) {
+    const std::int64_t object = 8 * params.resolved_list_size() + 18 * params.resolved_samples() + 8 * params.k + 64;
+    return std::uint64_t(rows * object) + (std::uint64_t(cpu::Team::resolve(params.threads)) << 20);
+}
 
 /// What a call comes to, before anything is done.
 struct Request {
@@ -55,9 +57,7 @@ Request make_request(const io::VectorFile& base, const BuildParams& params, cons
     request.plan = make_plan(given.shards, count);
     request.need = host_need(request.manifest, count);
     const std::int64_t rows = std::min<std::int64_t>(base.n(), 2 * request.manifest.most_rows());
-    request.work =
-        std::uint64_t(on_cpu) * (std::uint64_t(kWorkBytesPerEntry * double(rows) * params.resolved_list_size()) +
-                                 kWorkBytesPerThread * std::uint64_t(cpu::Team::resolve(request.params.threads)));
+    request.work = std::uint64_t(on_cpu) * cpu_work_bytes(rows, request.params);
     return request;
 }
 
@@ -87,6 +87,7 @@ ShardedPlan plan_sharded(const io::VectorFile& base, const BuildParams& params, 
     plan.builds = shards.shards;
     plan.merges = int(request.plan.tasks().size()) - plan.builds;
     plan.disk = disk_need(request.manifest, workers);
+    plan.work = request.work;
     plan.host = request.need.least + request.work;
     plan.host_overlapped = request.need.overlapped + request.work;
     return plan;

@@ -72,6 +72,7 @@ struct ShardedStats {
 struct ShardedPlan {
     int builds = 0, merges = 0;
     std::uint64_t disk = 0;  ///< most bytes in the folder
+    std::uint64_t work = 0;  ///< of host memory, for the builds and merges themselves; 0 on a GPU
     std::uint64_t host = 0, host_overlapped = 0;
 };
 

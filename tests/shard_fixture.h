@@ -63,12 +63,19 @@ class Sharded : public testing::Test {
     /// A file of vectors, and their view.
     const io::VectorFile& make_base(std::int64_t n, std::int64_t d = 12, DType dtype = DType::f32,
                                     Metric metric = Metric::L2) {
-        vectors_ = std::make_unique<Vectors>(vectors_for(metric, n, d, dtype));
-        const std::string path = dir_.file("base.npy");
-        io::write_vectors(path, *vectors_);
-        base_ = std::make_unique<io::VectorFile>(path);
         params_.metric = metric;
+        return make_base(vectors_for(metric, n, d, dtype).view());
+    }
+    const io::VectorFile& make_base(const VectorView& vectors) {
+        const std::string path = dir_.file("base.npy");
+        io::write_vectors(path, vectors);
+        base_ = std::make_unique<io::VectorFile>(path);
         return *base_;
+    }
+    std::vector<std::int32_t> all_objects() const {
+        std::vector<std::int32_t> all(std::size_t(base_->n()));
+        std::iota(all.begin(), all.end(), 0);
+        return all;
     }
     std::string work() const { return dir_.file("work"); }
     ShardParams shards(int count, bool resume = false) const {
@@ -86,10 +93,9 @@ class Sharded : public testing::Test {
     /// The finished graph against the exact one.
     void expect_exact() const {
         const KnnGraph graph = read_all(ShardedGraph(work()));
-        const VectorView view = *vectors_;
+        const VectorView view = base_->view();
         expect_valid_graph(graph, view);
-        std::vector<std::int32_t> all(std::size_t(view.n));
-        std::iota(all.begin(), all.end(), 0);
+        const std::vector<std::int32_t> all = all_objects();
         const KnnGraph truth = exact_neighbors(view, all.data(), view.n, params_.k, params_.metric);
         for (std::int64_t i = 0; i < view.n * params_.k; ++i)
             ASSERT_EQ(graph.ids()[i], truth.ids()[i]) << "entry " << i;
@@ -101,9 +107,9 @@ class Sharded : public testing::Test {
         return names;
     }
 
+    const io::VectorFile sample_{GNND_TEST_DATA "/photosift20k.u8bin"};
     const TempDir dir_;
     BuildParams params_;
-    std::unique_ptr<Vectors> vectors_;
     std::unique_ptr<io::VectorFile> base_;
 };
 
