@@ -37,7 +37,8 @@ class Fold : public testing::TestWithParam<Case> {};
 
 // Two partners, in both orders, against sorting everything.
 TEST_P(Fold, KeepsTheBestOfAll) {
-    const auto [metric, k, before, found_k] = GetParam();
+    const Metric metric = std::get<0>(GetParam());
+    const int k = std::get<1>(GetParam()), before = std::get<2>(GetParam()), found_k = std::get<3>(GetParam());
     constexpr std::int64_t kRows = 3000, kOwn = 5000;  // ids 0.. of the own shard, then the partners
     std::mt19937 random(7);
     KnnGraph lists(kRows, k, metric), expected = lists;
