@@ -2,13 +2,13 @@
 /// \file cache.h
 /// Host memory under a bound: the parts of shards that are in use, and as many others as there is room for.
 
-#include <compare>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <mutex>
+#include <tuple>
 
 #include "gnnd/resources.h"
 
@@ -25,7 +25,9 @@ class Cache {
     struct Key {
         Kind kind;
         std::int64_t number;  ///< of the shard
-        friend auto operator<=>(const Key&, const Key&) = default;
+        friend bool operator<(const Key& a, const Key& b) {
+            return std::tie(a.kind, a.number) < std::tie(b.kind, b.number);
+        }
     };
     using Fill = std::function<void(std::byte*)>;
     using Write = std::function<void(const Key&, const std::byte*)>;

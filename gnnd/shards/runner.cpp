@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -155,16 +156,21 @@ void Runner::work(Worker& worker, const std::vector<Task>& tasks) {
                 ahead = inputs_ahead(task, next);
             });
         if (task.kind == Task::Kind::build)
-            run_build(worker, task, inputs);
+            run_build(worker, task, inputs, folding);
         else
             run_merge(worker, task, inputs, folding);
     }
     folding.wait();
 }
 
-void Runner::run_build(Worker& worker, const Task& task, const Inputs& inputs) {
+void Runner::run_build(Worker& worker, const Task& task, const Inputs& inputs, Background& folding) {
+    struct Built {
+        PinnedGraph lists;
+        std::optional<PinnedGraph> local;
+    };
     const Clock::time_point start = Clock::now();
-    const PinnedGraph lists = store_.new_lists(task.first);
+    const auto built = std::make_shared<Built>(Built{store_.new_lists(task.first), {}});
+    const PinnedGraph& lists = built->lists;
     BuildStats stats;
     if (lists.n == 1) {  // which build() refuses
         std::fill_n(lists.ids(), lists.k, -1);
@@ -172,9 +178,10 @@ void Runner::run_build(Worker& worker, const Task& task, const Inputs& inputs) {
     } else {
         stats = worker.executor->build(task.first, inputs.vectors[0].view, lists.ids(), lists.distances(), hooks());
     }
+    built->local = store_.split_build(task.first, lists);
     note(worker, task, stats, seconds_since(start));
-    store_.keep_build(task.first, lists);
-    end(worker);
+    in_background(worker, folding,
+                  [this, &task, built] { store_.commit_build(task.first, built->lists, built->local); });
 }
 
 void Runner::run_merge(Worker& worker, const Task& task, const Inputs& inputs, Background& folding) {
@@ -186,11 +193,18 @@ void Runner::run_merge(Worker& worker, const Task& task, const Inputs& inputs, B
     const BuildStats stats =
         worker.executor->merge(side(0, task.first), side(1, task.second), result->ids(), result->distances(), hooks());
     note(worker, task, stats, seconds_since(start));
-    folding.start([this, &worker, &task, result = std::move(result)]() mutable {
-        const CountTraffic count(worker.traffic);
+    in_background(worker, folding, [this, &task, result = std::move(result)]() mutable {
         store_.fold_pair(task, result->view());
         result.reset();
         store_.checkpoint_if_due();
+    });
+}
+
+/// What ends a task, while the next one begins.
+void Runner::in_background(Worker& worker, Background& folding, std::function<void()> job) {
+    folding.start([this, &worker, job = std::move(job)] {
+        const CountTraffic count(worker.traffic);
+        job();
         end(worker);
     });
     if (!overlap_) folding.wait();

@@ -1,11 +1,12 @@
 #pragma once
 /// \file runner.h
-/// Carries a plan out: one thread per worker, and for each two more, which read the next shard and fold the last result
-/// while the present pair is merged.
+/// Carries a plan out: one thread per worker, and for each two more, which read the next shard, and fold the last
+/// result or write it, while the present task is computed.
 
 #include <atomic>
 #include <condition_variable>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -44,8 +45,9 @@ class Runner {
 
     void run_round(std::size_t round);
     void work(Worker& worker, const std::vector<Task>& tasks);
-    void run_build(Worker& worker, const Task& task, const Inputs& inputs);
+    void run_build(Worker& worker, const Task& task, const Inputs& inputs, Background& folding);
     void run_merge(Worker& worker, const Task& task, const Inputs& inputs, Background& folding);
+    void in_background(Worker& worker, Background& folding, std::function<void()> job);
     Inputs inputs_of(const Task& task) const;
     Inputs inputs_ahead(const Task& task, const Task& next) const;
     void begin(Worker& worker, const Task& task);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "gnnd/cpu/parallel.h"
 #include "gnnd/shards/fold.h"
 
 namespace gnnd::shards {
@@ -48,7 +49,7 @@ HostNeed host_need(const Manifest& manifest, int workers) {
     const std::uint64_t result = alone ? 0 : 2 * lists;
     const std::uint64_t build = vectors + local + lists;
     const std::uint64_t merge = alone ? 0 : 2 * (vectors + local) + result;
-    const std::uint64_t fold = alone ? 0 : result + lists;
+    const std::uint64_t fold = alone ? 0 : result + lists;  // or, less, a new shard that is being written
     const auto busy = std::uint64_t(std::min(workers, manifest.count()));
     HostNeed need;
     need.least = busy * std::max(build, alone ? 0 : merge + lists);
@@ -103,22 +104,30 @@ PinnedGraph Store::new_lists(int shard) {
     return graph(Cache::Kind::lists, shard, manifest_.params.k, nullptr);
 }
 
-void Store::keep_build(int shard, const PinnedGraph& lists) {
+std::optional<PinnedGraph> Store::split_build(int shard, const PinnedGraph& lists) {
+    constexpr std::int64_t kRows = 4096;
     const std::int64_t half = manifest_.half(), begin = manifest_.begin(shard);
-    const auto commit = [&](const KnnGraphView& local) {
-        for (std::int32_t* id = lists.ids(); id < lists.ids() + lists.n * lists.k; ++id)
-            if (*id >= 0) *id = std::int32_t(*id + begin);
-        folder_.commit_build(shard, local, lists.view());
-        count_written(folder_.open_lists(shard).bytes());
-    };
-    if (manifest_.count() == 1) return commit({});
-    const PinnedGraph local = graph(Cache::Kind::local, shard, half, nullptr);
-    for (std::int64_t i = 0; i < lists.n; ++i) {
-        std::copy_n(lists.ids() + i * lists.k, half, local.ids() + i * half);
-        std::copy_n(lists.distances() + i * lists.k, half, local.distances() + i * half);
-    }
-    commit(local.view());
-    count_written(folder_.open_local(shard).bytes());
+    std::optional<PinnedGraph> local;
+    if (manifest_.count() > 1) local = graph(Cache::Kind::local, shard, half, nullptr);
+    const cpu::Team team{cpu::Team::resolve(threads_), nullptr};
+    team.for_chunks(lists.n, kRows, [&](int, std::int64_t first, std::int64_t last) {
+        for (std::int64_t i = first; i < last; ++i) {
+            std::int32_t* ids = lists.ids() + i * lists.k;
+            if (local) {
+                std::copy_n(ids, half, local->ids() + i * half);
+                std::copy_n(lists.distances() + i * lists.k, half, local->distances() + i * half);
+            }
+            for (std::int64_t j = 0; j < lists.k; ++j)
+                if (ids[j] >= 0) ids[j] = std::int32_t(ids[j] + begin);
+        }
+    });
+    return local;
+}
+
+void Store::commit_build(int shard, const PinnedGraph& lists, const std::optional<PinnedGraph>& local) {
+    folder_.commit_build(shard, local ? local->view() : KnnGraphView{}, lists.view());
+    count_written(io::graph_file_bytes(lists.n, lists.k));
+    if (local) count_written(io::graph_file_bytes(local->n, local->k));
 }
 
 void Store::fold_pair(const Task& task, const KnnGraphView& result) {

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdint>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -78,8 +79,11 @@ class Store {
 
     /// Where the shard's own graph is to be built, with local ids; content undefined.
     PinnedGraph new_lists(int shard);
-    /// What was built there becomes the shard's lists, its first columns the local graph; durable on return.
-    void keep_build(int shard, const PinnedGraph& lists);
+    /// What was built there becomes the shard's lists, its first columns the local graph, which merges can use at once.
+    /// \return the local graph, to be held until commit_build(); none where there is only one shard
+    std::optional<PinnedGraph> split_build(int shard, const PinnedGraph& lists);
+    /// Makes both durable.
+    void commit_build(int shard, const PinnedGraph& lists, const std::optional<PinnedGraph>& local);
 
     /// Folds the result of a pair merge, rows of task.first and then of task.second, into the lists of those of both
     /// that have not seen the other yet.
