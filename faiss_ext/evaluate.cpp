@@ -30,10 +30,60 @@ std::vector<float> values_of(const VectorSource& source, const gnnd::KnnGraphVie
     return values;
 }
 
-void check_fit(const VectorSource& source, const gnnd::KnnGraphView& graph, int k) {
-    detail::check_fit("recall", source, graph);
+void check_k(const gnnd::KnnGraphView& graph, int k) {
     if (k < 1 || k > graph.k)
         fail("recall: k is " + std::to_string(k) + ", the graph allows 1 to " + std::to_string(graph.k));
+}
+
+void check_fit(const VectorSource& source, const gnnd::KnnGraphView& graph, int k) {
+    detail::check_fit("recall", source, graph);
+    check_k(graph, k);
+}
+
+/// The share of right entries. by_object: graph has a row for every object, not only for these.
+double share_of_right(const VectorSource& source, const gnnd::KnnGraphView& graph, bool by_object,
+                      const std::vector<std::int32_t>& objects, const gnnd::KnnGraphView& truth, int k) {
+    const std::int64_t n = source.vectors().n;
+    if (truth.n != std::int64_t(objects.size()) || truth.k < k || truth.metric != graph.metric)
+        fail("recall: the truth is " + std::to_string(truth.n) + " x " + std::to_string(truth.k) + " under " +
+             std::string(gnnd::name_of(truth.metric)) + ", needed are " + std::to_string(objects.size()) +
+             " rows of at least " + std::to_string(k) + " under " + std::string(gnnd::name_of(graph.metric)));
+    for (const std::int32_t object : objects)
+        if (object < 0 || object >= n) fail("recall: there is no object " + std::to_string(object));
+    const int compared = int(std::min<std::int64_t>(k, n - 1));
+    if (objects.empty() || compared == 0) fail("recall: there is nothing to compare");
+
+    const std::vector<float> exact = values_of(source, truth, objects, compared, false);
+    const std::vector<float> found = values_of(source, graph, objects, compared, by_object);
+    const bool similarity = gnnd::is_similarity(graph.metric);
+    std::int64_t hits = 0;
+    std::vector<std::int32_t> counted;
+    for (std::size_t i = 0; i < objects.size(); ++i) {
+        const auto begin = exact.begin() + std::int64_t(i) * compared;
+        const float threshold =
+            similarity ? *std::min_element(begin, begin + compared) : *std::max_element(begin, begin + compared);
+        counted.clear();
+        for (int j = 0; j < compared; ++j) {
+            const std::int32_t id = graph.ids_of(by_object ? objects[i] : std::int64_t(i))[j];
+            const float value = found[i * compared + j];
+            const bool near = similarity ? value >= threshold : value <= threshold;
+            if (id >= 0 && id != objects[i] && near) counted.push_back(id);
+        }
+        std::sort(counted.begin(), counted.end());
+        hits += std::unique(counted.begin(), counted.end()) - counted.begin();
+    }
+    return double(hits) / (double(objects.size()) * compared);
+}
+
+/// Against what an exact search finds.
+Recall recall_by_search(const VectorSource& source, const gnnd::KnnGraphView& graph, bool by_object,
+                        const std::vector<std::int32_t>& objects, int k, const Gpu& gpu) {
+    detail::Timer timer;
+    ExactGraphBuilder exact(gpu);
+    const gnnd::KnnGraph truth = exact.search(source, objects, k);
+    const double seconds = timer.lap();
+    return {share_of_right(source, graph, by_object, objects, truth, k), k, std::int64_t(objects.size()), seconds,
+            exact.on_gpu};
 }
 
 }  // namespace
@@ -65,35 +115,7 @@ double recall_against(const VectorSource& source, const gnnd::KnnGraphView& grap
                       const std::vector<std::int32_t>& objects, const gnnd::KnnGraphView& truth, int k) {
     return detail::with_faiss_errors([&] {
         check_fit(source, graph, k);
-        if (truth.n != std::int64_t(objects.size()) || truth.k < k || truth.metric != graph.metric)
-            fail("recall: the truth is " + std::to_string(truth.n) + " x " + std::to_string(truth.k) + " under " +
-                 std::string(gnnd::name_of(truth.metric)) + ", needed are " + std::to_string(objects.size()) +
-                 " rows of at least " + std::to_string(k) + " under " + std::string(gnnd::name_of(graph.metric)));
-        for (const std::int32_t object : objects)
-            if (object < 0 || object >= graph.n) fail("recall: there is no object " + std::to_string(object));
-        const int compared = int(std::min<std::int64_t>(k, graph.n - 1));
-        if (objects.empty() || compared == 0) fail("recall: there is nothing to compare");
-
-        const std::vector<float> exact = values_of(source, truth, objects, compared, false);
-        const std::vector<float> found = values_of(source, graph, objects, compared, true);
-        const bool similarity = gnnd::is_similarity(graph.metric);
-        std::int64_t hits = 0;
-        std::vector<std::int32_t> counted;
-        for (std::size_t i = 0; i < objects.size(); ++i) {
-            const auto begin = exact.begin() + std::int64_t(i) * compared;
-            const float threshold =
-                similarity ? *std::min_element(begin, begin + compared) : *std::max_element(begin, begin + compared);
-            counted.clear();
-            for (int j = 0; j < compared; ++j) {
-                const std::int32_t id = graph.ids_of(objects[i])[j];
-                const float value = found[i * compared + j];
-                const bool near = similarity ? value >= threshold : value <= threshold;
-                if (id >= 0 && id != objects[i] && near) counted.push_back(id);
-            }
-            std::sort(counted.begin(), counted.end());
-            hits += std::unique(counted.begin(), counted.end()) - counted.begin();
-        }
-        return double(hits) / (double(objects.size()) * compared);
+        return share_of_right(source, graph, true, objects, truth, k);
     });
 }
 
@@ -101,13 +123,19 @@ Recall recall(const VectorSource& source, const gnnd::KnnGraphView& graph, int k
               std::uint64_t seed, const Gpu& gpu) {
     return detail::with_faiss_errors([&] {
         check_fit(source, graph, k);
-        const std::vector<std::int32_t> objects = sample_objects(graph.n, count, seed);
-        detail::Timer timer;
-        ExactGraphBuilder exact(gpu);
-        const gnnd::KnnGraph truth = exact.search(source, objects, k);
-        const double seconds = timer.lap();
-        return Recall{recall_against(source, graph, objects, truth, k), k, std::int64_t(objects.size()), seconds,
-                      exact.on_gpu};
+        return recall_by_search(source, graph, true, sample_objects(graph.n, count, seed), k, gpu);
+    });
+}
+
+Recall recall_of_rows(const VectorSource& source, const gnnd::KnnGraphView& rows,
+                      const std::vector<std::int32_t>& objects, int k, const Gpu& gpu) {
+    return detail::with_faiss_errors([&] {
+        check_k(rows, k);
+        if (rows.n != std::int64_t(objects.size()) || rows.metric != source.metric())
+            fail("recall: " + std::to_string(rows.n) + " rows under " + std::string(gnnd::name_of(rows.metric)) +
+                 " for " + std::to_string(objects.size()) + " objects under " +
+                 std::string(gnnd::name_of(source.metric())));
+        return recall_by_search(source, rows, false, objects, k, gpu);
     });
 }
 

@@ -32,4 +32,9 @@ Recall recall(const VectorSource& source, const gnnd::KnnGraphView& graph, int k
 double recall_against(const VectorSource& source, const gnnd::KnnGraphView& graph,
                       const std::vector<std::int32_t>& objects, const gnnd::KnnGraphView& truth, int k);
 
+/// Recall@k of rows of a graph that need not be in memory as a whole.
+/// \param rows  row i belongs to objects[i]; ids are rows of the source
+Recall recall_of_rows(const VectorSource& source, const gnnd::KnnGraphView& rows,
+                      const std::vector<std::int32_t>& objects, int k, const Gpu& gpu = {});
+
 }  // namespace faiss_ext

@@ -163,11 +163,12 @@ TEST(Fuzz, GraphFiles) {
         test::write_bytes(path, bytes);
         SCOPED_TRACE(testing::Message() << "file " << i);
         try {
-            const KnnGraph read = GraphFile(path).read();
+            const GraphFile file(path);
+            const KnnGraph read = file.read();
             EXPECT_TRUE(forged);
             EXPECT_LE(std::size_t(read.n() * read.k() * 8), bytes.size());
             for (std::int64_t j = 0; j < read.n() * read.k(); ++j)
-                EXPECT_TRUE(read.ids()[j] >= -1 && read.ids()[j] < read.n());
+                EXPECT_TRUE(read.ids()[j] >= -1 && read.ids()[j] < file.objects());
         } catch (const IoError& error) {
             EXPECT_TRUE(std::string(error.what()).starts_with(path + ": ")) << error.what();
         }

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <limits>
 #include <string>
+#include <vector>
 
 #include "gnnd/error.h"
 #include "gnnd/io/atomic_file.h"
@@ -133,6 +134,38 @@ TEST_F(GraphFileTest, EveryOtherLengthIsNoticed) {
     EXPECT_EQ(error("GNNDGRP"), "not a graph file, it does not start with GNNDGRPH");
 }
 
+// Rows of a larger set: some of its objects, whose neighbours are any of them.
+TEST_F(GraphFileTest, IdsMayBeOfMoreObjectsThanRows) {
+    KnnGraph graph = make_graph(20, 3);
+    for (std::int64_t i = 0; i < 60; ++i)
+        if (graph.ids()[i] >= 0) graph.ids()[i] += 981;
+    write_graph(path_, graph, DType::u8, 1001);
+    const std::string bytes = read_bytes(path_);
+    const GraphFile file(path_);
+    EXPECT_EQ(file.version(), 2u);
+    EXPECT_EQ(file.objects(), 1001);
+    EXPECT_EQ(file.bytes(), bytes.size());
+    expect_rows(file.read(), graph, 0, 20);
+    std::vector<std::int32_t> ids(15);
+    std::vector<float> distances(15);
+    file.read_into(7, 5, ids.data(), distances.data());
+    EXPECT_TRUE(std::equal(ids.begin(), ids.end(), graph.ids_of(7)));
+    EXPECT_TRUE(std::equal(distances.begin(), distances.end(), graph.distances_of(7)));
+    for (std::size_t i = 0; i < bytes.size(); ++i) {
+        std::string altered = bytes;
+        altered[i] = char(altered[i] ^ 1 << i % 8);
+        EXPECT_NE(error(altered), "nothing was thrown") << "byte " << i;
+    }
+    EXPECT_EQ(message_of<InvalidArgument>([&] { write_graph(path_, graph, DType::u8, 1000); }),
+              path_ + ": cannot write the graph: row 6 holds id 1000, expected -1 to 999");
+    EXPECT_EQ(message_of<InvalidArgument>([&] { write_graph(path_, graph, DType::u8, kMaxObjects + 1); }),
+              path_ + ": cannot write the graph: objects = 2147483648, expected 1 to 2147483647");
+    write_graph(path_, make_graph(20, 3), DType::u8, 20);
+    EXPECT_EQ(GraphFile(path_).version(), 1u) << "what every version of the library can read";
+    EXPECT_EQ(GraphFile(path_).objects(), 20);
+    EXPECT_NE(GraphFile(path_).checksum(), file.checksum());
+}
+
 TEST_F(GraphFileTest, OtherBlocksCanStillBeRead) {
     const std::int64_t n = 1000, k = 300, block = (1 << 20) / (8 * k);
     const KnnGraph graph = make_graph(n, k);
@@ -174,8 +207,8 @@ class ForgedGraphFile : public GraphFileTest {
 
 TEST_F(ForgedGraphFile, IsRefusedForWhatItSays) {
     EXPECT_EQ(error_with<char>(0, 'X'), "not a graph file, it does not start with GNNDGRPH");
-    EXPECT_EQ(error_with<std::uint32_t>(8, 2), "graph file version 2 is newer than this library, which knows 1");
-    EXPECT_EQ(error_with<std::uint32_t>(8, 0), "graph file version 0, expected 1");
+    EXPECT_EQ(error_with<std::uint32_t>(8, 3), "graph file version 3 is newer than this library, which knows 2");
+    EXPECT_EQ(error_with<std::uint32_t>(8, 0), "graph file version 0, expected 1 to 2");
     EXPECT_EQ(error_with<std::uint32_t>(12, 99), "unknown metric number 99");
     EXPECT_EQ(error_with<std::uint64_t>(16, 0), "header says n = 0, expected 1 to 2147483647");
     EXPECT_EQ(error_with<std::uint64_t>(16, ~0ull), "header says n = 18446744073709551615, expected 1 to 2147483647");
@@ -190,6 +223,10 @@ TEST_F(ForgedGraphFile, IsRefusedForWhatItSays) {
     EXPECT_EQ(error_with<std::uint64_t>(48, 1), "invalid header");
     EXPECT_EQ(error_with<std::int32_t>(64 + 4 * 7, 20), "invalid: row 2 holds id 20, expected -1 to 19");
     EXPECT_EQ(error_with<std::int32_t>(64 + 4 * 59, -2), "invalid: row 19 holds id -2, expected -1 to 19");
+    EXPECT_EQ(error_with<std::uint32_t>(8, 2), "header says objects = 0, expected 1 to 2147483647");
+    bytes_ = forged<std::uint32_t>(8, 2);
+    EXPECT_EQ(error_with<std::uint64_t>(48, 1ull << 31), "header says objects = 2147483648, expected 1 to 2147483647");
+    EXPECT_EQ(error_with<std::uint64_t>(48, 17), "invalid: row 3 holds id 18, expected -1 to 16");
 }
 
 // The counterpart of the test above: with a change that makes sense, the forgery passes.

@@ -10,6 +10,7 @@
 #include "gnnd/io/vector_file.h"
 #include "interrupt.h"
 #include "progress.h"
+#include "sharded.h"
 
 namespace cli {
 
@@ -18,14 +19,15 @@ namespace {
 struct BuildOptions {
     std::string base, graph, stats, method = "gnnd";
     gnnd::BuildParams params;
+    gnnd::ShardParams shards;
     faiss_ext::IvfpqParams ivfpq;
     bool json = false, quiet = false, dry_run = false;
 };
 
-Json to_json(const gnnd::BuildParams& params, const gnnd::BuildStats& stats) {
+Json to_json(const gnnd::BuildParams& params, int samples) {
     return {{"k", params.k},
             {"metric", name_of(params.metric)},
-            {"samples", stats.samples},
+            {"samples", samples},
             {"list_size", params.resolved_list_size()},
             {"iterations", params.iterations},
             {"delta", params.delta},
@@ -77,7 +79,7 @@ Json report(const BuildOptions& options, const gnnd::io::VectorFile& base, const
             {"n", base.n()},
             {"d", base.d()},
             {"dtype", name_of(base.dtype())},
-            {"params", to_json(options.params, stats)},
+            {"params", to_json(options.params, stats.samples)},
             {"device", stats.device.name()},
             {"threads", stats.threads},
             {"stop", name_of(stats.stop)},
@@ -147,6 +149,12 @@ void run(const BuildOptions& options) {
     } catch (const gnnd::InvalidArgument& error) {
         throw CLI::ValidationError(error.what());
     }
+    if (!options.shards.work.empty()) {
+        const ShardedOptions sharded{options.base,   options.stats, options.params,
+                                     options.shards, options.json,  options.quiet};
+        if (options.dry_run) return print_sharded_plan(sharded);
+        return build_in_shards(sharded, to_json(options.params, options.params.samples));
+    }
     if (options.dry_run) return print_plan(options);
     require_writable(options.graph);
     if (!options.stats.empty()) require_writable(options.stats);
@@ -179,7 +187,7 @@ void add_build(CLI::App& app) {
     gnnd::BuildParams& params = options->params;
     add_base(command, options->base);
     add_k(command, params.k, "neighbours per object, at most " + std::to_string(gnnd::kMaxK));
-    add_output(command, options->graph, "graph file to write; .gnnd by convention");
+    add_output(command, options->graph, "graph file to write; .gnnd by convention")->required(false);
     add_metric(command, params.metric);
     command
         .add_option(
@@ -217,7 +225,9 @@ void add_build(CLI::App& app) {
                     "most GPU memory to take, in bytes or as 8GiB; less makes the build slower; 0: what is free")
         ->transform(CLI::AsSizeValue(false))
         ->capture_default_str();
-    command.add_flag("--dry-run", options->dry_run, "only print the GPU memory that the build would take");
+    add_sharded(command, options->shards);
+    command.add_flag("--dry-run", options->dry_run,
+                     "only print the GPU memory that the build would take; with --shards disk and host memory");
     command.add_option("--nlist", options->ivfpq.nlist, "ivfpq: coarse centroids; 0: 4 sqrt(n), at most 65536")
         ->capture_default_str();
     command.add_option("--code-bytes", options->ivfpq.code_bytes, "ivfpq: bytes of a vector's code")
@@ -227,17 +237,24 @@ void add_build(CLI::App& app) {
     add_json(command, options->json);
     command.add_flag("-q,--quiet", options->quiet, "no progress on standard error");
     command.footer(
-        "An interrupted or failed build writes nothing and leaves an older GRAPH as it was.\n"
-        "Example: gnnd build base.fvecs -k 32 -o base.gnnd");
+        "An interrupted or failed build writes nothing and leaves an older GRAPH as it was. In shards it keeps what\n"
+        "it has done in DIR, whatever ends it, and --resume goes on.\n"
+        "Example: gnnd build base.fvecs -k 32 -o base.gnnd\n"
+        "         gnnd build huge.u8bin -k 32 --shards 16 --work huge.graph");
     command.callback([options, &command] {
         const bool with_gnnd = options->method == "gnnd";
+        const bool in_shards = command.get_option("--shards")->count() > 0;
+        const bool output_given = command.get_option("--output")->count() > 0;
+        if (!in_shards && !output_given) throw CLI::RequiredError("--output");
+        if (in_shards && output_given)
+            throw CLI::ValidationError("--output", "has no meaning with --shards: the graph goes to --work");
         const auto only_for = [&](const char* method, std::initializer_list<const char*> names) {
             for (const char* name : names)
                 if (command.get_option(name)->count() > 0 && options->method != method)
                     throw CLI::ValidationError(name, "has no meaning for --method " + options->method);
         };
         only_for("gnnd", {"--samples", "--delta", "--list-size", "--init", "--trees", "--update", "--locks",
-                          "--deterministic", "--threads", "--device-memory", "--dry-run"});
+                          "--deterministic", "--threads", "--device-memory", "--dry-run", "--shards"});
         only_for("ivfpq", {"--nlist", "--code-bytes", "--nprobe"});
         const bool iterations_given = command.get_option("--iterations")->count() > 0;
         if (iterations_given && !with_gnnd) only_for("nndescent", {"--iterations"});

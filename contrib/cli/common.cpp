@@ -21,7 +21,9 @@ CLI::Option* add_base(CLI::App& app, std::string& path) {
 }
 
 CLI::Option* add_graph(CLI::App& app, std::string& path) {
-    return app.add_option("GRAPH", path, "graph file, as `gnnd build` writes it")->required()->type_name("FILE");
+    return app.add_option("GRAPH", path, "graph file, or the folder of a graph in shards, as `gnnd build` writes it")
+        ->required()
+        ->type_name("FILE");
 }
 
 CLI::Option* add_k(CLI::App& app, int& k, const std::string& help) {

@@ -6,11 +6,11 @@
 #include <optional>
 #include <vector>
 
+#include "any_graph.h"
 #include "commands.h"
 #include "common.h"
 #include "components.h"
 #include "files.h"
-#include "gnnd/io/graph_file.h"
 #include "gnnd/io/vector_file.h"
 #include "interrupt.h"
 
@@ -72,7 +72,7 @@ void convert_vectors(const ConvertOptions& options) {
 
 void convert_graph(const ConvertOptions& options) {
     if (options.dtype) throw CLI::ValidationError("--dtype", "is for vectors, not for a graph");
-    const gnnd::io::GraphFile in(options.in);
+    const AnyGraph in(options.in);
     const Rows rows = selected(options, in.n());
     const gnnd::DType to = options.distances ? gnnd::DType::f32 : gnnd::DType::i32;
     gnnd::io::VectorWriter writer(options.out, rows.count, in.k(), to);
@@ -101,7 +101,9 @@ void add_convert(CLI::App& app) {
     const auto options = std::make_shared<ConvertOptions>();
     command
         .add_option("IN", options->in,
-                    std::string("vectors (") + kVectorFormats + ", by extension) or, with any other extension, a graph")
+                    std::string("vectors (") + kVectorFormats +
+                        ", by extension) or, with any other extension, a graph; "
+                        "the folder of one in shards")
         ->required()
         ->type_name("FILE");
     command.add_option("OUT", options->out, "file to write; the extension tells the format")

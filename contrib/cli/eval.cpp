@@ -1,11 +1,12 @@
 #include <algorithm>
 #include <cstdio>
 #include <memory>
+#include <vector>
 
+#include "any_graph.h"
 #include "commands.h"
 #include "common.h"
 #include "faiss_ext/evaluate.h"
-#include "gnnd/io/graph_file.h"
 #include "gnnd/io/vector_file.h"
 #include "interrupt.h"
 
@@ -24,13 +25,17 @@ struct EvalOptions {
 };
 
 void run(const EvalOptions& options) {
-    const gnnd::io::GraphFile file(options.graph);
+    const AnyGraph graph(options.graph);
     const gnnd::io::VectorFile base(options.base);
-    const gnnd::KnnGraph graph = file.read();
+    if (graph.n() != base.n() || graph.objects() != graph.n())
+        throw gnnd::InvalidArgument(options.graph + ": has " + std::to_string(graph.n()) + " rows over " +
+                                    std::to_string(graph.objects()) + " objects, " + options.base + " has " +
+                                    std::to_string(base.n()) + " vectors");
     const int k = options.k_given ? options.k : int(std::min<std::int64_t>(options.k, graph.k()));
     const faiss_ext::VectorSource source(base.view(), graph.metric());
     const FaissGpu gpu(options.device);
-    const faiss_ext::Recall recall = faiss_ext::recall(source, graph, k, options.queries, options.seed, gpu.get());
+    const std::vector<std::int32_t> objects = faiss_ext::sample_objects(graph.n(), options.queries, options.seed);
+    const faiss_ext::Recall recall = faiss_ext::recall_of_rows(source, graph.rows_of(objects), objects, k, gpu.get());
     stop_if_interrupted();
 
     if (options.json) {

@@ -5,12 +5,12 @@
 #include <cstdio>
 #include <memory>
 
+#include "any_graph.h"
 #include "commands.h"
 #include "common.h"
 #include "faiss_ext/adapters.h"
 #include "files.h"
 #include "gnnd/io/atomic_file.h"
-#include "gnnd/io/graph_file.h"
 #include "gnnd/io/vector_file.h"
 #include "interrupt.h"
 
@@ -55,7 +55,7 @@ std::unique_ptr<faiss::Index> make_index(const IndexOptions& options, const fais
 
 void run(const IndexOptions& options) {
     require_writable(options.output);
-    const gnnd::io::GraphFile file(options.graph);
+    const AnyGraph file(options.graph);
     const gnnd::io::VectorFile base(options.base);
     const gnnd::KnnGraph graph = file.read();
     const faiss_ext::VectorSource source(base.view(), graph.metric());

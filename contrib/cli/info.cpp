@@ -4,10 +4,10 @@
 #include <memory>
 #include <vector>
 
+#include "any_graph.h"
 #include "commands.h"
 #include "common.h"
 #include "files.h"
-#include "gnnd/io/graph_file.h"
 #include "gnnd/io/vector_file.h"
 #include "interrupt.h"
 
@@ -28,13 +28,13 @@ struct Degrees {
     std::int64_t in_zero = 0;  ///< objects that stand in no list
 };
 
-Degrees count_degrees(const gnnd::io::GraphFile& file) {
+Degrees count_degrees(const AnyGraph& graph) {
     constexpr std::int64_t kRows = 16384;
     Degrees degrees;
-    std::vector<std::int64_t> in(file.n(), 0);
-    for (std::int64_t begin = 0; begin < file.n(); begin += kRows) {
+    std::vector<std::int64_t> in(graph.objects(), 0);
+    for (std::int64_t begin = 0; begin < graph.n(); begin += kRows) {
         stop_if_interrupted();
-        const gnnd::KnnGraph rows = file.read(begin, std::min(kRows, file.n() - begin));
+        const gnnd::KnnGraph rows = graph.read(begin, std::min(kRows, graph.n() - begin));
         for (std::int64_t i = 0; i < rows.n() * rows.k(); ++i) {
             const std::int32_t id = rows.ids()[i];
             if (id < 0) continue;
@@ -50,19 +50,26 @@ Degrees count_degrees(const gnnd::io::GraphFile& file) {
 }
 
 Json graph_info(const std::string& path) {
-    const gnnd::io::GraphFile file(path);
-    const Degrees degrees = count_degrees(file);
-    return {{"kind", "graph"},
-            {"version", file.version()},
-            {"n", file.n()},
-            {"k", file.k()},
-            {"metric", name_of(file.metric())},
-            {"dtype", name_of(file.dtype())},
-            {"entries", degrees.entries},
-            {"padding", file.n() * file.k() - degrees.entries},
-            {"max_in_degree", degrees.in_max},
-            {"zero_in_degree", degrees.in_zero},
-            {"bytes", std::filesystem::file_size(path)}};
+    const AnyGraph graph(path);
+    const Degrees degrees = count_degrees(graph);
+    Json info{{"kind", graph.sharded() != nullptr ? "graph in shards" : "graph"}};
+    if (graph.sharded() != nullptr) {
+        info["shards"] = graph.sharded()->shards();
+        info["base"] = graph.sharded()->base();
+    } else {
+        info["version"] = graph.file()->version();
+    }
+    info["n"] = graph.n();
+    if (graph.objects() != graph.n()) info["objects"] = graph.objects();
+    info["k"] = graph.k();
+    info["metric"] = name_of(graph.metric());
+    info["dtype"] = name_of(graph.dtype());
+    info["entries"] = degrees.entries;
+    info["padding"] = graph.n() * graph.k() - degrees.entries;
+    info["max_in_degree"] = degrees.in_max;
+    info["zero_in_degree"] = degrees.in_zero;
+    info["bytes"] = graph.bytes();
+    return info;
 }
 
 void run(const std::string& path, bool json) {
@@ -86,7 +93,9 @@ void add_info(CLI::App& app) {
     const auto options = std::make_shared<Options>();
     command
         .add_option("FILE", options->path,
-                    std::string("vectors (") + kVectorFormats + ", by extension) or, with any other extension, a graph")
+                    std::string("vectors (") + kVectorFormats +
+                        ", by extension) or, with any other extension, a graph; "
+                        "the folder of one in shards")
         ->required()
         ->type_name("FILE");
     add_json(command, options->json);

@@ -2,7 +2,15 @@
 /// SIGINT and SIGTERM end a command between two steps, so that no half-written file is left behind. A second signal
 /// ends it at once.
 
+#include "gnnd/error.h"
+
 namespace cli {
+
+/// An interruption of a command that keeps what it has done. The text is what the user reads.
+class Resumable : public gnnd::Interrupted {
+  public:
+    using gnnd::Interrupted::Interrupted;
+};
 
 /// Takes the signals from here on, also on behalf of FAISS's own loops.
 void catch_signals();

@@ -79,7 +79,10 @@ int run(int argc, char** argv) {
         return usage_error(app, error);
     } catch (const std::exception& error) {
         // FAISS reports an interruption as an error like any other.
-        if (cli::caught_signal() != 0) return fail(128 + cli::caught_signal(), "interrupted, nothing was written");
+        if (cli::caught_signal() != 0) {
+            const bool resumable = dynamic_cast<const cli::Resumable*>(&error) != nullptr;
+            return fail(128 + cli::caught_signal(), resumable ? error.what() : "interrupted, nothing was written");
+        }
         if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr) return fail(1, "out of memory");
         if (dynamic_cast<const faiss::FaissException*>(&error) != nullptr) return fail(1, without_origin(error.what()));
         return fail(1, error.what());

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
+#include "any_graph.h"
 #include "files.h"
 #include "gnnd/error.h"
-#include "gnnd/io/graph_file.h"
 #include "gnnd/io/vector_file.h"
 
 namespace cli {
@@ -40,7 +40,7 @@ Truth::Truth(const std::string& path, std::int64_t n, int k, faiss::MetricType m
         }
         return;
     }
-    const gnnd::io::GraphFile file(path);
+    const AnyGraph file(path);
     check_shape(path, file.n(), file.k(), n, k);
     const gnnd::KnnGraph graph = file.read();
     if (comparable(graph.metric(), metric)) last_.resize(n);

@@ -21,7 +21,7 @@ struct Header {
     std::uint32_t version, metric;
     std::uint64_t n, k;
     std::uint32_t dtype, block_rows;
-    std::uint64_t table_checksum, reserved, header_checksum;
+    std::uint64_t table_checksum, objects, header_checksum;
 };
 static_assert(sizeof(Header) == 64);
 
@@ -43,6 +43,10 @@ std::uint64_t checksum_of(const std::int32_t* ids, const float* distances, std::
     return XXH3_64bits_digest(&state);
 }
 
+std::int64_t block_rows_for(std::int64_t k) {
+    return std::max<std::int64_t>(1, kBlockBytes / (k * std::int64_t(kEntryBytes)));
+}
+
 std::int64_t blocks_of(std::int64_t n, std::int64_t block_rows) {
     return n / block_rows + (n % block_rows != 0);
 }
@@ -52,41 +56,44 @@ std::string range(std::int64_t most) {
 }
 
 /// The first entry of these that is neither -1 nor an object, or `entries`.
-std::int64_t find_bad_id(const std::int32_t* ids, std::int64_t entries, std::int64_t n) {
-    return std::find_if(ids, ids + entries, [n](std::int32_t id) { return id < -1 || id >= n; }) - ids;
+std::int64_t find_bad_id(const std::int32_t* ids, std::int64_t entries, std::int64_t objects) {
+    return std::find_if(ids, ids + entries, [objects](std::int32_t id) { return id < -1 || id >= objects; }) - ids;
 }
 
-std::string bad_id(std::int64_t row, std::int32_t id, std::int64_t n) {
+std::string bad_id(std::int64_t row, std::int32_t id, std::int64_t objects) {
     return "row " + std::to_string(row) + " holds id " + std::to_string(id) + ", expected -1 to " +
-           std::to_string(n - 1);
+           std::to_string(objects - 1);
 }
 
 }  // namespace
 
-void write_graph(const std::string& path, const KnnGraphView& graph, DType dtype) {
+void write_graph(const std::string& path, const KnnGraphView& graph, DType dtype, std::int64_t objects) {
     const auto refuse = [&](const std::string& what) {
         throw InvalidArgument(path + ": cannot write the graph: " + what);
     };
     const std::int64_t n = graph.n, k = graph.k;
     if (n < 1 || n > kMaxObjects) refuse("n = " + std::to_string(n) + range(kMaxObjects));
     if (k < 1 || k > kMaxGraphFileK) refuse("k = " + std::to_string(k) + range(kMaxGraphFileK));
+    if (objects == 0) objects = n;
+    if (objects < 1 || objects > kMaxObjects) refuse("objects = " + std::to_string(objects) + range(kMaxObjects));
     name_of(graph.metric);  // throws for numbers that no reader would know
     name_of(dtype);
 
     AtomicFile file(path);  // before the pass over the graph, which would be in vain if the file cannot be created
-    const std::int64_t block_rows = std::max<std::int64_t>(1, kBlockBytes / (k * std::int64_t(kEntryBytes)));
+    const std::int64_t block_rows = block_rows_for(k);
     std::vector<std::uint64_t> table;
     table.reserve(std::size_t(blocks_of(n, block_rows)));
     for (std::int64_t first = 0; first < n; first += block_rows) {
         const std::int64_t entries = std::min(block_rows, n - first) * k;
-        const std::int64_t bad = find_bad_id(graph.ids_of(first), entries, n);
-        if (bad < entries) refuse(bad_id(first + bad / k, graph.ids_of(first)[bad], n));
+        const std::int64_t bad = find_bad_id(graph.ids_of(first), entries, objects);
+        if (bad < entries) refuse(bad_id(first + bad / k, graph.ids_of(first)[bad], objects));
         table.push_back(checksum_of(graph.ids_of(first), graph.distances_of(first), entries));
     }
 
     Header header{};
     std::copy(std::begin(kMagic), std::end(kMagic), header.magic);
-    header.version = kGraphFileVersion;
+    header.version = objects == n ? 1 : 2;
+    header.objects = objects == n ? 0 : std::uint64_t(objects);
     header.metric = std::uint32_t(graph.metric);
     header.n = std::uint64_t(n);
     header.k = std::uint64_t(k);
@@ -99,6 +106,11 @@ void write_graph(const std::string& path, const KnnGraphView& graph, DType dtype
     file.write(graph.distances, std::size_t(n * k) * sizeof *graph.distances);
     file.write(table.data(), table.size() * sizeof(std::uint64_t));
     file.commit();
+}
+
+std::uint64_t graph_file_bytes(std::int64_t n, std::int64_t k) {
+    return sizeof(Header) + std::uint64_t(n * k) * kEntryBytes +
+           std::uint64_t(blocks_of(n, block_rows_for(k))) * sizeof(std::uint64_t);
 }
 
 GraphFile::GraphFile(const std::string& path) : path_(path), file_(path) {
@@ -115,17 +127,20 @@ GraphFile::GraphFile(const std::string& path) : path_(path), file_(path) {
         refuse("graph file version " + std::to_string(header.version) + " is newer than this library, which knows " +
                std::to_string(kGraphFileVersion));
     if (header.header_checksum != checksum_of(header)) refuse("altered: the header does not match its checksum");
-    if (header.version != kGraphFileVersion)
-        refuse("graph file version " + std::to_string(header.version) + ", expected " +
-               std::to_string(kGraphFileVersion));
+    if (header.version < 1) refuse("graph file version 0, expected 1 to " + std::to_string(kGraphFileVersion));
 
     // From here on only a faulty writer or a forger can be wrong.
     if (header.n < 1 || header.n > std::uint64_t(kMaxObjects))
         refuse("header says n = " + std::to_string(header.n) + range(kMaxObjects));
     if (header.k < 1 || header.k > std::uint64_t(kMaxGraphFileK))
         refuse("header says k = " + std::to_string(header.k) + range(kMaxGraphFileK));
-    if (header.block_rows == 0 || header.reserved != 0) refuse("invalid header");
+    if (header.block_rows == 0 || (header.version == 1 && header.objects != 0)) refuse("invalid header");
+    if (header.version > 1 && (header.objects < 1 || header.objects > std::uint64_t(kMaxObjects)))
+        refuse("header says objects = " + std::to_string(header.objects) + range(kMaxObjects));
+    version_ = header.version;
+    checksum_ = header.header_checksum;
     n_ = std::int64_t(header.n);
+    objects_ = version_ == 1 ? n_ : std::int64_t(header.objects);
     k_ = std::int64_t(header.k);
     block_rows_ = header.block_rows;
     metric_ = Metric(header.metric);
@@ -150,42 +165,54 @@ GraphFile::GraphFile(const std::string& path) : path_(path), file_(path) {
 }
 
 KnnGraph GraphFile::read(std::int64_t begin, std::int64_t count) const {
-    if (begin < 0 || count < 0 || begin > n_ - count)
-        throw InvalidArgument(path_ + ": rows " + std::to_string(begin) + " + " + std::to_string(count) +
-                              " are outside of 0 to " + std::to_string(n_));
+    check_range(begin, count);
     KnnGraph graph(count, k_, metric_);
-    if (count == 0) return graph;
+    read_into(begin, count, graph.ids(), graph.distances());
+    return graph;
+}
+
+void GraphFile::read_into(std::int64_t begin, std::int64_t count, std::int32_t* ids, float* distances) const {
+    check_range(begin, count);
+    if (count == 0) return;
     const std::int64_t end = begin + count;
     std::vector<std::int32_t> block_ids;
     std::vector<float> block_distances;
     for (std::int64_t first = begin - begin % block_rows_; first < end; first += block_rows_) {
         const std::int64_t last = std::min(first + block_rows_, n_);
         const std::int64_t entries = (last - first) * k_;
-        // Blocks go straight to their place; the two at the ends, if only a part of them was asked for, take a detour.
-        const bool whole = begin <= first && last <= end;
         const std::int64_t from = std::max(first, begin), to = std::min(last, end);
         const std::int64_t place = (from - begin) * k_;
-        if (!whole) {
-            block_ids.resize(std::size_t(entries));
-            block_distances.resize(std::size_t(entries));
+        // Blocks go straight to their place; the two at the ends, if only a part of them was asked for, take a detour.
+        if (begin <= first && last <= end) {
+            read_block(first, last, ids + place, distances + place);
+            continue;
         }
-        std::int32_t* ids = whole ? graph.ids() + place : block_ids.data();
-        float* distances = whole ? graph.distances() + place : block_distances.data();
-        const std::size_t ids_offset = sizeof(Header) + std::size_t(first * k_) * sizeof *ids;
-        const std::size_t distances_offset = ids_offset + std::size_t(n_ * k_) * sizeof *ids;
-        file_.read(ids_offset, std::size_t(entries) * sizeof *ids, ids);
-        file_.read(distances_offset, std::size_t(entries) * sizeof *distances, distances);
-        if (checksum_of(ids, distances, entries) != checksums_[std::size_t(first / block_rows_)])
-            throw IoError(path_ + ": altered: rows " + std::to_string(first) + " to " + std::to_string(last - 1) +
-                          " do not match their checksum");
-        const std::int64_t bad = find_bad_id(ids, entries, n_);
-        if (bad < entries) throw IoError(path_ + ": invalid: " + bad_id(first + bad / k_, ids[bad], n_));
-        if (whole) continue;
+        block_ids.resize(std::size_t(entries));
+        block_distances.resize(std::size_t(entries));
+        read_block(first, last, block_ids.data(), block_distances.data());
         const std::int64_t skip = (from - first) * k_, kept = (to - from) * k_;
-        std::copy_n(ids + skip, kept, graph.ids() + place);
-        std::copy_n(distances + skip, kept, graph.distances() + place);
+        std::copy_n(block_ids.data() + skip, kept, ids + place);
+        std::copy_n(block_distances.data() + skip, kept, distances + place);
     }
-    return graph;
+}
+
+void GraphFile::check_range(std::int64_t begin, std::int64_t count) const {
+    if (begin < 0 || count < 0 || begin > n_ - count)
+        throw InvalidArgument(path_ + ": rows " + std::to_string(begin) + " + " + std::to_string(count) +
+                              " are outside of 0 to " + std::to_string(n_));
+}
+
+void GraphFile::read_block(std::int64_t first, std::int64_t last, std::int32_t* ids, float* distances) const {
+    const std::int64_t entries = (last - first) * k_;
+    const std::size_t ids_offset = sizeof(Header) + std::size_t(first * k_) * sizeof *ids;
+    const std::size_t distances_offset = ids_offset + std::size_t(n_ * k_) * sizeof *ids;
+    file_.read(ids_offset, std::size_t(entries) * sizeof *ids, ids);
+    file_.read(distances_offset, std::size_t(entries) * sizeof *distances, distances);
+    if (checksum_of(ids, distances, entries) != checksums_[std::size_t(first / block_rows_)])
+        throw IoError(path_ + ": altered: rows " + std::to_string(first) + " to " + std::to_string(last - 1) +
+                      " do not match their checksum");
+    const std::int64_t bad = find_bad_id(ids, entries, objects_);
+    if (bad < entries) throw IoError(path_ + ": invalid: " + bad_id(first + bad / k_, ids[bad], objects_));
 }
 
 }  // namespace gnnd::io

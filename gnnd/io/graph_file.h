@@ -4,14 +4,14 @@
 ///
 ///     offset 0   header, 64 bytes
 ///                  0  char[8]  magic "GNNDGRPH"
-///                  8  u32      version (1)
+///                  8  u32      version (1 or 2)
 ///                 12  u32      metric
 ///                 16  u64      n
 ///                 24  u64      k
 ///                 32  u32      dtype of the vectors it was built from
 ///                 36  u32      rows per checksum block
 ///                 40  u64      XXH3 of the checksum table
-///                 48  u64      0, reserved
+///                 48  u64      version 1: 0; version 2: objects, of which the ids are
 ///                 56  u64      XXH3 of the 56 bytes before
 ///     64         ids, n x k int32
 ///     64 + 4nk   distances, n x k float32
@@ -19,6 +19,9 @@
 ///
 /// Every byte is covered by a checksum, and a range of rows can be read and verified without the rest. A block has as
 /// many rows as fit into 1 MiB, but at least one.
+///
+/// In version 1 the ids are rows of the file itself. Version 2 is for the rows of some objects of a larger set: ids are
+/// those of the whole set. Files in which both are the same are written in version 1.
 
 #include <cstdint>
 #include <string>
@@ -30,14 +33,19 @@
 
 namespace gnnd::io {
 
-inline constexpr std::uint32_t kGraphFileVersion = 1;
+/// The newest version that this library reads.
+inline constexpr std::uint32_t kGraphFileVersion = 2;
 /// Largest k of a graph file.
 inline constexpr std::int64_t kMaxGraphFileK = 65535;
 
 /// Writes the graph atomically (temporary name, fsync, rename), straight from the caller's arrays.
-/// \throws InvalidArgument for n out of 1..kMaxObjects, k out of 1..kMaxGraphFileK, or an id outside of [-1, n) (the
-///         row is named), IoError when it cannot be written; the old file survives in any case
-void write_graph(const std::string& path, const KnnGraphView& graph, DType dtype);
+/// \param objects  how many objects the ids are of; 0: the graph's n
+/// \throws InvalidArgument for n or objects out of 1..kMaxObjects, k out of 1..kMaxGraphFileK, or an id outside of
+///         [-1, objects) (the row is named), IoError when it cannot be written; the old file survives in any case
+void write_graph(const std::string& path, const KnnGraphView& graph, DType dtype, std::int64_t objects = 0);
+
+/// How long the file of a graph is.
+std::uint64_t graph_file_bytes(std::int64_t n, std::int64_t k);
 
 /// Opens a graph file for reading.
 class GraphFile {
@@ -51,19 +59,33 @@ class GraphFile {
     std::int64_t k() const { return k_; }
     Metric metric() const { return metric_; }
     DType dtype() const { return dtype_; }
-    std::uint32_t version() const { return kGraphFileVersion; }
+    std::uint32_t version() const { return version_; }
+    /// Ids are in [-1, objects).
+    std::int64_t objects() const { return objects_; }
+    std::size_t bytes() const { return file_.size(); }
+    /// Of the header. It covers the checksum table's, so that files with equal ones hold the same graph.
+    std::uint64_t checksum() const { return checksum_; }
 
-    /// Rows [begin, begin + count) as a graph of count rows (ids stay over [0, n)). Only the blocks that hold them are
-    /// read, and verified. \throws InvalidArgument for a range outside, IoError when altered or an id is not in [-1, n)
+    /// Rows [begin, begin + count) into arrays of count x k. Only the blocks that hold them are read, and verified.
+    /// \throws InvalidArgument for a range outside, IoError when altered or an id is not in [-1, objects); the arrays'
+    ///         content is undefined then
+    void read_into(std::int64_t begin, std::int64_t count, std::int32_t* ids, float* distances) const;
+    /// The same as a graph of count rows (ids stay over [0, objects)).
     KnnGraph read(std::int64_t begin, std::int64_t count) const;
     /// The whole graph, verified.
     KnnGraph read() const { return read(0, n_); }
 
   private:
+    void check_range(std::int64_t begin, std::int64_t count) const;
+    /// Rows [first, last) of one whole block.
+    void read_block(std::int64_t first, std::int64_t last, std::int32_t* ids, float* distances) const;
+
     std::string path_;
     MappedFile file_;
-    std::int64_t n_ = 0, k_ = 0;
+    std::uint32_t version_ = 0;
+    std::int64_t n_ = 0, k_ = 0, objects_ = 0;
     std::int64_t block_rows_ = 0;
+    std::uint64_t checksum_ = 0;
     Metric metric_ = Metric::L2;
     DType dtype_ = DType::f32;
     std::vector<std::uint64_t> checksums_;

@@ -1,0 +1,43 @@
+#pragma once
+/// A graph on disk, in one file or in shards.
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gnnd/io/graph_file.h"
+#include "gnnd/sharded.h"
+
+namespace cli {
+
+class AnyGraph {
+  public:
+    /// \param path  of a graph file, or of the folder or manifest of a graph in shards
+    /// \throws gnnd::IoError
+    explicit AnyGraph(const std::string& path);
+
+    std::int64_t n() const { return sharded_ ? sharded_->n() : file_->n(); }
+    std::int64_t k() const { return sharded_ ? sharded_->k() : file_->k(); }
+    std::int64_t objects() const { return sharded_ ? sharded_->n() : file_->objects(); }
+    gnnd::Metric metric() const { return sharded_ ? sharded_->metric() : file_->metric(); }
+    gnnd::DType dtype() const { return sharded_ ? sharded_->dtype() : file_->dtype(); }
+    std::uint64_t bytes() const { return sharded_ ? sharded_->bytes() : file_->bytes(); }
+    /// Null for a single file.
+    const gnnd::ShardedGraph* sharded() const { return sharded_.get(); }
+    /// Null for a graph in shards.
+    const gnnd::io::GraphFile* file() const { return file_.get(); }
+
+    /// The whole. \throws gnnd::InvalidArgument where the file holds but a part of a graph
+    gnnd::KnnGraph read() const;
+    /// Rows [begin, begin + count), verified.
+    gnnd::KnnGraph read(std::int64_t begin, std::int64_t count) const;
+    /// The rows of these objects, which ascend. Reads no more than the parts that they are in.
+    gnnd::KnnGraph rows_of(const std::vector<std::int32_t>& objects) const;
+
+  private:
+    std::unique_ptr<const gnnd::io::GraphFile> file_;
+    std::unique_ptr<const gnnd::ShardedGraph> sharded_;
+};
+
+}  // namespace cli

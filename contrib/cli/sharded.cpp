@@ -1,0 +1,172 @@
+#include "sharded.h"
+
+#include <chrono>
+#include <cstdio>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "files.h"
+#include "gnnd/io/vector_file.h"
+#include "interrupt.h"
+
+namespace cli {
+
+namespace {
+
+std::string gigabytes(std::uint64_t bytes) {
+    char text[32];
+    std::snprintf(text, sizeof text, "%.2f GB", double(bytes) * 1e-9);
+    return text;
+}
+
+std::string time_left(double seconds) {
+    char text[32] = "time left unknown";
+    if (seconds >= 0)
+        std::snprintf(text, sizeof text, seconds < 100 ? "%.0f s left" : "%.1f min left",
+                      seconds < 100 ? seconds : seconds / 60);
+    return text;
+}
+
+std::string traffic(std::uint64_t read, std::uint64_t written) {
+    return gigabytes(read) + " read, " + gigabytes(written) + " written";
+}
+
+/// A line on standard error at most once a second, and one more per worker where there are several.
+class ShardedProgress {
+  public:
+    explicit ShardedProgress(bool quiet) : quiet_(quiet) {}
+
+    void show(const gnnd::ShardProgress& progress) {
+        const auto now = std::chrono::steady_clock::now();
+        const bool last = progress.tasks_done == progress.tasks;
+        if (quiet_ || (shown_ && !last && now - *shown_ < std::chrono::seconds(1))) return;
+        shown_ = now;
+        std::fprintf(stderr, "%d of %d tasks done, %d left, %s, %s\n", progress.tasks_done, progress.tasks,
+                     progress.tasks - progress.tasks_done, time_left(progress.seconds_left).c_str(),
+                     traffic(progress.bytes_read, progress.bytes_written).c_str());
+        if (progress.workers.size() < 2) return;
+        for (const gnnd::WorkerProgress& worker : progress.workers)
+            std::fprintf(stderr, "  %s: %s, %d done, %d left, %s\n", worker.device.name().c_str(),
+                         worker.task.empty() ? "waiting" : worker.task.c_str(), worker.done, worker.left,
+                         traffic(worker.bytes_read, worker.bytes_written).c_str());
+    }
+
+  private:
+    bool quiet_;
+    std::optional<std::chrono::steady_clock::time_point> shown_;
+};
+
+Json sharded_report(const ShardedOptions& options, const gnnd::io::VectorFile& base, const gnnd::ShardedStats& stats,
+                    const Json& params_json) {
+    Json workers = Json::array();
+    for (const gnnd::WorkerProgress& worker : stats.progress.workers)
+        workers.push_back({{"device", worker.device.name()},
+                           {"tasks", worker.done},
+                           {"seconds", worker.seconds},
+                           {"bytes_read", worker.bytes_read},
+                           {"bytes_written", worker.bytes_written}});
+    return {{"graph", options.shards.work},
+            {"base", options.base},
+            {"method", "gnnd"},
+            {"n", base.n()},
+            {"d", base.d()},
+            {"dtype", name_of(base.dtype())},
+            {"shards", options.shards.shards},
+            {"params", params_json},
+            {"tasks", stats.progress.tasks},
+            {"seconds", stats.progress.seconds},
+            {"seconds_of_all_runs", stats.seconds},
+            {"bytes_read", stats.progress.bytes_read},
+            {"bytes_written", stats.progress.bytes_written},
+            {"graph_bytes", stats.written_bytes},
+            {"peak_host_bytes", stats.peak_host_bytes},
+            {"peak_work_bytes", stats.peak_work_bytes},
+            {"peak_memory_bytes", peak_memory()},
+            {"workers", workers}};
+}
+
+}  // namespace
+
+void add_sharded(CLI::App& app, gnnd::ShardParams& shards) {
+    CLI::Option* count = app.add_option("--shards", shards.shards,
+                                        "build in so many shards, merged pair by pair (GGM): for more vectors or a "
+                                        "larger graph than memory holds; needs --work")
+                             ->check(CLI::PositiveNumber);
+    count->needs(
+        app.add_option("--work", shards.work, "folder for a graph in shards: its files and what is needed to go on")
+            ->type_name("DIR")
+            ->needs(count));
+    app.add_flag("--resume", shards.resume, "go on with what an interrupted or killed build has left in --work")
+        ->needs(count);
+    app.add_option("--host-memory", shards.host_memory,
+                   "most host memory to take, in bytes or as 8GiB; 0: three quarters of the machine's")
+        ->transform(CLI::AsSizeValue(false))
+        ->needs(count)
+        ->capture_default_str();
+    app.add_option("--checkpoint", shards.checkpoint_seconds,
+                   "make results durable so often, in seconds; 0: after every build and merge")
+        ->check(CLI::NonNegativeNumber)
+        ->needs(count)
+        ->capture_default_str();
+    const auto add_devices = [&shards](const std::vector<std::string>& names) {
+        try {
+            for (const std::string& name : names) shards.devices.push_back(gnnd::Device::parse(name));
+        } catch (const gnnd::InvalidArgument& error) {
+            throw CLI::ValidationError("--devices", error.what());
+        }
+    };
+    app.add_option_function<std::vector<std::string>>(
+           "--devices", add_devices, "instead of --device: several for a build in shards, as in cuda:0,cuda:1")
+        ->delimiter(',')
+        ->type_name("NAMES")
+        ->needs(count);
+}
+
+void build_in_shards(const ShardedOptions& options, const Json& params_json) {
+    if (!options.stats.empty()) require_writable(options.stats);
+    const gnnd::io::VectorFile base(options.base);
+    ShardedProgress progress(options.quiet);
+    gnnd::ShardCallbacks callbacks;
+    callbacks.progress = [&](const gnnd::ShardProgress& now) { progress.show(now); };
+    callbacks.interrupt = [] { return caught_signal() != 0; };
+    gnnd::ShardedStats stats;
+    try {
+        stats = gnnd::build_sharded(base, options.params, options.shards, callbacks);
+    } catch (const gnnd::Interrupted&) {
+        throw Resumable("interrupted; the same command with --resume goes on");
+    }
+    const Json json = sharded_report(options, base, stats, params_json);
+    if (!options.stats.empty()) write_json(options.stats, json);
+    if (options.json) {
+        print(json);
+        return;
+    }
+    std::printf("base        %s: %lld x %lld %s\n", options.base.c_str(), static_cast<long long>(base.n()),
+                static_cast<long long>(base.d()), std::string(name_of(base.dtype())).c_str());
+    std::printf("tasks       %d, of %d shards\n", stats.progress.tasks, options.shards.shards);
+    std::printf("seconds     %.3f, %.3f with earlier runs\n", stats.progress.seconds, stats.seconds);
+    std::printf("disk        %s\n", traffic(stats.progress.bytes_read, stats.progress.bytes_written).c_str());
+    std::printf("memory      %s at most, %s of it for shards\n", human_bytes(peak_memory()).c_str(),
+                human_bytes(std::int64_t(stats.peak_host_bytes)).c_str());
+    std::printf("graph       %s\n", options.shards.work.c_str());
+}
+
+void print_sharded_plan(const ShardedOptions& options) {
+    const gnnd::io::VectorFile base(options.base);
+    const gnnd::ShardedPlan plan = gnnd::plan_sharded(base, options.params, options.shards);
+    if (options.json) {
+        print({{"builds", plan.builds},
+               {"merges", plan.merges},
+               {"disk", plan.disk},
+               {"host_least", plan.host},
+               {"host_overlapped", plan.host_overlapped}});
+        return;
+    }
+    std::printf("tasks       %d builds, %d merges\n", plan.builds, plan.merges);
+    std::printf("disk        %s\n", human_bytes(std::int64_t(plan.disk)).c_str());
+    std::printf("host        %s at least, %s to read and merge at the same time\n",
+                human_bytes(std::int64_t(plan.host)).c_str(), human_bytes(std::int64_t(plan.host_overlapped)).c_str());
+}
+
+}  // namespace cli

@@ -1,0 +1,137 @@
+#include "gnnd/sharded.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <limits>
+
+#include "gnnd/cpu/parallel.h"
+#include "gnnd/detail/checks.h"
+#include "gnnd/shards/build.h"
+#include "gnnd/shards/runner.h"
+
+namespace gnnd {
+namespace {
+
+using namespace shards;
+
+/// What a build or a merge of so many objects on the CPU takes to work in: lists, samples and their partners, the
+/// result before it is copied, tiles per thread. Tests compare it with what is taken.
+std::uint64_t cpu_work_bytes(std::int64_t rows, const BuildParams& params) {
+    const std::int64_t object = 8 * params.resolved_list_size() + 18 * params.resolved_samples() + 8 * params.k + 64;
+    return std::uint64_t(rows * object) + (std::uint64_t(cpu::Team::resolve(params.threads)) << 20);
+}
+
+/// What a call comes to, before anything is done.
+struct Request {
+    Manifest manifest;
+    std::vector<Device> workers;
+    BuildParams params;  ///< for each of the workers
+    Plan plan;
+    HostNeed need;           ///< of what is cached and pinned
+    std::uint64_t work = 0;  ///< host memory of the builds and merges themselves
+};
+
+Request make_request(const io::VectorFile& base, const BuildParams& params, const ShardParams& given) {
+    given.validate();
+    params.validate();
+    if (given.shards > base.n())
+        throw InvalidArgument("ShardParams::shards = " + std::to_string(given.shards) + ", " + base.path() +
+                              " has only " + std::to_string(base.n()) + " vectors");
+    detail::check_shape({&base, base.n(), base.d(), base.dtype(), 0});
+    Request request;
+    request.manifest.base = BaseRecord::of(base);
+    request.manifest.params = params;
+    request.manifest.shards.resize(given.shards);
+    const std::vector<Device> devices = given.devices.empty() ? std::vector{params.device} : given.devices;
+    const int count = given.workers > 0 ? given.workers : int(devices.size());
+    int on_cpu = 0;
+    for (int w = 0; w < count; ++w) {
+        request.workers.push_back(detail::choose(devices[std::size_t(w) % devices.size()]));
+        on_cpu += request.workers.back().kind == Device::Kind::cpu;
+    }
+    request.params = params;
+    if (params.threads == 0 && on_cpu > 1) request.params.threads = std::max(1, cpu::Team::resolve(0) / on_cpu);
+    request.plan = make_plan(given.shards, count);
+    request.need = host_need(request.manifest, count);
+    const std::int64_t rows = std::min<std::int64_t>(base.n(), 2 * request.manifest.most_rows());
+    request.work = std::uint64_t(on_cpu) * cpu_work_bytes(rows, request.params);
+    return request;
+}
+
+std::uint64_t host_bound(std::int64_t given) {
+    if (given > 0) return std::uint64_t(given);
+    return std::uint64_t(sysconf(_SC_PHYS_PAGES)) * std::uint64_t(sysconf(_SC_PAGESIZE)) / 4 * 3;
+}
+
+}  // namespace
+
+void ShardParams::validate() const {
+    const auto check = [](const char* field, auto value, auto low, auto high) {
+        detail::check_range("ShardParams", field, value, low, high);
+    };
+    check("shards", shards, 1, kMaxShards);
+    check("workers (0: one per device)", workers, 0, kMaxWorkers);
+    check("devices.size()", devices.size(), std::size_t(0), std::size_t(kMaxWorkers));
+    check("host_memory (0: chosen)", host_memory, std::int64_t(0), std::int64_t(1) << 60);
+    check("checkpoint_seconds", checkpoint_seconds, 0.0, 1e9);
+    if (work.empty()) throw InvalidArgument("ShardParams::work is empty; it must name a folder");
+}
+
+ShardedPlan plan_sharded(const io::VectorFile& base, const BuildParams& params, const ShardParams& shards) {
+    const Request request = make_request(base, params, shards);
+    const int workers = int(request.workers.size());
+    ShardedPlan plan;
+    plan.builds = shards.shards;
+    plan.merges = int(request.plan.tasks().size()) - plan.builds;
+    plan.disk = disk_need(request.manifest, workers);
+    plan.work = request.work;
+    plan.host = request.need.least + request.work;
+    plan.host_overlapped = request.need.overlapped + request.work;
+    return plan;
+}
+
+ShardedStats build_sharded(const io::VectorFile& base, const BuildParams& params, const ShardParams& shards,
+                           const ShardCallbacks& callbacks) {
+    return shards::build_with(base, params, shards, callbacks, make_host_executor);
+}
+
+ShardedStats shards::build_with(const io::VectorFile& base, const BuildParams& params, const ShardParams& given,
+                                const ShardCallbacks& callbacks, const ExecutorFactory& make_executor) {
+    const Request request = make_request(base, params, given);
+    const std::uint64_t bound = host_bound(given.host_memory);
+    if (bound < request.need.least + request.work)
+        throw Error("host memory: " + std::to_string(request.need.least + request.work) + " bytes are needed for " +
+                    std::to_string(given.shards) + " shards, allowed are " + std::to_string(bound) +
+                    "; more shards need less");
+    const std::uint64_t cached = bound - request.work;
+    const int workers = int(request.workers.size());
+    Folder folder(given.work, request.manifest, given.resume, workers);
+    Store store(base, folder, cached, given.checkpoint_seconds, request.params.threads, detail::or_heap(nullptr));
+    Runner runner(store, request.plan, request.params, request.workers, cached >= request.need.overlapped,
+                  make_executor, callbacks);
+    if (!folder.manifest().complete) {
+        try {
+            runner.run();
+        } catch (const Interrupted&) {
+            store.flush();
+            throw;
+        }
+        store.flush();
+        folder.complete();
+    }
+    ShardedStats stats;
+    stats.progress = runner.progress();
+    stats.progress.seconds_left = 0;
+    if (callbacks.progress) callbacks.progress(stats.progress);
+    const Manifest manifest = folder.manifest();
+    stats.seconds = manifest.seconds;
+    stats.peak_host_bytes = store.peak_host_bytes();
+    stats.peak_work_bytes = runner.peak_work_bytes();
+    for (const ShardRecord& shard : manifest.shards) stats.written_bytes += shard.lists->bytes;
+    return stats;
+}
+
+}  // namespace gnnd

@@ -1,0 +1,122 @@
+#pragma once
+/// \file sharded.h
+/// Graphs of more vectors than fit into memory: the set is cut into shards by rows, each shard's own graph is built
+/// with GNND, and every pair of shards is merged with GGM (the paper's Algorithm 3). Vectors come from a file and the
+/// graph goes to a folder: one graph file per shard and a manifest.
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gnnd/builder.h"
+#include "gnnd/io/vector_file.h"
+
+namespace gnnd {
+
+struct ShardParams {
+    int shards = 1;    ///< 1 to 1024, at most one per object
+    std::string work;  ///< the folder, created if need be; on a disk of its own speed
+    /// Go on with what an earlier call, interrupted or killed, has left in the folder. Base and parameters must be the
+    /// same, but for threads, device, device_memory and those here.
+    bool resume = false;
+    std::int64_t host_memory = 0;  ///< most bytes of host memory to take; 0: three quarters of what is there
+    /// Lists become durable so often, in seconds, and at the end; 0: after every task. What is not durable when the
+    /// process is killed is done again.
+    double checkpoint_seconds = 60;
+    /// One worker each, which has pairs of shards to itself. Empty: BuildParams::device.
+    std::vector<Device> devices;
+    int workers = 0;  ///< 1 to 64, sharing the devices in turn; 0: one per device
+
+    /// Throws InvalidArgument that names the field, its value and what is allowed.
+    void validate() const;
+};
+
+/// What one of the workers has done and does.
+struct WorkerProgress {
+    Device device;
+    std::string task;    ///< "build 3" or "merge 3 5"; empty: nothing now
+    int done = 0;        ///< tasks in this call
+    int left = 0;        ///< tasks
+    double seconds = 0;  ///< in builds and merges
+    std::uint64_t bytes_read = 0, bytes_written = 0;
+};
+
+struct ShardProgress {
+    int tasks_done = 0;        ///< of all calls
+    int tasks = 0;             ///< builds and merges in all
+    double seconds = 0;        ///< of this call
+    double seconds_left = -1;  ///< estimated; negative: not known yet
+    std::uint64_t bytes_read = 0, bytes_written = 0;
+    std::uint64_t host_bytes = 0;  ///< held now: vectors, local graphs, lists, results
+    std::vector<WorkerProgress> workers;
+};
+
+/// Hooks into a running build; called from the thread that called build_sharded(), never concurrently.
+struct ShardCallbacks {
+    std::function<void(const ShardProgress&)> progress;  ///< at the start, after every task, at the end
+    std::function<bool()> interrupt;  ///< asked many times a second; true ends the build with gnnd::Interrupted
+};
+
+struct ShardedStats {
+    ShardProgress progress;             ///< at the end
+    double seconds = 0;                 ///< of all calls that made the graph
+    std::uint64_t peak_host_bytes = 0;  ///< most held at once of what host_bytes counts
+    std::uint64_t peak_work_bytes = 0;  ///< most host and device memory that one build or merge took to work in
+    std::uint64_t written_bytes = 0;    ///< size of the graph's files
+};
+
+/// What a sharded build takes. `host` is for one task after the other; with `host_overlapped` reading, merging and
+/// folding results into lists go on at the same time.
+struct ShardedPlan {
+    int builds = 0, merges = 0;
+    std::uint64_t disk = 0;  ///< most bytes in the folder
+    std::uint64_t work = 0;  ///< of host memory, for the builds and merges themselves; 0 on a GPU
+    std::uint64_t host = 0, host_overlapped = 0;
+};
+
+/// \throws InvalidArgument
+ShardedPlan plan_sharded(const io::VectorFile& base, const BuildParams& params, const ShardParams& shards);
+
+/// Builds the graph. On return the folder holds it whole; ShardedGraph reads it. When the call ends otherwise, by an
+/// exception, a signal or a power cut at whatever moment, the folder holds what was durable by then, and another call
+/// with `resume` goes on. Interrupted by the callback, it first makes durable what it has.
+/// \throws InvalidArgument, Unavailable, Interrupted as build(); IoError for the files, and where the folder is in use
+/// by
+///         another process, holds a part of another graph, or the disk is too small; Error where host_memory is too
+///         small (needed and allowed are told)
+ShardedStats build_sharded(const io::VectorFile& base, const BuildParams& params, const ShardParams& shards,
+                           const ShardCallbacks& callbacks = {});
+
+/// Reads a finished graph in shards as one. Ids are 64-bit, and rows and ids are those of the base file.
+class ShardedGraph {
+  public:
+    /// \param path  of the folder or of its manifest
+    /// \throws IoError: missing, altered, or not finished (what is missing is told)
+    explicit ShardedGraph(const std::string& path);
+    ~ShardedGraph();
+    ShardedGraph(ShardedGraph&&) noexcept;
+
+    /// Whether the path is the folder of a graph in shards, or its manifest.
+    static bool is_one(const std::string& path);
+
+    std::int64_t n() const;
+    std::int64_t k() const;
+    int shards() const;
+    Metric metric() const;
+    DType dtype() const;          ///< of the vectors
+    std::uint64_t bytes() const;  ///< of all files
+    /// The base file, by the path under which it was last built from.
+    const std::string& base() const;
+
+    /// Rows [begin, begin + count), count x k each, verified; follows the invariants of graph.h. Reads blocks of 1 MiB.
+    /// May be called from several threads. \throws InvalidArgument for a range outside, IoError when altered
+    void read(std::int64_t begin, std::int64_t count, std::int64_t* ids, float* distances) const;
+
+  private:
+    struct State;
+    std::unique_ptr<const State> state_;
+};
+
+}  // namespace gnnd

@@ -1,0 +1,159 @@
+#include "gnnd/shards/cache.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gnnd/error.h"
+
+namespace gnnd::shards {
+
+void Cache::Pin::swap(Pin& other) noexcept {
+    std::swap(cache_, other.cache_);
+    std::swap(key_, other.key_);
+    std::swap(item_, other.item_);
+}
+
+void Cache::Pin::mark_dirty() const {
+    const Lock lock(cache_->mutex_);
+    item_->dirty = true;
+}
+
+Cache::Cache(std::size_t bound, Resources& resources, Write write)
+    : bound_(bound), resources_(resources), write_(std::move(write)) {}
+
+Cache::Pin Cache::pin(const Key& key, std::size_t bytes, const Fill& fill) {
+    Lock lock(mutex_);
+    for (;;) {
+        const auto found = items_.find(key);
+        if (found == items_.end()) {
+            if (make_room(lock, bytes)) break;
+        } else if (found->second.busy) {
+            changed_.wait(lock);
+        } else {
+            ++found->second.pins;
+            found->second.used = ++clock_;
+            return {*this, key, found->second};
+        }
+    }
+    Item& item = items_[key];
+    item.bytes = bytes;
+    item.pins = 1;
+    item.used = ++clock_;
+    held_ += bytes;
+    peak_ = std::max(peak_, held_);
+    lock.unlock();
+    try {
+        item.data = Buffer<std::byte>(resources_, bytes);
+        if (fill) fill(item.data.data());
+    } catch (...) {
+        lock.lock();
+        erase(items_.find(key));
+        throw;
+    }
+    lock.lock();
+    item.busy = false;
+    changed_.notify_all();
+    return {*this, key, item};
+}
+
+Cache::Pin Cache::scratch(std::size_t bytes) {
+    std::int64_t number = 0;
+    {
+        const Lock lock(mutex_);
+        number = scratches_++;
+    }
+    return pin({Kind::scratch, number}, bytes, nullptr);
+}
+
+/// \return false where the lock was let go, so that what the caller knows may not hold any more
+bool Cache::make_room(Lock& lock, std::size_t bytes) {
+    while (bytes > bound_ - std::min(held_, bound_)) {
+        auto oldest = items_.end();
+        bool writing = false;
+        for (auto item = items_.begin(); item != items_.end(); ++item) {
+            if (item->second.pins > 0) continue;
+            if (item->second.busy)
+                writing = true;
+            else if (oldest == items_.end() || item->second.used < oldest->second.used)
+                oldest = item;
+        }
+        if (oldest == items_.end() && !writing)
+            throw Error("host memory: " + std::to_string(bytes) + " bytes more while " + std::to_string(held_) +
+                        " are in use, allowed are " + std::to_string(bound_));
+        if (oldest == items_.end()) {
+            changed_.wait(lock);
+            return false;
+        }
+        if (oldest->second.dirty) {
+            write(lock, oldest->first, oldest->second);
+            return false;
+        }
+        erase(oldest);
+    }
+    return true;
+}
+
+void Cache::write(Lock& lock, const Key& key, Item& item) {
+    item.busy = true;
+    lock.unlock();
+    const auto done = [&](bool dirty) {
+        lock.lock();
+        item.busy = false;
+        item.dirty = dirty;
+        changed_.notify_all();
+    };
+    try {
+        write_(key, item.data.data());
+    } catch (...) {
+        done(true);
+        throw;
+    }
+    done(false);
+}
+
+void Cache::flush() {
+    Lock lock(mutex_);
+    std::vector<Key> keys;
+    for (const auto& [key, item] : items_)
+        if (item.dirty) keys.push_back(key);
+    for (const Key& key : keys) {
+        const auto found = items_.find(key);
+        if (found == items_.end() || found->second.pins > 0 || found->second.busy || !found->second.dirty) continue;
+        write(lock, key, found->second);
+    }
+    // Others may be writing; what they write is not durable yet.
+    changed_.wait(lock, [&] {
+        return std::none_of(items_.begin(), items_.end(),
+                            [](const auto& entry) { return entry.second.busy && entry.second.dirty; });
+    });
+}
+
+void Cache::unpin(const Key& key) {
+    const Lock lock(mutex_);
+    const auto found = items_.find(key);
+    if (--found->second.pins > 0) return;
+    if (key.kind == Kind::scratch)
+        erase(found);
+    else
+        changed_.notify_all();
+}
+
+void Cache::erase(std::map<Key, Item>::iterator item) {
+    held_ -= item->second.bytes;
+    items_.erase(item);
+    changed_.notify_all();
+}
+
+std::size_t Cache::held() const {
+    const Lock lock(mutex_);
+    return held_;
+}
+
+std::size_t Cache::peak() const {
+    const Lock lock(mutex_);
+    return peak_;
+}
+
+}  // namespace gnnd::shards

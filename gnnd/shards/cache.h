@@ -1,0 +1,104 @@
+#pragma once
+/// \file cache.h
+/// Host memory under a bound: the parts of shards that are in use, and as many others as there is room for.
+
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <tuple>
+
+#include "gnnd/resources.h"
+
+namespace gnnd::shards {
+
+/// Items are pinned while they are used. Of the others the least recently used one goes first when room is needed; what
+/// was changed is written before. Thread-safe.
+///
+/// Who pins knows the bound: the pins of all threads together must fit. Then nobody ever waits for another's pin, only
+/// for a disk.
+class Cache {
+  public:
+    enum class Kind { vectors, local, lists, scratch };
+    struct Key {
+        Kind kind;
+        std::int64_t number;  ///< of the shard
+        friend bool operator<(const Key& a, const Key& b) {
+            return std::tie(a.kind, a.number) < std::tie(b.kind, b.number);
+        }
+    };
+    using Fill = std::function<void(std::byte*)>;
+    using Write = std::function<void(const Key&, const std::byte*)>;
+
+  private:
+    struct Item {
+        Buffer<std::byte> data;
+        std::size_t bytes = 0;
+        int pins = 0;
+        bool busy = true;  ///< being filled or written: nobody else may touch it
+        bool dirty = false;
+        std::uint64_t used = 0;  ///< when, in calls
+    };
+
+  public:
+    class Pin {
+      public:
+        Pin() = default;
+        Pin(Pin&& other) noexcept { swap(other); }
+        Pin& operator=(Pin&& other) noexcept {
+            Pin(static_cast<Pin&&>(other)).swap(*this);
+            return *this;
+        }
+        ~Pin() {
+            if (cache_ != nullptr) cache_->unpin(key_);
+        }
+        std::byte* data() const { return item_->data.data(); }
+        std::size_t bytes() const { return item_->bytes; }
+        /// The item must be written before it goes. For who alone has it pinned.
+        void mark_dirty() const;
+
+      private:
+        friend class Cache;
+        Pin(Cache& cache, const Key& key, Item& item) : cache_(&cache), key_(key), item_(&item) {}
+        void swap(Pin& other) noexcept;
+        Cache* cache_ = nullptr;
+        Key key_{};
+        Item* item_ = nullptr;
+    };
+
+    /// \param bound  in bytes, of all items together
+    /// \param write  called for changed items, by any thread, never twice at a time for the same one
+    Cache(std::size_t bound, Resources& resources, Write write);
+
+    /// The item, filled unless it is there. What fill throws leaves no item behind.
+    /// \throws Error when the pinned items leave no room
+    Pin pin(const Key& key, std::size_t bytes, const Fill& fill);
+    /// Memory that is gone when it is unpinned.
+    Pin scratch(std::size_t bytes);
+    /// Writes what was changed and is not pinned.
+    void flush();
+
+    std::size_t held() const;
+    std::size_t peak() const;
+
+  private:
+    using Lock = std::unique_lock<std::mutex>;
+    bool make_room(Lock& lock, std::size_t bytes);
+    void write(Lock& lock, const Key& key, Item& item);
+    void unpin(const Key& key);
+    void erase(std::map<Key, Item>::iterator item);
+
+    const std::size_t bound_;
+    Resources& resources_;
+    const Write write_;
+    mutable std::mutex mutex_;
+    std::condition_variable changed_;
+    std::map<Key, Item> items_;
+    std::size_t held_ = 0, peak_ = 0;
+    std::uint64_t clock_ = 0;
+    std::int64_t scratches_ = 0;
+};
+
+}  // namespace gnnd::shards

@@ -1,0 +1,28 @@
+#pragma once
+/// \file fold.h
+/// From the result of a pair merge into the lists of a shard.
+
+#include <cstdint>
+
+#include "gnnd/graph.h"
+
+namespace gnnd::shards {
+
+/// The other shard of a merged pair: which ids of the result are its objects, and which objects of the whole set these
+/// are.
+struct Partner {
+    std::int32_t first, last;  ///< ids [first, last) of the result
+    std::int64_t begin;        ///< what `first` is in the whole set
+};
+
+/// Takes the partner's objects among the found neighbours into the lists and keeps the best k of each. Entries of the
+/// shard itself, which its lists have seen, and -1 are passed over. The lists must not have seen the partner before.
+/// The order in which partners come does not matter.
+/// \param found      a row per object of the shard, as merge_into() gives them: sorted, its metric that of the lists
+/// \param ids        found.n x k, the lists, which follow the invariants of graph.h with ids over the whole set
+/// \param distances  found.n x k
+/// \return entries that came in
+std::int64_t fold(const KnnGraphView& found, const Partner& partner, std::int64_t k, std::int32_t* ids,
+                  float* distances, int threads);
+
+}  // namespace gnnd::shards

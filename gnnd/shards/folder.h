@@ -1,0 +1,89 @@
+#pragma once
+/// \file folder.h
+/// The folder of a graph in shards, on disk. Whatever happens at whatever moment, its manifest and the files that it
+/// names are whole and belong together: new files are written beside the old ones, the manifest replaced in one step,
+/// and only then the old ones deleted.
+
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "gnnd/graph.h"
+#include "gnnd/io/graph_file.h"
+#include "gnnd/shards/manifest.h"
+
+namespace gnnd::shards {
+
+/// Keeps other processes out of a folder as long as it lives. What a killed process leaves behind locks nothing.
+class FolderLock {
+  public:
+    /// \throws IoError: another process holds it (its id is told), or the file cannot be created
+    explicit FolderLock(const std::string& folder);
+    ~FolderLock();
+    FolderLock(const FolderLock&) = delete;
+    FolderLock& operator=(const FolderLock&) = delete;
+
+  private:
+    int descriptor_;
+};
+
+/// Most bytes that the folder takes while the graph is made: the graph, the local graphs, and for each worker one more
+/// version of a shard's lists.
+std::uint64_t disk_need(const Manifest& manifest, int workers);
+
+/// The file in the folder, provided that it is the one of the record. \throws IoError
+io::GraphFile open_recorded(const std::string& folder, const FileRecord& file);
+
+/// All member functions may be called from several threads, those that change a shard for different shards.
+class Folder {
+  public:
+    /// Creates the folder where it is not there, or goes on with what is in it; deletes what an earlier process left
+    /// unfinished.
+    /// \param wanted   base, parameters and number of shards
+    /// \param resume   whether to go on; otherwise a folder with a manifest is refused. One without is started anew
+    ///                 either way, for a process may be stopped before it writes one.
+    /// \param workers  lists written at a time
+    /// \throws IoError: in use by another process, the manifest or one of its files altered or missing, a record of
+    ///         something else (the difference is named), the disk too small (needed and free are told)
+    Folder(const std::string& path, const Manifest& wanted, bool resume, int workers);
+
+    Manifest manifest() const;
+    /// The file of the shard, known to be the one that the manifest names. \throws IoError
+    io::GraphFile open_local(int shard) const;
+    io::GraphFile open_lists(int shard) const;
+
+    /// Makes the shard's own graph durable, before its first merge.
+    /// \param local  its first columns, ids local; not kept where there is only one shard
+    /// \param lists  the whole, ids over the whole set
+    void commit_build(int shard, const KnnGraphView& local, const KnnGraphView& lists);
+    /// The shard's lists with everything from these partners in them, all durable when it returns.
+    void commit_lists(int shard, const KnnGraphView& lists, const std::vector<int>& merged);
+    /// Declares the set complete and deletes what is not part of the result.
+    void complete();
+
+    std::uint64_t bytes_written() const;
+
+  private:
+    std::string in_folder(const std::string& name) const { return path_ + "/" + name; }
+    FileRecord write(const std::string& name, const KnnGraphView& graph, std::int64_t objects);
+    void check_files() const;
+    void check_disk(int workers) const;
+    void remove_orphans() const;
+    template <class Change>
+    void commit(const std::vector<FileRecord>& added, const std::vector<FileRecord>& dropped, const Change& change);
+
+    std::string path_;
+    FolderLock lock_;
+    mutable std::mutex mutex_;
+    std::condition_variable writer_left_;
+    int free_writers_;
+    Manifest manifest_;  ///< as it is on disk
+    std::chrono::steady_clock::time_point opened_ = std::chrono::steady_clock::now();
+    double seconds_before_ = 0;
+    std::uint64_t bytes_written_ = 0;
+};
+
+}  // namespace gnnd::shards

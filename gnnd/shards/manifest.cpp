@@ -1,0 +1,290 @@
+#include "gnnd/shards/manifest.h"
+
+#include <sys/stat.h>
+#include <xxhash.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstdio>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <system_error>
+#include <type_traits>
+
+#include "gnnd/error.h"
+#include "gnnd/io/atomic_file.h"
+#include "gnnd/shards/plan.h"
+
+namespace gnnd::shards {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr const char* kFormat = "gnnd graph in shards";
+constexpr int kVersion = 1;
+
+/// The parameters that decide the graph, each with its name.
+template <class Params, class F>
+void for_fields(Params& params, const F& f) {
+    f("k", params.k);
+    f("metric", params.metric);
+    f("samples", params.samples);
+    f("list_size", params.list_size);
+    f("iterations", params.iterations);
+    f("delta", params.delta);
+    f("seed", params.seed);
+    f("update", params.update);
+    f("locks", params.locks);
+    f("init", params.init);
+    f("deterministic", params.deterministic);
+    f("trees", params.trees);
+}
+
+template <class T>
+Json to_json(const T& value) {
+    if constexpr (std::is_enum_v<T>)
+        return name_of(value);
+    else
+        return value;
+}
+
+void assign(const Json& json, Metric& value) {
+    value = parse_metric(json.get<std::string>());
+}
+void assign(const Json& json, Update& value) {
+    value = parse_update(json.get<std::string>());
+}
+void assign(const Json& json, Locks& value) {
+    value = parse_locks(json.get<std::string>());
+}
+void assign(const Json& json, Init& value) {
+    value = parse_init(json.get<std::string>());
+}
+template <class T>
+void assign(const Json& json, T& value) {
+    value = json.get<T>();
+}
+
+/// The enumerator among these whose name it is.
+template <class E>
+E parse_name(const Json& json, std::initializer_list<E> all) {
+    const auto name = json.get<std::string>();
+    for (const E value : all)
+        if (name_of(value) == name) return value;
+    throw InvalidArgument("unknown name '" + name + "'");
+}
+
+std::string to_hex(std::uint64_t value) {
+    char text[17];
+    std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(value));
+    return text;
+}
+
+std::uint64_t from_hex(const Json& json) {
+    const auto text = json.get<std::string>();
+    std::uint64_t value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, 16);
+    if (error != std::errc{} || end != text.data() + text.size())
+        throw InvalidArgument("'" + text + "' is not hexadecimal");
+    return value;
+}
+
+Json to_json(const std::optional<FileRecord>& file) {
+    if (!file) return nullptr;
+    return {{"name", file->name}, {"bytes", file->bytes}, {"checksum", to_hex(file->checksum)}};
+}
+
+std::optional<FileRecord> file_of(const Json& json) {
+    if (json.is_null()) return std::nullopt;
+    return FileRecord{json.at("name"), json.at("bytes"), from_hex(json.at("checksum"))};
+}
+
+Json to_json(const BaseRecord& base) {
+    return {{"path", base.path},
+            {"format", name_of(base.format)},
+            {"n", base.n},
+            {"d", base.d},
+            {"dtype", name_of(base.dtype)},
+            {"bytes", base.bytes},
+            {"modified", base.modified}};
+}
+
+BaseRecord base_of(const Json& json) {
+    using enum io::VectorFormat;
+    BaseRecord base;
+    base.path = json.at("path");
+    base.format = parse_name(json.at("format"), {fvecs, bvecs, ivecs, fbin, u8bin, i8bin, ibin, npy});
+    base.n = json.at("n");
+    base.d = json.at("d");
+    base.dtype = parse_name(json.at("dtype"), {DType::f32, DType::f16, DType::u8, DType::i8, DType::i32});
+    base.bytes = json.at("bytes");
+    base.modified = json.at("modified");
+    return base;
+}
+
+/// What two values differ in, for messages; empty where they are equal.
+template <class T>
+std::string compare(const std::string& what, const T& here, const T& there) {
+    if (here == there) return "";
+    const auto text = [](const T& value) {
+        const Json json = to_json(value);
+        return json.is_string() ? json.get<std::string>() : json.dump();
+    };
+    return what + " is " + text(here) + ", asked for is " + text(there);
+}
+
+/// Everything but the checksum.
+Json content_of(const Manifest& manifest) {
+    Json params = Json::object();
+    for_fields(manifest.params, [&](const char* name, const auto& value) { params[name] = to_json(value); });
+    Json shards = Json::array();
+    for (int i = 0; i < manifest.count(); ++i) {
+        const ShardRecord& shard = manifest.shards[i];
+        shards.push_back({{"begin", manifest.begin(i)},
+                          {"rows", manifest.rows(i)},
+                          {"local", to_json(shard.local)},
+                          {"lists", to_json(shard.lists)},
+                          {"version", shard.version},
+                          {"merged", shard.merged}});
+    }
+    return {{"format", kFormat},
+            {"version", kVersion},
+            {"state", manifest.complete ? "complete" : "building"},
+            {"seconds", manifest.seconds},
+            {"base", to_json(manifest.base)},
+            {"params", params},
+            {"half", manifest.half()},
+            {"shards", shards}};
+}
+
+std::string dump(const Json& json) {
+    return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+std::string checksum_of(const Json& content) {
+    const std::string text = dump(content);
+    return to_hex(XXH3_64bits(text.data(), text.size()));
+}
+
+void require(bool condition, const char* what) {
+    if (!condition) throw InvalidArgument(what);
+}
+
+/// The checksum fits; from here on only a faulty writer or a forger can be wrong.
+Manifest manifest_of(const Json& json) {
+    Manifest manifest;
+    manifest.base = base_of(json.at("base"));
+    require(manifest.base.n >= 1 && manifest.base.n <= kMaxObjects, "n is outside of what is allowed");
+    for_fields(manifest.params, [&](const char* name, auto& value) { assign(json.at("params").at(name), value); });
+    manifest.params.validate();
+    manifest.seconds = json.at("seconds");
+    manifest.complete = json.at("state") == "complete";
+    const Json& shards = json.at("shards");
+    require(
+        !shards.empty() && shards.size() <= std::size_t(kMaxShards) && std::int64_t(shards.size()) <= manifest.base.n,
+        "the number of shards is outside of what is allowed");
+    manifest.shards.resize(shards.size());
+    for (int i = 0; i < manifest.count(); ++i) {
+        ShardRecord& shard = manifest.shards[i];
+        shard.local = file_of(shards[i].at("local"));
+        shard.lists = file_of(shards[i].at("lists"));
+        shard.version = shards[i].at("version");
+        shard.merged = shards[i].at("merged").get<std::vector<int>>();
+        for (const auto& file : {shard.local, shard.lists})
+            require(!file || (!file->name.empty() && file->name.find('/') == std::string::npos),
+                    "a file's name leads out of the folder");
+        for (std::size_t m = 0; m < shard.merged.size(); ++m)
+            require(shard.merged[m] >= 0 && shard.merged[m] < manifest.count() && shard.merged[m] != i &&
+                        (m == 0 || shard.merged[m - 1] < shard.merged[m]),
+                    "a list of merged shards is not one");
+        require(shard.built() || (shard.merged.empty() && !shard.local), "a shard was merged before it was built");
+        require(!manifest.complete || (shard.built() && int(shard.merged.size()) == manifest.count() - 1),
+                "the set is not as complete as it says");
+    }
+    require(content_of(manifest) == json, "it contradicts itself");
+    return manifest;
+}
+
+}  // namespace
+
+BaseRecord BaseRecord::of(const io::VectorFile& file) {
+    BaseRecord base;
+    std::error_code ignored;
+    base.path = std::filesystem::absolute(file.path(), ignored);
+    base.format = file.format();
+    base.n = file.n();
+    base.d = file.d();
+    base.dtype = file.dtype();
+    struct stat status;
+    if (stat(file.path().c_str(), &status) != 0)
+        throw IoError(file.path() + ": cannot look at it: " + std::generic_category().message(errno));
+    base.bytes = std::uint64_t(status.st_size);
+    base.modified = std::int64_t(status.st_mtim.tv_sec) * 1'000'000'000 + status.st_mtim.tv_nsec;
+    return base;
+}
+
+int Manifest::half() const {
+    const int length = params.resolved_list_size();
+    return std::min(params.k, length - length / 2);
+}
+
+std::string Manifest::difference(const Manifest& other) const {
+    std::string first;
+    const auto note = [&](const std::string& what, const auto& here, const auto& there) {
+        if (first.empty()) first = compare(what, here, there);
+    };
+    note("the number of shards", count(), other.count());
+    const Json here = to_json(base), there = to_json(other.base);
+    for (const auto& [name, value] : here.items())
+        if (name != "path") note("the base's " + name, value, there.at(name));
+    Json others = Json::object();
+    for_fields(other.params, [&](const char* name, const auto& value) { others[name] = to_json(value); });
+    for_fields(params, [&](const char* name, const auto& value) { note(name, to_json(value), others.at(name)); });
+    return first;
+}
+
+std::string Manifest::to_text() const {
+    Json json = content_of(*this);
+    json["checksum"] = checksum_of(json);
+    return dump(json);
+}
+
+Manifest Manifest::from_text(const std::string& text, const std::string& path) {
+    const auto refuse = [&](const std::string& what) { throw IoError(path + ": " + what); };
+    try {
+        Json json = Json::parse(text);
+        if (!json.is_object() || json.value("format", "") != kFormat)
+            refuse("altered, or not the manifest of a graph in shards");
+        if (json.at("version").get<int>() > kVersion)
+            refuse("manifest version " + json.at("version").dump() + " is newer than this library, which knows " +
+                   std::to_string(kVersion));
+        // Blanks, escapes and the like could be changed without changing what was parsed.
+        if (dump(json) != text) refuse("altered: not as it was written");
+        const std::string checksum = json.at("checksum");
+        json.erase("checksum");
+        if (checksum_of(json) != checksum) refuse("altered: it does not match its checksum");
+        return manifest_of(json);
+    } catch (const Json::exception&) {
+        refuse("altered: not what a manifest holds");
+    } catch (const InvalidArgument& error) {
+        refuse(std::string("invalid: ") + error.what());
+    }
+    return {};  // not reached
+}
+
+void Manifest::write(const std::string& path) const {
+    const std::string text = to_text();
+    io::AtomicFile file(path);
+    file.write(text.data(), text.size());
+    file.commit();
+}
+
+Manifest Manifest::read(const std::string& path) {
+    const io::MappedFile file(path);
+    std::string text(file.size(), '\0');
+    file.read(0, text.size(), text.data());
+    return from_text(text, path);
+}
+
+}  // namespace gnnd::shards

@@ -1,0 +1,79 @@
+#pragma once
+/// \file manifest.h
+/// The commit record of a graph in shards: what it is made from and which files hold how much of it. A file that it
+/// does not name does not count.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "gnnd/io/vector_file.h"
+#include "gnnd/params.h"
+
+namespace gnnd::shards {
+
+inline constexpr const char* kManifestName = "manifest.json";
+
+/// A graph file in the folder.
+struct FileRecord {
+    std::string name;
+    std::uint64_t bytes = 0;
+    std::uint64_t checksum = 0;  ///< io::GraphFile::checksum()
+    friend bool operator==(const FileRecord&, const FileRecord&) = default;
+};
+
+struct ShardRecord {
+    std::optional<FileRecord> local;  ///< once built, until the set is complete: the first columns of its own graph
+    std::optional<FileRecord> lists;  ///< once built: neighbours in itself and in the shards of `merged`
+    int version = 0;                  ///< of the lists, which the file's name holds
+    std::vector<int> merged;          ///< partners whose objects are in the lists, ascending
+
+    bool built() const { return lists.has_value(); }
+    friend bool operator==(const ShardRecord&, const ShardRecord&) = default;
+};
+
+/// The file of vectors, and by what it is known again.
+struct BaseRecord {
+    std::string path;  ///< absolute
+    io::VectorFormat format = io::VectorFormat::fvecs;
+    std::int64_t n = 0, d = 0;
+    DType dtype = DType::f32;
+    std::uint64_t bytes = 0;
+    std::int64_t modified = 0;  ///< nanoseconds since 1970
+
+    /// \throws IoError
+    static BaseRecord of(const io::VectorFile& file);
+};
+
+struct Manifest {
+    BaseRecord base;
+    BuildParams params;  ///< without those that do not decide the graph: threads, device, device_memory, verbose
+    std::vector<ShardRecord> shards;
+    double seconds = 0;  ///< of work so far
+    bool complete = false;
+
+    int count() const { return int(shards.size()); }
+    /// First row of a shard; begin(count()) is n.
+    std::int64_t begin(int shard) const { return base.n * shard / count(); }
+    std::int64_t rows(int shard) const { return begin(shard + 1) - begin(shard); }
+    std::int64_t most_rows() const { return (base.n + count() - 1) / count(); }
+    /// Columns of the local graphs: what a merge takes of a list of its L entries, the other half is for the partner.
+    int half() const;
+
+    /// What makes the other one a record of something else, as text: other parameters, another base. The base may have
+    /// another name. Empty where nothing does.
+    std::string difference(const Manifest& other) const;
+
+    std::string to_text() const;
+    /// \param path  for messages
+    /// \throws IoError when altered in any byte, or of an unknown version, or one that contradicts itself
+    static Manifest from_text(const std::string& text, const std::string& path);
+
+    /// Replaces the file in one step. \throws IoError
+    void write(const std::string& path) const;
+    /// \throws IoError
+    static Manifest read(const std::string& path);
+};
+
+}  // namespace gnnd::shards

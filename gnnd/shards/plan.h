@@ -1,0 +1,41 @@
+#pragma once
+/// \file plan.h
+/// Which graphs are built and which pairs of shards are merged, by whom and in which order.
+
+#include <vector>
+
+namespace gnnd::shards {
+
+/// Most shards of one set: so that the record of who was merged with whom stays small.
+inline constexpr int kMaxShards = 1024;
+inline constexpr int kMaxWorkers = 64;
+
+struct Task {
+    enum class Kind {
+        build,  ///< the own graph of shard `first`; `second` is the same
+        merge   ///< GGM of the pair
+    };
+    Kind kind;
+    int first, second;
+
+    bool uses(int shard) const { return first == shard || second == shard; }
+    friend bool operator==(const Task&, const Task&) = default;
+};
+
+/// Every shard is built once, before its first merge, and every pair merged once. Within a round no two workers use the
+/// same shard; a round starts when all workers are through with the one before.
+struct Plan {
+    /// [round][worker]: tasks in order. Each merge shares a shard with the merge before it in the same list, so that
+    /// one of two need be read.
+    std::vector<std::vector<std::vector<Task>>> rounds;
+
+    std::vector<Task> tasks() const;  ///< all of them
+};
+
+/// One worker goes through all pairs in one round, back and forth. With more, shards are put into two groups per worker
+/// and the groups play a round-robin tournament: in every round each worker has two groups to itself and merges their
+/// cross pairs, in the first also those within the groups.
+/// \throws InvalidArgument for shards outside of 1 to kMaxShards, workers outside of 1 to kMaxWorkers
+Plan make_plan(int shards, int workers);
+
+}  // namespace gnnd::shards

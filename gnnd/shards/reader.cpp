@@ -1,0 +1,111 @@
+// ShardedGraph.
+#include <algorithm>
+#include <filesystem>
+#include <vector>
+
+#include "gnnd/error.h"
+#include "gnnd/sharded.h"
+#include "gnnd/shards/folder.h"
+
+namespace gnnd {
+namespace {
+
+using namespace shards;
+
+/// The folder of a path that may be that of its manifest.
+std::string folder_of(const std::string& path) {
+    const std::filesystem::path given(path);
+    if (given.filename() != kManifestName) return path;
+    return given.has_parent_path() ? given.parent_path().string() : ".";
+}
+
+std::string manifest_of(const std::string& folder) {
+    return folder + "/" + kManifestName;
+}
+
+std::string what_is_missing(const Manifest& manifest) {
+    std::int64_t built = 0, merged = 0;
+    for (const ShardRecord& shard : manifest.shards) {
+        built += shard.built();
+        merged += std::int64_t(shard.merged.size());
+    }
+    const std::int64_t count = manifest.count();
+    return std::to_string(count - built) + " of " + std::to_string(count) + " shards are not built, " +
+           std::to_string((count * (count - 1) - merged + 1) / 2) + " of " + std::to_string(count * (count - 1) / 2) +
+           " pairs not merged";
+}
+
+}  // namespace
+
+struct ShardedGraph::State {
+    std::string folder;
+    Manifest manifest;
+    std::uint64_t bytes = 0;
+};
+
+ShardedGraph::ShardedGraph(const std::string& path) {
+    State state;
+    state.folder = folder_of(path);
+    state.manifest = Manifest::read(manifest_of(state.folder));
+    const Manifest& manifest = state.manifest;
+    if (!manifest.complete) throw IoError(path + ": not finished: " + what_is_missing(manifest) + "; resume the build");
+    for (int i = 0; i < manifest.count(); ++i) {
+        const io::GraphFile file = open_recorded(state.folder, *manifest.shards[i].lists);
+        if (file.n() != manifest.rows(i) || file.k() != manifest.params.k || file.objects() != manifest.base.n ||
+            file.metric() != manifest.params.metric)
+            throw IoError(file.path() + ": invalid: not the graph that the manifest describes");
+        state.bytes += file.bytes();
+    }
+    state_ = std::make_unique<const State>(std::move(state));
+}
+
+ShardedGraph::~ShardedGraph() = default;
+ShardedGraph::ShardedGraph(ShardedGraph&&) noexcept = default;
+
+bool ShardedGraph::is_one(const std::string& path) {
+    std::error_code ignored;
+    return std::filesystem::is_regular_file(manifest_of(folder_of(path)), ignored) &&
+           (std::filesystem::is_directory(path, ignored) || folder_of(path) != path);
+}
+
+std::int64_t ShardedGraph::n() const {
+    return state_->manifest.base.n;
+}
+std::int64_t ShardedGraph::k() const {
+    return state_->manifest.params.k;
+}
+int ShardedGraph::shards() const {
+    return state_->manifest.count();
+}
+Metric ShardedGraph::metric() const {
+    return state_->manifest.params.metric;
+}
+DType ShardedGraph::dtype() const {
+    return state_->manifest.base.dtype;
+}
+std::uint64_t ShardedGraph::bytes() const {
+    return state_->bytes;
+}
+const std::string& ShardedGraph::base() const {
+    return state_->manifest.base.path;
+}
+
+void ShardedGraph::read(std::int64_t begin, std::int64_t count, std::int64_t* ids, float* distances) const {
+    const Manifest& manifest = state_->manifest;
+    if (begin < 0 || count < 0 || begin > n() - count)
+        throw InvalidArgument(state_->folder + ": rows " + std::to_string(begin) + " + " + std::to_string(count) +
+                              " are outside of 0 to " + std::to_string(n()));
+    std::vector<std::int32_t> narrow;
+    for (int i = 0; i < manifest.count(); ++i) {
+        const std::int64_t from = std::max(begin, manifest.begin(i));
+        const std::int64_t to = std::min(begin + count, manifest.begin(i + 1));
+        if (from >= to) continue;
+        const io::GraphFile file = open_recorded(state_->folder, *manifest.shards[i].lists);
+        narrow.resize(std::size_t((to - from) * k()));
+        const std::int64_t place = (from - begin) * k();
+        file.read_into(from - manifest.begin(i), to - from, narrow.data(), distances + place);
+        std::copy(narrow.begin(), narrow.end(), ids + place);
+    }
+}
+
+}  // namespace gnnd

@@ -1,0 +1,77 @@
+#pragma once
+/// \file runner.h
+/// Carries a plan out: one thread per worker, and for each two more, which read the next shard, and fold the last
+/// result or write it, while the present task is computed.
+
+#include <atomic>
+#include <condition_variable>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "gnnd/sharded.h"
+#include "gnnd/shards/background.h"
+#include "gnnd/shards/executor.h"
+#include "gnnd/shards/store.h"
+
+namespace gnnd::shards {
+
+class Runner {
+  public:
+    /// \param workers  devices, one each
+    /// \param overlap  whether reading and folding go on beside merges, which takes HostNeed::overlapped
+    Runner(Store& store, const Plan& plan, const BuildParams& params, const std::vector<Device>& workers, bool overlap,
+           const ExecutorFactory& make_executor, const ShardCallbacks& callbacks);
+
+    /// All tasks that are not done. What any thread throws ends all of them and is thrown here, as is Interrupted.
+    void run();
+
+    ShardProgress progress() const;
+    std::uint64_t peak_work_bytes() const { return peak_work_bytes_; }
+
+  private:
+    struct Worker {
+        std::unique_ptr<Executor> executor;
+        BuildParams params;
+        Traffic traffic;
+        std::vector<std::vector<Task>> rounds;  ///< what is not done yet
+        WorkerProgress progress;
+        double build_seconds = 0, merge_seconds = 0;
+        int builds_done = 0, merges_done = 0, builds_left = 0, merges_left = 0;
+    };
+    struct Inputs;
+
+    void run_round(std::size_t round);
+    void work(Worker& worker, const std::vector<Task>& tasks);
+    void run_build(Worker& worker, const Task& task, const Inputs& inputs, Background& folding);
+    void run_merge(Worker& worker, const Task& task, const Inputs& inputs, Background& folding);
+    void in_background(Worker& worker, Background& folding, std::function<void()> job);
+    Inputs inputs_of(const Task& task) const;
+    Inputs inputs_ahead(const Task& task, const Task& next) const;
+    void begin(Worker& worker, const Task& task);
+    void note(Worker& worker, const Task& task, const BuildStats& stats, double seconds);
+    void end(Worker& worker);
+    void finish(Worker& worker);
+    void fail(std::exception_ptr error);
+    double seconds_left() const;
+    Callbacks hooks() const;
+
+    Store& store_;
+    const bool overlap_;
+    const ShardCallbacks& callbacks_;
+    const std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
+    std::vector<std::unique_ptr<Worker>> workers_;
+    int tasks_ = 0, tasks_done_ = 0;
+
+    mutable std::mutex mutex_;  ///< of what follows and the workers' progress
+    std::condition_variable changed_;
+    int running_ = 0;
+    bool news_ = false;
+    std::exception_ptr error_;
+    std::uint64_t peak_work_bytes_ = 0;
+    std::atomic<bool> stop_{false};
+};
+
+}  // namespace gnnd::shards

@@ -1,0 +1,176 @@
+#include "gnnd/shards/store.h"
+
+#include <algorithm>
+
+#include "gnnd/cpu/parallel.h"
+#include "gnnd/shards/fold.h"
+
+namespace gnnd::shards {
+namespace {
+
+constexpr std::uint64_t kEntryBytes = sizeof(std::int32_t) + sizeof(float);
+
+thread_local Traffic* current_traffic = nullptr;
+
+void count_read(std::uint64_t bytes) {
+    if (current_traffic != nullptr) current_traffic->read += bytes;
+}
+void count_written(std::uint64_t bytes) {
+    if (current_traffic != nullptr) current_traffic->written += bytes;
+}
+
+/// All of the file, as a PinnedGraph has it.
+void read_graph(const io::GraphFile& file, std::byte* data) {
+    auto* ids = reinterpret_cast<std::int32_t*>(data);
+    file.read_into(0, file.n(), ids, reinterpret_cast<float*>(ids + file.n() * file.k()));
+    count_read(file.bytes());
+}
+
+bool contains(const std::vector<int>& sorted, int value) {
+    return std::binary_search(sorted.begin(), sorted.end(), value);
+}
+
+}  // namespace
+
+CountTraffic::CountTraffic(Traffic& traffic) {
+    current_traffic = &traffic;
+}
+
+CountTraffic::~CountTraffic() {
+    current_traffic = nullptr;
+}
+
+HostNeed host_need(const Manifest& manifest, int workers) {
+    const bool alone = manifest.count() == 1;
+    const auto rows = std::uint64_t(manifest.most_rows());
+    const std::uint64_t vectors = rows * std::uint64_t(manifest.base.d) * size_of(manifest.base.dtype);
+    const std::uint64_t local = alone ? 0 : rows * std::uint64_t(manifest.half()) * kEntryBytes;
+    const std::uint64_t lists = rows * std::uint64_t(manifest.params.k) * kEntryBytes;
+    const std::uint64_t result = alone ? 0 : 2 * lists;
+    const std::uint64_t build = vectors + local + lists;
+    const std::uint64_t merge = alone ? 0 : 2 * (vectors + local) + result;
+    const std::uint64_t fold = alone ? 0 : result + lists;  // or, less, a new shard that is being written
+    const auto busy = std::uint64_t(std::min(workers, manifest.count()));
+    HostNeed need;
+    need.least = busy * std::max(build, alone ? 0 : merge + lists);
+    need.overlapped = busy * (fold + std::max(build, merge) + (alone ? 0 : vectors + local));
+    return need;
+}
+
+Store::Store(const io::VectorFile& base, Folder& folder, std::uint64_t host_bytes, double checkpoint_seconds,
+             int threads, Resources& resources)
+    : base_(base),
+      folder_(folder),
+      manifest_(folder.manifest()),
+      checkpoint_seconds_(checkpoint_seconds),
+      threads_(threads),
+      cache_(host_bytes, resources, [this](const Cache::Key& key, const std::byte* data) { write_lists(key, data); }) {
+    for (const ShardRecord& shard : manifest_.shards) merged_.push_back(shard.merged);
+}
+
+bool Store::done(const Task& task) const {
+    if (task.kind == Task::Kind::build) return manifest_.shards[task.first].built();
+    return contains(manifest_.shards[task.first].merged, task.second) &&
+           contains(manifest_.shards[task.second].merged, task.first);
+}
+
+PinnedVectors Store::vectors(int shard) {
+    const std::int64_t n = rows(shard);
+    const std::size_t bytes = std::size_t(n) * std::size_t(base_.d()) * size_of(base_.dtype());
+    Cache::Pin pin = cache_.pin({Cache::Kind::vectors, shard}, bytes, [&](std::byte* data) {
+        base_.read(manifest_.begin(shard), n, data);
+        count_read(bytes);
+    });
+    const VectorView view{pin.data(), n, base_.d(), base_.dtype(), 0};
+    return {std::move(pin), view};
+}
+
+PinnedGraph Store::graph(Cache::Kind kind, int shard, std::int64_t k, const Cache::Fill& fill) {
+    const std::int64_t n = rows(shard);
+    return {cache_.pin({kind, shard}, std::uint64_t(n * k) * kEntryBytes, fill), n, k, manifest_.params.metric};
+}
+
+PinnedGraph Store::local(int shard) {
+    return graph(Cache::Kind::local, shard, manifest_.half(),
+                 [&](std::byte* data) { read_graph(folder_.open_local(shard), data); });
+}
+
+PinnedGraph Store::scratch(std::int64_t rows) {
+    const std::int64_t k = manifest_.params.k;
+    return {cache_.scratch(std::uint64_t(rows * k) * kEntryBytes), rows, k, manifest_.params.metric};
+}
+
+PinnedGraph Store::new_lists(int shard) {
+    return graph(Cache::Kind::lists, shard, manifest_.params.k, nullptr);
+}
+
+std::optional<PinnedGraph> Store::split_build(int shard, const PinnedGraph& lists) {
+    constexpr std::int64_t kRows = 4096;
+    const std::int64_t half = manifest_.half(), begin = manifest_.begin(shard);
+    std::optional<PinnedGraph> local;
+    if (manifest_.count() > 1) local = graph(Cache::Kind::local, shard, half, nullptr);
+    const cpu::Team team{cpu::Team::resolve(threads_), nullptr};
+    team.for_chunks(lists.n, kRows, [&](int, std::int64_t first, std::int64_t last) {
+        for (std::int64_t i = first; i < last; ++i) {
+            std::int32_t* ids = lists.ids() + i * lists.k;
+            if (local) {
+                std::copy_n(ids, half, local->ids() + i * half);
+                std::copy_n(lists.distances() + i * lists.k, half, local->distances() + i * half);
+            }
+            for (std::int64_t j = 0; j < lists.k; ++j)
+                if (ids[j] >= 0) ids[j] = std::int32_t(ids[j] + begin);
+        }
+    });
+    return local;
+}
+
+void Store::commit_build(int shard, const PinnedGraph& lists, const std::optional<PinnedGraph>& local) {
+    folder_.commit_build(shard, local ? local->view() : KnnGraphView{}, lists.view());
+    count_written(io::graph_file_bytes(lists.n, lists.k));
+    if (local) count_written(io::graph_file_bytes(local->n, local->k));
+}
+
+void Store::fold_pair(const Task& task, const KnnGraphView& result) {
+    const std::int64_t n1 = rows(task.first), n2 = rows(task.second);
+    KnnGraphView found = result;
+    found.n = n1;
+    fold_into(task.first, task.second, found, std::int32_t(n1));
+    found = {n2, result.k, result.metric, result.ids_of(n1), result.distances_of(n1)};
+    fold_into(task.second, task.first, found, 0);
+}
+
+/// \param first  id of the partner's first object in what was found
+void Store::fold_into(int shard, int partner, const KnnGraphView& found, std::int32_t first) {
+    const PinnedGraph lists = graph(Cache::Kind::lists, shard, manifest_.params.k,
+                                    [&](std::byte* data) { read_graph(folder_.open_lists(shard), data); });
+    std::vector<int>& merged = merged_[shard];
+    if (contains(merged, partner))
+        return;  // before the last run ended, when its lists were written and the other's not
+    const Partner objects{first, std::int32_t(first + rows(partner)), manifest_.begin(partner)};
+    fold(found, objects, lists.k, lists.ids(), lists.distances(), threads_);
+    merged.insert(std::lower_bound(merged.begin(), merged.end(), partner), partner);
+    lists.pin.mark_dirty();
+}
+
+void Store::checkpoint_if_due() {
+    if (checkpoint_seconds_ == 0) return cache_.flush();
+    const std::unique_lock lock(checkpoint_mutex_, std::try_to_lock);
+    if (!lock.owns_lock()) return;  // somebody else is at it
+    const std::chrono::duration<double> since = std::chrono::steady_clock::now() - checkpoint_;
+    if (since.count() < checkpoint_seconds_) return;
+    cache_.flush();
+    checkpoint_ = std::chrono::steady_clock::now();
+}
+
+/// What the cache writes are lists: nothing else is ever changed.
+void Store::write_lists(const Cache::Key& key, const std::byte* data) {
+    const int shard = int(key.number);
+    const std::int64_t entries = rows(shard) * manifest_.params.k;
+    const auto* ids = reinterpret_cast<const std::int32_t*>(data);
+    const KnnGraphView view{rows(shard), manifest_.params.k, manifest_.params.metric, ids,
+                            reinterpret_cast<const float*>(ids + entries)};
+    folder_.commit_lists(shard, view, merged_[shard]);
+    count_written(io::graph_file_bytes(view.n, view.k));
+}
+
+}  // namespace gnnd::shards

@@ -1,0 +1,115 @@
+#pragma once
+/// \file store.h
+/// The shards of a set: their vectors, local graphs and lists, in host memory as far as it goes and on disk.
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "gnnd/io/vector_file.h"
+#include "gnnd/shards/cache.h"
+#include "gnnd/shards/folder.h"
+#include "gnnd/shards/plan.h"
+
+namespace gnnd::shards {
+
+/// Bytes that somebody moved from and to the disk.
+struct Traffic {
+    std::atomic<std::uint64_t> read{0}, written{0};
+};
+
+/// While it lives, what this thread reads and writes is counted there.
+class CountTraffic {
+  public:
+    explicit CountTraffic(Traffic& traffic);
+    ~CountTraffic();
+    CountTraffic(const CountTraffic&) = delete;
+    CountTraffic& operator=(const CountTraffic&) = delete;
+};
+
+/// Vectors of a shard, pinned.
+struct PinnedVectors {
+    Cache::Pin pin;
+    VectorView view;
+};
+
+/// A graph of n x k in host memory, pinned: ids, then distances.
+struct PinnedGraph {
+    Cache::Pin pin;
+    std::int64_t n, k;
+    Metric metric;
+
+    std::int32_t* ids() const { return reinterpret_cast<std::int32_t*>(pin.data()); }
+    float* distances() const {
+        return reinterpret_cast<float*>(pin.data() + n * k * std::int64_t(sizeof(std::int32_t)));
+    }
+    KnnGraphView view() const { return {n, k, metric, ids(), distances()}; }
+};
+
+/// Most bytes of host memory that workers have pinned at a time.
+struct HostNeed {
+    std::uint64_t least = 0;       ///< when a worker does one thing after the other
+    std::uint64_t overlapped = 0;  ///< when it reads the next shard and folds the last result while it merges
+};
+HostNeed host_need(const Manifest& manifest, int workers);
+
+/// All member functions may be called from several threads, for different shards.
+class Store {
+  public:
+    /// \param folder              open, of this base
+    /// \param host_bytes          bound of what is held, at least host_need().least
+    /// \param checkpoint_seconds  lists become durable when this time has passed since they last did, and when they
+    ///                            leave the memory; 0: always
+    Store(const io::VectorFile& base, Folder& folder, std::uint64_t host_bytes, double checkpoint_seconds, int threads,
+          Resources& resources);
+
+    const Manifest& manifest() const { return manifest_; }
+    std::int64_t rows(int shard) const { return manifest_.rows(shard); }
+    /// Whether there is anything left to do for the task.
+    bool done(const Task& task) const;
+
+    PinnedVectors vectors(int shard);
+    PinnedGraph local(int shard);
+    /// A graph of that many rows in memory of its own, content undefined.
+    PinnedGraph scratch(std::int64_t rows);
+
+    /// Where the shard's own graph is to be built, with local ids; content undefined.
+    PinnedGraph new_lists(int shard);
+    /// What was built there becomes the shard's lists, its first columns the local graph, which merges can use at once.
+    /// \return the local graph, to be held until commit_build(); none where there is only one shard
+    std::optional<PinnedGraph> split_build(int shard, const PinnedGraph& lists);
+    /// Makes both durable.
+    void commit_build(int shard, const PinnedGraph& lists, const std::optional<PinnedGraph>& local);
+
+    /// Folds the result of a pair merge, rows of task.first and then of task.second, into the lists of those of both
+    /// that have not seen the other yet.
+    void fold_pair(const Task& task, const KnnGraphView& result);
+    /// Makes all lists durable that nobody folds into, if it is time to.
+    void checkpoint_if_due();
+    /// Makes all lists durable. Nobody may be folding.
+    void flush() { cache_.flush(); }
+
+    std::size_t host_bytes() const { return cache_.held(); }
+    std::size_t peak_host_bytes() const { return cache_.peak(); }
+
+  private:
+    PinnedGraph graph(Cache::Kind kind, int shard, std::int64_t k, const Cache::Fill& fill);
+    void fold_into(int shard, int partner, const KnnGraphView& found, std::int32_t first);
+    void write_lists(const Cache::Key& key, const std::byte* data);
+
+    const io::VectorFile& base_;
+    Folder& folder_;
+    const Manifest manifest_;  ///< as it was when the folder was opened
+    const double checkpoint_seconds_;
+    const int threads_;
+    std::vector<std::vector<int>> merged_;  ///< partners in the lists as they are now; belongs to who has them pinned
+    std::mutex checkpoint_mutex_;
+    std::chrono::steady_clock::time_point checkpoint_ = std::chrono::steady_clock::now();
+    Cache cache_;
+};
+
+}  // namespace gnnd::shards

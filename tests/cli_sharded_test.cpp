@@ -1,0 +1,171 @@
+// build --shards through the tool: what it says, and that nothing that ends it costs more than the work of the moment.
+#include <algorithm>
+#include <chrono>
+#include <numeric>
+#include <random>
+#include <thread>
+
+#include "gnnd/builder.h"
+#include "gnnd/io/graph_file.h"
+#include "gnnd/sharded.h"
+#include "tests/cli_fixture.h"
+#include "tests/invariants.h"
+#include "tests/shard_graph.h"
+
+namespace gnnd::test {
+namespace {
+
+class CliSharded : public Cli {
+  protected:
+    Arguments arguments(const Arguments& more = {}) const {
+        Arguments all{"build", base(), "-k", "8", "--shards", "5", "--work", work(), "--checkpoint", "0"};
+        all.insert(all.end(), more.begin(), more.end());
+        return all;
+    }
+    std::string work() const { return file("work"); }
+
+    /// Recall@8 of the finished graph, which must be a valid one.
+    double recall_of_work() {
+        const io::VectorFile vectors(base());
+        if (truth_.n() == 0) {
+            objects_.resize(std::size_t(vectors.n()));
+            std::iota(objects_.begin(), objects_.end(), 0);
+            truth_ = exact_neighbors(vectors.view(), objects_.data(), vectors.n(), 8, Metric::L2);
+        }
+        const KnnGraph graph = read_all(ShardedGraph(work()));
+        expect_valid_graph(graph, vectors.view());
+        return recall_at(graph, truth_, objects_, 8);
+    }
+
+    std::vector<std::int32_t> objects_;
+    KnnGraph truth_;
+};
+
+TEST_F(CliSharded, BuildsWhatTheOtherCommandsRead) {
+    const json report = good(arguments({"--json", "--stats", file("s.json")})).parsed();
+    EXPECT_EQ(report["graph"], work());
+    EXPECT_EQ(report["shards"], 5);
+    EXPECT_EQ(report["tasks"], 15);
+    EXPECT_EQ(report["params"]["k"], 8);
+    EXPECT_EQ(report["workers"].size(), 1u);
+    EXPECT_EQ(report["workers"][0]["tasks"], 15);
+    EXPECT_EQ(json::parse(read_bytes(file("s.json"))), report);
+    EXPECT_GT(recall_of_work(), 0.99);
+
+    for (const std::string& path : {work(), work() + "/manifest.json"}) {
+        const json info = good({"info", path, "--json"}).parsed();
+        EXPECT_EQ(info["kind"], "graph in shards");
+        EXPECT_EQ(info["n"], 2000);
+        EXPECT_EQ(info["entries"], 16000);
+        EXPECT_EQ(info["bytes"], report["graph_bytes"]);
+        EXPECT_GT(good({"eval", path, base(), "--json"}).parsed()["recall"], 0.99);
+        EXPECT_EQ(good({"eval", path, base(), "--json", "--queries", "50"}).parsed()["queries"], 50);
+    }
+    good({"convert", work(), file("ids.ivecs"), "--offset", "399", "--count", "3"});
+    const io::VectorFile ids(file("ids.ivecs"));
+    const KnnGraph graph = read_all(ShardedGraph(work()));
+    for (std::int64_t i = 0; i < 3; ++i) {
+        std::vector<std::int32_t> row(8);
+        ids.read(i, 1, row.data());
+        EXPECT_TRUE(std::equal(row.begin(), row.end(), graph.ids_of(399 + i)));
+    }
+    good({"index", work(), base(), "--type", "hnsw", "-o", file("hnsw")});
+    EXPECT_TRUE(failed(run({"eval", work(), base(1000)}), 1, "2000 rows"));
+
+    const std::string part = work() + "/lists-00002.5.gnnd";
+    EXPECT_EQ(good({"info", part, "--json"}).parsed()["objects"], 2000);
+    EXPECT_TRUE(failed(run({"eval", part, base()}), 1, "400 rows over 2000 objects"));
+    EXPECT_TRUE(failed(run({"index", part, base(), "--type", "nsg", "-o", file("i")}), 1, "not the whole"));
+}
+
+TEST_F(CliSharded, TellsProgressAndPlan) {
+    const Result result = good(arguments());
+    EXPECT_TRUE(matches(result.err, "0 of 15 tasks done, 15 left, time left unknown, 0.00 GB read, 0.00 GB written\n"));
+    EXPECT_TRUE(matches(result.err, "15 of 15 tasks done, 0 left, 0 s left, [0-9.]+ GB read, [0-9.]+ GB written\n$"));
+    EXPECT_TRUE(matches(result.out, "\ntasks +15, of 5 shards\n"));
+    EXPECT_EQ(good(arguments({"--resume", "-q"})).err, "");
+    std::filesystem::remove_all(work());
+    EXPECT_TRUE(
+        matches(good(arguments({"--devices", "cpu,cpu"})).err, "\n  cpu: [a-z0-9 ]+, [0-9]+ done, [0-9]+ left"));
+    std::filesystem::remove_all(work());
+    const json plan = good(arguments({"--dry-run", "--json"})).parsed();
+    EXPECT_EQ(plan["builds"], 5);
+    EXPECT_EQ(plan["merges"], 10);
+    EXPECT_FALSE(std::filesystem::exists(work()));
+    EXPECT_TRUE(failed(run(arguments({"-q", "--host-memory", "1000"})), 1, "bytes are needed for 5 shards"));
+}
+
+TEST_F(CliSharded, RefusesWrongUsage) {
+    EXPECT_TRUE(failed(run({"build", base(), "--shards", "2"}), 2, "--work"));
+    EXPECT_TRUE(failed(run({"build", base(), "--work", "w"}), 2, "--shards"));
+    EXPECT_TRUE(failed(run({"build", base(), "-o", "g", "--resume"}), 2, "--shards"));
+    EXPECT_TRUE(failed(run(arguments({"-o", file("g")})), 2, "--output"));
+    EXPECT_TRUE(failed(run(arguments({"--method", "exact"})), 2, "--shards"));
+    EXPECT_TRUE(failed(run(arguments({"--devices", "cpu,tpu"})), 2, "tpu"));
+    EXPECT_TRUE(failed(run(arguments({"--checkpoint", "-1"})), 2, "--checkpoint"));
+    EXPECT_FALSE(std::filesystem::exists(work()));
+    good(arguments());
+    EXPECT_TRUE(failed(run(arguments()), 1, "resume it"));
+    EXPECT_TRUE(failed(run({"build", base(), "-q", "-k", "9", "--shards", "5", "--work", work(), "--resume"}), 1,
+                       "k is 8, asked for is 9"));
+}
+
+TEST_F(CliSharded, ASignalLeavesWhatResumeGoesOnWith) {
+    Arguments slow = arguments({"-q", "--samples", "32", "--delta", "0"});  // 40 iterations, unless they converge
+    const pid_t pid = spawn(slow);
+    for (int i = 0; i < 1000 && !std::filesystem::exists(work() + "/manifest.json"); ++i)
+        std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    kill(pid, SIGINT);
+    EXPECT_EQ(wait(pid), 130);
+    EXPECT_EQ(read_bytes(logs_.file("err")), "gnnd: interrupted; the same command with --resume goes on\n");
+    EXPECT_TRUE(failed(run({"eval", work(), base()}), 1, "not finished: "));
+    EXPECT_TRUE(failed(run({"info", work()}), 1, "shards are not built"));
+    slow.push_back("--resume");
+    good(slow);
+    EXPECT_GT(recall_of_work(), 0.99);
+}
+
+TEST_F(CliSharded, SurvivesBeingKilledAtAnyMoment) {
+    const auto seconds_of = [&](const Arguments& tool) {
+        const auto start = std::chrono::steady_clock::now();
+        good(tool);
+        return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    };
+    const double starting = seconds_of({"--version"}), whole = seconds_of(arguments({"-q"}));
+    const double undisturbed = recall_of_work();
+    const KnnGraph graph = read_all(ShardedGraph(work()));
+    // Pairs are merged from what does not change, and on the CPU always in the same way: to the bit the same graph.
+    const auto expect_same = [&] {
+        EXPECT_NEAR(recall_of_work(), undisturbed, 0.005);
+        const KnnGraph again = read_all(ShardedGraph(work()));
+        EXPECT_TRUE(std::equal(again.ids(), again.ids() + again.n() * again.k(), graph.ids()));
+    };
+    std::filesystem::remove_all(work());
+    std::mt19937 random(20260610);
+    int kills = 0, finished = 0;
+    while ((kills < 60 || finished < 3) && !HasFailure()) {
+        Arguments tool = arguments({"-q", "--resume"});
+        if (kills % 4 == 0) *std::find(tool.begin(), tool.end(), "0") = "60";
+        const pid_t pid = spawn(tool);
+        const double moment = starting / 2 + double(random() % 1000) / 1000 * std::max(whole - starting, 0.02) * 0.6;
+        std::this_thread::sleep_for(std::chrono::duration<double>(moment));
+        kill(pid, SIGKILL);
+        const int code = wait(pid);
+        if (code == -SIGKILL) {
+            ++kills;
+            continue;
+        }
+        ASSERT_EQ(code, 0) << read_bytes(logs_.file("err"));
+        ++finished;
+        expect_same();
+        std::filesystem::remove_all(work());
+    }
+    good(arguments({"-q", "--resume"}));
+    expect_same();
+    EXPECT_GE(kills, 50);
+    RecordProperty("kills", kills);
+    RecordProperty("finished", finished);
+}
+
+}  // namespace
+}  // namespace gnnd::test

@@ -1,0 +1,158 @@
+#include <gtest/gtest.h>
+
+#include <array>
+#include <atomic>
+#include <cstring>
+#include <map>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "gnnd/error.h"
+#include "gnnd/shards/background.h"
+#include "gnnd/shards/cache.h"
+#include "tests/io_conditions.h"
+
+namespace gnnd::shards {
+namespace {
+
+using Kind = Cache::Kind;
+using test::message_of;
+
+class ShardCache : public testing::Test {
+  protected:
+    /// Lists of a shard, as they are on the disk.
+    Cache::Pin pin(Cache& cache, int shard, std::size_t bytes = 100) {
+        return cache.pin({Kind::lists, shard}, bytes, [&, bytes](std::byte* data) {
+            ++fills_;
+            std::memset(data, disk_[shard], bytes);
+        });
+    }
+    static int value(const Cache::Pin& pin) { return int(pin.data()[0]); }
+    static void set(const Cache::Pin& pin, int value) {
+        std::memset(pin.data(), value, pin.bytes());
+        pin.mark_dirty();
+    }
+    Cache::Write writer() {
+        return [this](const Cache::Key& key, const std::byte* data) {
+            if (broken_) throw IoError("broken");
+            disk_[int(key.number)] = int(data[0]);
+            ++writes_;
+        };
+    }
+
+    HeapResources resources_;
+    std::map<int, int> disk_;
+    int fills_ = 0, writes_ = 0;
+    bool broken_ = false;
+};
+
+TEST_F(ShardCache, TheLeastRecentlyUsedGoesFirst) {
+    Cache cache(300, resources_, writer());
+    for (const int shard : {0, 1, 2}) pin(cache, shard);
+    pin(cache, 0);
+    EXPECT_EQ(fills_, 3);
+    pin(cache, 3);  // 1 goes
+    for (const int shard : {0, 2, 3}) pin(cache, shard);
+    EXPECT_EQ(fills_, 4);
+    pin(cache, 1);
+    EXPECT_EQ(fills_, 5);
+    EXPECT_EQ(cache.held(), 300u);
+    EXPECT_EQ(cache.peak(), 300u);
+    EXPECT_EQ(writes_, 0);
+}
+
+TEST_F(ShardCache, WhatWasChangedIsWrittenBeforeItGoes) {
+    Cache cache(200, resources_, writer());
+    set(pin(cache, 0), 7);
+    pin(cache, 1);
+    EXPECT_EQ(writes_, 0);
+    pin(cache, 2);
+    EXPECT_EQ(writes_, 1);
+    EXPECT_EQ(value(pin(cache, 0)), 7);
+    set(pin(cache, 0), 8);
+    cache.flush();
+    EXPECT_EQ(disk_[0], 8);
+    cache.flush();
+    EXPECT_EQ(writes_, 2) << "once is enough";
+}
+
+TEST_F(ShardCache, WhatIsPinnedStays) {
+    Cache cache(300, resources_, writer());
+    const Cache::Pin one = pin(cache, 0), two = pin(cache, 1, 150);
+    set(one, 5);
+    EXPECT_EQ(message_of<Error>([&] { pin(cache, 2); }),
+              "host memory: 100 bytes more while 250 are in use, allowed are 300");
+    EXPECT_EQ(message_of<Error>([&] { cache.scratch(301); }),
+              "host memory: 301 bytes more while 250 are in use, allowed are 300");
+    EXPECT_EQ(value(pin(cache, 2, 50)), 0);
+    cache.flush();
+    EXPECT_EQ(writes_, 0) << "in somebody's hands";
+    {
+        const Cache::Pin scratch = cache.scratch(50);
+        EXPECT_EQ(cache.held(), 300u);
+    }
+    EXPECT_EQ(cache.held(), 250u);
+}
+
+TEST_F(ShardCache, ErrorsLeaveItAsItWas) {
+    Cache cache(200, resources_, writer());
+    EXPECT_THROW(cache.pin({Kind::vectors, 0}, 100, [](std::byte*) { throw IoError("no such file"); }), IoError);
+    EXPECT_EQ(cache.held(), 0u);
+    set(pin(cache, 0), 9);
+    pin(cache, 1);
+    broken_ = true;
+    EXPECT_THROW(pin(cache, 2), IoError);
+    EXPECT_THROW(cache.flush(), IoError);
+    EXPECT_EQ(value(pin(cache, 0)), 9);
+    broken_ = false;
+    pin(cache, 1);
+    pin(cache, 2);
+    EXPECT_EQ(disk_[0], 9);
+}
+
+// Every thread has its own shards; what they count up must arrive on the disk, whatever is evicted in between.
+TEST_F(ShardCache, ManyThreads) {
+    constexpr int kThreads = 4, kShards = 5, kRounds = 2000;
+    std::array<std::atomic<int>, kThreads * kShards> disk{};
+    Cache cache(std::size_t(kThreads) * 200 + 100, resources_, [&](const Cache::Key& key, const std::byte* data) {
+        disk[std::size_t(key.number)] = *reinterpret_cast<const int*>(data);
+    });
+    std::array<int, kThreads * kShards> counts{};
+    std::vector<std::thread> threads;
+    for (int t = 0; t < kThreads; ++t)
+        threads.emplace_back([&, t] {
+            std::mt19937 random(t);
+            for (int round = 0; round < kRounds; ++round) {
+                const int shard = t * kShards + int(random() % kShards);
+                const Cache::Pin pin = cache.pin({Kind::lists, shard}, 100, [&](std::byte* data) {
+                    *reinterpret_cast<int*>(data) = disk[std::size_t(shard)];
+                });
+                const Cache::Pin scratch = cache.scratch(100);
+                ++*reinterpret_cast<int*>(pin.data());
+                pin.mark_dirty();
+                ++counts[std::size_t(shard)];
+                if (round % 100 == 0) cache.flush();
+            }
+        });
+    for (std::thread& thread : threads) thread.join();
+    cache.flush();
+    for (std::size_t i = 0; i < counts.size(); ++i) EXPECT_EQ(disk[i], counts[i]);
+    EXPECT_LE(cache.peak(), std::size_t(kThreads) * 200 + 100);
+}
+
+TEST(ShardBackground, DoesOneThingAfterTheOther) {
+    std::vector<int> done;
+    Background background;
+    for (int i = 0; i < 100; ++i) background.start([&done, i] { done.push_back(i); });
+    background.wait();
+    EXPECT_EQ(done.size(), 100u);
+    background.start([] { throw IoError("broken"); });
+    EXPECT_THROW(background.start([&] { done.clear(); }), IoError);
+    background.wait();
+    EXPECT_EQ(done.size(), 100u);
+    background.start([&] { done.clear(); });
+}
+
+}  // namespace
+}  // namespace gnnd::shards

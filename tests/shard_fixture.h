@@ -1,0 +1,116 @@
+#pragma once
+/// \file shard_fixture.h
+/// Graphs in shards for tests: an executor that finds exact neighbours, a base file, and what the folder holds.
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "gnnd/io/vector_file.h"
+#include "gnnd/sharded.h"
+#include "gnnd/shards/build.h"
+#include "tests/invariants.h"
+#include "tests/shard_graph.h"
+#include "tests/temp_dir.h"
+
+namespace gnnd::test {
+
+/// Compares everything with everything, so that a graph in shards must come out exact.
+class ExactExecutor : public shards::Executor {
+  public:
+    explicit ExactExecutor(const BuildParams& params) : params_(params) {}
+
+    BuildStats build(int, const VectorView& vectors, std::int32_t* ids, float* distances,
+                     const Callbacks& callbacks) override {
+        std::vector<std::int32_t> all(vectors.n);
+        std::iota(all.begin(), all.end(), 0);
+        const KnnGraph graph =
+            exact_neighbors(vectors, all.data(), vectors.n, params_.k, params_.metric, params_.threads, callbacks);
+        std::copy_n(graph.ids(), vectors.n * params_.k, ids);
+        std::copy_n(graph.distances(), vectors.n * params_.k, distances);
+        return {};
+    }
+    BuildStats merge(const shards::Side& a, const shards::Side& b, std::int32_t* ids, float* distances,
+                     const Callbacks& callbacks) override {
+        for (const shards::Side* side : {&a, &b}) {
+            EXPECT_EQ(side->local.n, side->vectors.n);
+            check_structure(side->local);
+        }
+        const std::size_t row = std::size_t(a.vectors.row_bytes());
+        std::vector<std::byte> both(std::size_t(a.vectors.n + b.vectors.n) * row);
+        std::memcpy(both.data(), a.vectors.data, std::size_t(a.vectors.n) * row);
+        std::memcpy(both.data() + std::size_t(a.vectors.n) * row, b.vectors.data, std::size_t(b.vectors.n) * row);
+        const VectorView all{both.data(), a.vectors.n + b.vectors.n, a.vectors.d, a.vectors.dtype, 0};
+        return build(0, all, ids, distances, callbacks);
+    }
+
+  protected:
+    BuildParams params_;
+};
+
+inline std::unique_ptr<shards::Executor> exact_executor(const BuildParams& params) {
+    return std::make_unique<ExactExecutor>(params);
+}
+
+class Sharded : public testing::Test {
+  protected:
+    /// A file of vectors, and their view.
+    const io::VectorFile& make_base(std::int64_t n, std::int64_t d = 12, DType dtype = DType::f32,
+                                    Metric metric = Metric::L2) {
+        params_.metric = metric;
+        return make_base(vectors_for(metric, n, d, dtype).view());
+    }
+    const io::VectorFile& make_base(const VectorView& vectors) {
+        const std::string path = dir_.file("base.npy");
+        io::write_vectors(path, vectors);
+        base_ = std::make_unique<io::VectorFile>(path);
+        return *base_;
+    }
+    std::vector<std::int32_t> all_objects() const {
+        std::vector<std::int32_t> all(std::size_t(base_->n()));
+        std::iota(all.begin(), all.end(), 0);
+        return all;
+    }
+    std::string work() const { return dir_.file("work"); }
+    ShardParams shards(int count, bool resume = false) const {
+        ShardParams params;
+        params.shards = count;
+        params.work = work();
+        params.resume = resume;
+        params.checkpoint_seconds = 0;
+        return params;
+    }
+    ShardedStats build(const ShardParams& params, const ShardCallbacks& callbacks = {},
+                       const shards::ExecutorFactory& executor = exact_executor) const {
+        return shards::build_with(*base_, params_, params, callbacks, executor);
+    }
+    /// The finished graph against the exact one.
+    void expect_exact() const {
+        const KnnGraph graph = read_all(ShardedGraph(work()));
+        const VectorView view = base_->view();
+        expect_valid_graph(graph, view);
+        const std::vector<std::int32_t> all = all_objects();
+        const KnnGraph truth = exact_neighbors(view, all.data(), view.n, params_.k, params_.metric);
+        for (std::int64_t i = 0; i < view.n * params_.k; ++i)
+            ASSERT_EQ(graph.ids()[i], truth.ids()[i]) << "entry " << i;
+    }
+    std::vector<std::string> files() const {
+        std::vector<std::string> names;
+        for (const auto& entry : std::filesystem::directory_iterator(work())) names.push_back(entry.path().filename());
+        std::sort(names.begin(), names.end());
+        return names;
+    }
+
+    const io::VectorFile sample_{GNND_TEST_DATA "/photosift20k.u8bin"};
+    const TempDir dir_;
+    BuildParams params_;
+    std::unique_ptr<io::VectorFile> base_;
+};
+
+}  // namespace gnnd::test

@@ -1,0 +1,130 @@
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "gnnd/error.h"
+#include "gnnd/shards/manifest.h"
+#include "tests/io_conditions.h"
+#include "tests/temp_dir.h"
+
+namespace gnnd::shards {
+namespace {
+
+using test::message_of;
+
+Manifest make_manifest() {
+    Manifest manifest;
+    manifest.base = {"/data/b\"ase\n.fbin", io::VectorFormat::fbin, 100, 7, DType::f32, 2808, 1234567890123456789};
+    manifest.params.k = 10;
+    manifest.params.metric = Metric::Cosine;
+    manifest.params.delta = 0.0123f;
+    manifest.params.seed = ~std::uint64_t(0);
+    manifest.seconds = 1.0 / 3;
+    manifest.shards.resize(3);
+    manifest.shards[0] = {FileRecord{"local-00000.gnnd", 64, 0x0123456789abcdef},
+                          FileRecord{"lists-00000.5.gnnd", 128, 0xffffffffffffffff},
+                          5,
+                          {2}};
+    manifest.shards[2] = {FileRecord{"local-00002.gnnd", 65, 7}, FileRecord{"lists-00002.1.gnnd", 129, 0}, 1, {}};
+    return manifest;
+}
+
+TEST(ShardManifest, RoundTrips) {
+    const Manifest manifest = make_manifest();
+    const test::TempDir dir;
+    const std::string path = dir.file(kManifestName);
+    manifest.write(path);
+    const Manifest read = Manifest::read(path);
+    EXPECT_EQ(read.to_text(), manifest.to_text());
+    EXPECT_EQ(read.shards, manifest.shards);
+    EXPECT_EQ(read.params.delta, manifest.params.delta);
+    EXPECT_EQ(read.seconds, manifest.seconds);
+    EXPECT_EQ(read.base.path, manifest.base.path);
+    EXPECT_EQ(read.difference(manifest), "");
+    EXPECT_FALSE(read.complete);
+    EXPECT_EQ(dir.entries(), 1u);
+}
+
+TEST(ShardManifest, RowsAreSharedEvenly) {
+    Manifest manifest = make_manifest();
+    for (const auto& [n, shards] : {std::pair{100, 3}, {3, 3}, {1000003, 7}, {2147483647, 1024}}) {
+        manifest.base.n = n;
+        manifest.shards.resize(shards);
+        EXPECT_EQ(manifest.begin(0), 0);
+        EXPECT_EQ(manifest.begin(shards), n);
+        for (int i = 0; i < shards; ++i) {
+            EXPECT_GE(manifest.rows(i), n / shards);
+            EXPECT_LE(manifest.rows(i), manifest.most_rows());
+        }
+    }
+}
+
+TEST(ShardManifest, LocalGraphsHaveHalfAList) {
+    Manifest manifest;
+    manifest.params.k = 64;
+    EXPECT_EQ(manifest.half(), 32);
+    manifest.params.list_size = 97;
+    EXPECT_EQ(manifest.half(), 49);
+    manifest.params = {};
+    manifest.params.k = 10;  // in lists of 32
+    EXPECT_EQ(manifest.half(), 10);
+}
+
+TEST(ShardManifest, EveryAlteredBitIsNoticed) {
+    const std::string text = make_manifest().to_text();
+    for (std::size_t i = 0; i < text.size(); ++i)
+        for (int bit = 0; bit < 8; ++bit) {
+            std::string altered = text;
+            altered[i] = char(altered[i] ^ 1 << bit);
+            const std::string message = message_of<IoError>([&] { Manifest::from_text(altered, "M"); });
+            EXPECT_TRUE(message.starts_with("M: ")) << message << ": byte " << i << " bit " << bit;
+        }
+    for (const std::string& other : {text.substr(1), text + "\n", text + "x", text.substr(0, text.size() / 2),
+                                     std::string("{}"), std::string("[]"), std::string("3"), std::string()})
+        EXPECT_THROW(Manifest::from_text(other, "M"), IoError);
+}
+
+TEST(ShardManifest, WhatContradictsItselfIsRefused) {
+    const auto error = [](const auto& change) {
+        Manifest manifest = make_manifest();
+        change(manifest);
+        return message_of<IoError>([&] { Manifest::from_text(manifest.to_text(), "M"); });
+    };
+    EXPECT_EQ(error([](Manifest&) {}), "nothing was thrown");
+    EXPECT_EQ(error([](Manifest& m) { m.complete = true; }), "M: invalid: the set is not as complete as it says");
+    EXPECT_EQ(error([](Manifest& m) { m.shards[0].merged = {0}; }), "M: invalid: a list of merged shards is not one");
+    EXPECT_EQ(error([](Manifest& m) {
+                  m.shards[0].merged = {2, 1};
+              }),
+              "M: invalid: a list of merged shards is not one");
+    EXPECT_EQ(error([](Manifest& m) { m.shards[1].merged = {0}; }),
+              "M: invalid: a shard was merged before it was built");
+    EXPECT_EQ(error([](Manifest& m) { m.shards[0].local->name = "../x"; }),
+              "M: invalid: a file's name leads out of the folder");
+    EXPECT_EQ(error([](Manifest& m) { m.params.k = 0; }), "M: invalid: BuildParams::k = 0, allowed are 1 to 1024");
+    EXPECT_EQ(error([](Manifest& m) { m.base.n = 2; }),
+              "M: invalid: the number of shards is outside of what is allowed");
+}
+
+TEST(ShardManifest, DifferencesAreNamed) {
+    const auto difference = [](const auto& change) {
+        Manifest other = make_manifest();
+        change(other);
+        return make_manifest().difference(other);
+    };
+    EXPECT_EQ(difference([](Manifest& m) { m.params.k = 11; }), "k is 10, asked for is 11");
+    EXPECT_EQ(difference([](Manifest& m) { m.params.metric = Metric::L2; }), "metric is cosine, asked for is l2");
+    EXPECT_EQ(difference([](Manifest& m) { m.base.modified = 1; }),
+              "the base's modified is 1234567890123456789, asked for is 1");
+    EXPECT_EQ(difference([](Manifest& m) { m.shards.resize(4); }), "the number of shards is 3, asked for is 4");
+    EXPECT_EQ(difference([](Manifest& m) {
+                  m.params.threads = 3;
+                  m.params.device = {Device::Kind::cpu, 0};
+                  m.base.path = "/moved";
+                  m.seconds = 9;
+              }),
+              "");
+}
+
+}  // namespace
+}  // namespace gnnd::shards

@@ -1,0 +1,134 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gnnd/error.h"
+#include "gnnd/shards/plan.h"
+#include "tests/io_conditions.h"
+
+namespace gnnd::shards {
+namespace {
+
+using Pair = std::pair<int, int>;
+using Tasks = std::vector<Task>;
+
+class ShardPlan : public testing::TestWithParam<Pair> {
+  protected:
+    const int shards_ = GetParam().first, workers_ = GetParam().second;
+    const Plan plan_ = make_plan(shards_, workers_);
+};
+
+TEST_P(ShardPlan, BuildsEveryShardOnceBeforeItIsMergedWithEveryOtherOnce) {
+    std::multiset<int> built;
+    std::multiset<Pair> merged;
+    for (const auto& round : plan_.rounds) {
+        // Within a round workers run at the same time: a shard must be built by its user, or in an earlier round.
+        const std::multiset<int> before = built;
+        for (const Tasks& tasks : round) {
+            std::multiset<int> here = before;
+            for (const Task& task : tasks) {
+                if (task.kind == Task::Kind::build) {
+                    EXPECT_EQ(task.first, task.second);
+                    here.insert(task.first);
+                    built.insert(task.first);
+                    continue;
+                }
+                EXPECT_LT(task.first, task.second);
+                EXPECT_TRUE(here.contains(task.first) && here.contains(task.second));
+                merged.insert({task.first, task.second});
+            }
+        }
+    }
+    EXPECT_EQ(built.size(), std::size_t(shards_));
+    EXPECT_EQ(std::set<int>(built.begin(), built.end()).size(), std::size_t(shards_));
+    std::multiset<Pair> all;
+    for (int i = 0; i < shards_; ++i)
+        for (int j = i + 1; j < shards_; ++j) all.insert({i, j});
+    EXPECT_EQ(merged, all);
+    EXPECT_EQ(plan_.tasks().size(), built.size() + merged.size());
+}
+
+TEST_P(ShardPlan, WorkersOfARoundHaveTheirShardsToThemselves) {
+    for (const auto& round : plan_.rounds) {
+        ASSERT_EQ(round.size(), std::size_t(workers_));
+        std::map<int, std::size_t> user;
+        for (std::size_t w = 0; w < round.size(); ++w)
+            for (const Task& task : round[w])
+                for (const int shard : {task.first, task.second})
+                    EXPECT_EQ(user.emplace(shard, w).first->second, w) << "shard " << shard;
+    }
+}
+
+TEST_P(ShardPlan, EachMergeSharesAShardWithTheOneBefore) {
+    for (const auto& round : plan_.rounds)
+        for (const Tasks& tasks : round) {
+            const Task* before = nullptr;
+            for (std::size_t i = 0; i < tasks.size(); ++i) {
+                const Task& task = tasks[i];
+                if (task.kind == Task::Kind::build) {
+                    // Of the builds that follow each other at most two belong to the merge after them.
+                    const auto next = std::find_if(tasks.begin() + std::ptrdiff_t(i), tasks.end(),
+                                                   [](const Task& t) { return t.kind == Task::Kind::merge; });
+                    if (next == tasks.end())
+                        EXPECT_EQ(tasks.size(), 1u);
+                    else
+                        EXPECT_TRUE(next->uses(task.first)) << "built too early";
+                    continue;
+                }
+                EXPECT_TRUE(before == nullptr || task.uses(before->first) || task.uses(before->second));
+                before = &task;
+            }
+        }
+}
+
+TEST_P(ShardPlan, WorkIsSharedEvenly) {
+    const auto group = std::size_t((shards_ + 2 * workers_ - 1) / (2 * workers_));
+    for (std::size_t r = 0; r < plan_.rounds.size(); ++r)
+        for (const Tasks& tasks : plan_.rounds[r]) {
+            const std::size_t both = 2 * group;
+            const std::size_t most = r == 0 ? both + both * (both - 1) / 2 : group * group;
+            EXPECT_TRUE(workers_ == 1 || tasks.size() <= most) << tasks.size() << " tasks in round " << r;
+        }
+}
+
+std::vector<Pair> sizes() {
+    std::vector<Pair> all;
+    for (const int workers : {1, 2, 3, 4, 8})
+        for (int shards = 1; shards <= 18; ++shards) all.emplace_back(shards, workers);
+    all.insert(all.end(), {{100, 1}, {100, 8}, {97, 5}, {1, 64}, {5, 64}});
+    return all;
+}
+
+INSTANTIATE_TEST_SUITE_P(Sizes, ShardPlan, testing::ValuesIn(sizes()), [](const auto& info) {
+    return std::to_string(info.param.first) + "Shards" + std::to_string(info.param.second) + "Workers";
+});
+
+TEST(ShardPlanOrder, OneWorkerGoesBackAndForth) {
+    using enum Task::Kind;
+    EXPECT_EQ(make_plan(1, 1).tasks(), (Tasks{{build, 0, 0}}));
+    EXPECT_EQ(make_plan(4, 1).tasks(), (Tasks{{build, 0, 0},
+                                              {build, 1, 1},
+                                              {merge, 0, 1},
+                                              {build, 2, 2},
+                                              {merge, 0, 2},
+                                              {build, 3, 3},
+                                              {merge, 0, 3},
+                                              {merge, 1, 3},
+                                              {merge, 1, 2},
+                                              {merge, 2, 3}}));
+}
+
+TEST(ShardPlanOrder, RefusesWhatMakesNoSense) {
+    for (const auto& [shards, workers] : {Pair{0, 1}, {1025, 1}, {1, 0}, {1, 65}})
+        EXPECT_THROW(make_plan(shards, workers), InvalidArgument);
+    EXPECT_EQ(test::message_of<InvalidArgument>([] { make_plan(0, 1); }),
+              "make_plan::shards = 0, allowed are 1 to 1024");
+}
+
+}  // namespace
+}  // namespace gnnd::shards
