@@ -12,9 +12,7 @@ namespace gnnd {
 namespace {
 
 void check_set(const char* which, const VectorView& vectors, const KnnGraphView& graph, const BuildParams& params) {
-    const auto refuse = [&](const std::string& what) {
-        throw InvalidArgument(std::string("merge: ") + which + what);
-    };
+    const auto refuse = [&](const std::string& what) { throw InvalidArgument(std::string("merge: ") + which + what); };
     if (vectors.n < 0) refuse(" vectors: n = " + std::to_string(vectors.n));
     if (graph.n != vectors.n)
         refuse(" graph has " + std::to_string(graph.n) + " objects, its vectors are " + std::to_string(vectors.n));

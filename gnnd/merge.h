@@ -16,11 +16,12 @@ namespace gnnd {
 /// what was set aside is merged back. With Init::projection lists stay whole, and the objects of the other set that
 /// come in first are those that random-projection trees over both sets put next to an object.
 ///
-/// No entry of a graph is lost to a farther one, on a GPU as far as its lists tell them apart: float vectors are compared
-/// as float16 there, and segments with locks of their own drop what finds no room (see Locks).
+/// No entry of a graph is lost to a farther one, on a GPU as far as its lists tell them apart: float vectors are
+/// compared as float16 there, and segments with locks of their own drop what finds no room (see Locks).
 ///
-/// \param x1, x2   n1 x d and n2 x d vectors, of the same type. Either set may be small, or empty (its graph then, too).
-/// \param g1, g2   n1 x k1 and n2 x k2, over x1 and x2, as build() returns them: rows sorted, distances right. Entries of
+/// \param x1, x2   n1 x d and n2 x d vectors, of the same type. Either set may be small, or empty (its graph then,
+/// too). \param g1, g2   n1 x k1 and n2 x k2, over x1 and x2, as build() returns them: rows sorted, distances right.
+/// Entries of
 ///                 -1 are passed over.
 /// \param params   as for build(); params.k is the result's, and may be any. With more than k1 (or k2) columns rows may
 ///                 hold farther objects of their own set than there are, since those are not looked for.
@@ -29,9 +30,9 @@ namespace gnnd {
 BuildResult merge(const VectorView& x1, const KnnGraphView& g1, const VectorView& x2, const KnnGraphView& g2,
                   const BuildParams& params, const Callbacks& callbacks = {}, Resources* resources = nullptr);
 
-/// The same into arrays of the caller, (n1 + n2) x k each; none of them may overlap the graphs. On a GPU vectors, graphs
-/// and arrays may each lie on the host or on the device that params.device names, as for build_into(); nothing is copied
-/// where both sets of vectors lie there, one behind the other.
+/// The same into arrays of the caller, (n1 + n2) x k each; none of them may overlap the graphs. On a GPU vectors,
+/// graphs and arrays may each lie on the host or on the device that params.device names, as for build_into(); nothing
+/// is copied where both sets of vectors lie there, one behind the other.
 BuildStats merge_into(const VectorView& x1, const KnnGraphView& g1, const VectorView& x2, const KnnGraphView& g2,
                       const BuildParams& params, std::int32_t* ids, float* distances, const Callbacks& callbacks = {},
                       Resources* resources = nullptr);

@@ -1,5 +1,5 @@
-// merge() on a GPU: the invariants over all kinds of input and every variant, recall against one build, graphs and vectors
-// on the device, determinism, memory. Without a GPU all of it is skipped.
+// merge() on a GPU: the invariants over all kinds of input and every variant, recall against one build, graphs and
+// vectors on the device, determinism, memory. Without a GPU all of it is skipped.
 #include <cuda_runtime_api.h>
 #include <gtest/gtest.h>
 
@@ -94,7 +94,8 @@ TEST(CudaMerge, TakesWhatLiesOnTheDevice) {
         const OnDevice<std::byte> both = bytes(vectors), first = bytes(x1), second = bytes(x2);
         const OnDevice<std::int32_t> ids1(1300 * 30, g1.ids()), ids2(1700 * 20, g2.ids());
         const OnDevice<float> distances1(1300 * 30, g1.distances()), distances2(1700 * 20, g2.distances());
-        const KnnGraphView there1{1300, 30, Metric::L2, ids1, distances1}, there2{1700, 20, Metric::L2, ids2, distances2};
+        const KnnGraphView there1{1300, 30, Metric::L2, ids1, distances1},
+            there2{1700, 20, Metric::L2, ids2, distances2};
         const auto at = [](const VectorView& x, const void* data) {
             VectorView view = x;
             view.data = data;

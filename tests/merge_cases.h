@@ -153,8 +153,7 @@ inline void expect_recall_of_one_build(const VectorView& vectors, std::int64_t n
     std::vector<std::int32_t> objects(500);
     for (std::size_t i = 0; i < objects.size(); ++i)
         objects[i] = std::int32_t(i * std::size_t(vectors.n) / objects.size());
-    const KnnGraph truth =
-        exact_neighbors(vectors, objects.data(), std::int64_t(objects.size()), 10, params.metric);
+    const KnnGraph truth = exact_neighbors(vectors, objects.data(), std::int64_t(objects.size()), 10, params.metric);
     const double one = recall_at(build(vectors, params).graph, truth, objects, 10);
     const BuildResult merged = Halves(vectors, n1, params).merge(params);
     EXPECT_GE(recall_at(merged.graph, truth, objects, 10), one - least) << "one build has " << one;

@@ -83,13 +83,12 @@ TEST(Merge, IsTheSameOnAnyNumberOfThreads) {
 TEST(Merge, RefusesWhatDoesNotFit) {
     const Vectors vectors = random_vectors(3000, 6, DType::f32);
     const Halves halves(vectors, 2000, params_of(8));
-    const auto refused = [&](const VectorView& x1, const KnnGraphView& g1, const VectorView& x2,
-                             const KnnGraphView& g2, const BuildParams& params) {
+    const auto refused = [&](const VectorView& x1, const KnnGraphView& g1, const VectorView& x2, const KnnGraphView& g2,
+                             const BuildParams& params) {
         return message_of<InvalidArgument>([&] { merge(x1, g1, x2, g2, params); });
     };
     const auto& [x1, x2, g1, g2] = halves;
-    EXPECT_EQ(refused(x1, g2, x2, g2, params_of(8)),
-              "merge: the first graph has 1000 objects, its vectors are 2000");
+    EXPECT_EQ(refused(x1, g2, x2, g2, params_of(8)), "merge: the first graph has 1000 objects, its vectors are 2000");
     EXPECT_EQ(refused(x1, g1, x2, g2, params_of(8, Metric::L1)),
               "merge: the first graph was made under l2, asked for is l1");
     const Vectors other = random_vectors(1000, 7, DType::f32);
@@ -106,11 +105,10 @@ TEST(Merge, RefusesWhatDoesNotFit) {
     wrong.ids()[17] = 1000;
     EXPECT_EQ(refused(x1, g1, x2, wrong, params_of(8)), "graph.ids[17] = 1000 is outside of [-1, 1000)");
     const VectorView none{nullptr, 0, 6, DType::f32, 0};
-    EXPECT_EQ(refused(none, {0, 8, Metric::L2, nullptr, nullptr}, none, {0, 8, Metric::L2, nullptr, nullptr},
-                      params_of(8)),
-              "merge: both sets are empty");
-    EXPECT_EQ(message_of<InvalidArgument>(
-                  [&] { merge_into(x1, g1, x2, g2, params_of(8), nullptr, nullptr); }),
+    EXPECT_EQ(
+        refused(none, {0, 8, Metric::L2, nullptr, nullptr}, none, {0, 8, Metric::L2, nullptr, nullptr}, params_of(8)),
+        "merge: both sets are empty");
+    EXPECT_EQ(message_of<InvalidArgument>([&] { merge_into(x1, g1, x2, g2, params_of(8), nullptr, nullptr); }),
               "merge_into: the arrays are null pointers");
 }
 

@@ -59,15 +59,16 @@ TEST(ShardManifest, RowsAreSharedEvenly) {
     }
 }
 
-TEST(ShardManifest, LocalGraphsHaveHalfAList) {
+TEST(ShardManifest, LocalGraphsHaveWhatSteersMerges) {
     Manifest manifest;
     manifest.params.k = 64;
-    EXPECT_EQ(manifest.half(), 32);
+    EXPECT_EQ(manifest.local_columns(), 64);
+    manifest.params.init = Init::random;
+    EXPECT_EQ(manifest.local_columns(), 32);
     manifest.params.list_size = 97;
-    EXPECT_EQ(manifest.half(), 49);
-    manifest.params = {};
-    manifest.params.k = 10;  // in lists of 32
-    EXPECT_EQ(manifest.half(), 10);
+    EXPECT_EQ(manifest.local_columns(), 49);
+    manifest.params.k = 10;
+    EXPECT_EQ(manifest.local_columns(), 10);
 }
 
 TEST(ShardManifest, EveryAlteredBitIsNoticed) {

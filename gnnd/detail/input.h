@@ -48,9 +48,9 @@ struct Input {
     }
 };
 
-/// Of a merge: how many columns of a graph stay in the lists. Random objects of the other set need room, half of a list,
-/// to find nearer ones from; those that trees find compete with all that is known, which is faster and loses nothing
-/// (measured, NOTEBOOK.md). What does not stay is set aside and joined with what came in at the end.
+/// Of a merge: how many columns of a graph stay in the lists. Random objects of the other set need room, half of a
+/// list, to find nearer ones from; those that trees find compete with all that is known, which is faster and loses
+/// nothing (measured, NOTEBOOK.md). What does not stay is set aside and joined with what came in at the end.
 inline std::int64_t kept_columns(const KnnGraphView& graph, const BuildParams& params) {
     const int length = params.resolved_list_size();
     return std::min<std::int64_t>(graph.k, params.init == Init::random ? length - length / 2 : length);

@@ -1,13 +1,10 @@
 #include "gnnd/shards/executor.h"
 
-#include <algorithm>
-#include <cstring>
-#include <vector>
+#include "gnnd/merge.h"
 
 namespace gnnd::shards {
 namespace {
 
-/// A pair is merged by building the graph of its union.
 class HostExecutor final : public Executor {
   public:
     explicit HostExecutor(const BuildParams& params) : params_(params) {}
@@ -18,12 +15,7 @@ class HostExecutor final : public Executor {
     }
     BuildStats merge(const Side& a, const Side& b, std::int32_t* ids, float* distances,
                      const Callbacks& callbacks) override {
-        const std::size_t bytes = std::size_t(a.vectors.d) * size_of(a.vectors.dtype);
-        std::vector<std::byte> both((a.vectors.n + b.vectors.n) * bytes);
-        std::memcpy(both.data(), a.vectors.data, a.vectors.n * bytes);
-        std::memcpy(both.data() + a.vectors.n * bytes, b.vectors.data, b.vectors.n * bytes);
-        return build_into({both.data(), a.vectors.n + b.vectors.n, a.vectors.d, a.vectors.dtype, 0}, params_, ids,
-                          distances, callbacks);
+        return merge_into(a.vectors, a.local, b.vectors, b.local, params_, ids, distances, callbacks);
     }
 
   private:

@@ -95,7 +95,7 @@ std::uint64_t disk_need(const Manifest& manifest, int workers) {
     std::uint64_t bytes = 2 * kManifestBytes + 8 * std::uint64_t(manifest.count()) * manifest.count();
     for (int i = 0; i < manifest.count(); ++i) {
         bytes += io::graph_file_bytes(manifest.rows(i), k);
-        if (manifest.count() > 1) bytes += io::graph_file_bytes(manifest.rows(i), manifest.half());
+        if (manifest.count() > 1) bytes += io::graph_file_bytes(manifest.rows(i), manifest.local_columns());
     }
     return bytes + std::uint64_t(std::min(workers, manifest.count())) * io::graph_file_bytes(manifest.most_rows(), k);
 }

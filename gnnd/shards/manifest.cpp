@@ -14,6 +14,7 @@
 
 #include "gnnd/error.h"
 #include "gnnd/io/atomic_file.h"
+#include "gnnd/merge.h"
 #include "gnnd/shards/plan.h"
 
 namespace gnnd::shards {
@@ -154,7 +155,7 @@ Json content_of(const Manifest& manifest) {
             {"seconds", manifest.seconds},
             {"base", to_json(manifest.base)},
             {"params", params},
-            {"half", manifest.half()},
+            {"local_columns", manifest.local_columns()},
             {"shards", shards}};
 }
 
@@ -224,9 +225,8 @@ BaseRecord BaseRecord::of(const io::VectorFile& file) {
     return base;
 }
 
-int Manifest::half() const {
-    const int length = params.resolved_list_size();
-    return std::min(params.k, length - length / 2);
+int Manifest::local_columns() const {
+    return merge_columns(params);
 }
 
 std::string Manifest::difference(const Manifest& other) const {

@@ -58,8 +58,8 @@ struct Manifest {
     std::int64_t begin(int shard) const { return base.n * shard / count(); }
     std::int64_t rows(int shard) const { return begin(shard + 1) - begin(shard); }
     std::int64_t most_rows() const { return (base.n + count() - 1) / count(); }
-    /// Columns of the local graphs: what a merge takes of a list of its L entries, the other half is for the partner.
-    int half() const;
+    /// Columns of the local graphs: what steers merges.
+    int local_columns() const;
 
     /// What makes the other one a record of something else, as text: other parameters, another base. The base may have
     /// another name. Empty where nothing does.

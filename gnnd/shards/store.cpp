@@ -44,7 +44,7 @@ HostNeed host_need(const Manifest& manifest, int workers) {
     const bool alone = manifest.count() == 1;
     const auto rows = std::uint64_t(manifest.most_rows());
     const std::uint64_t vectors = rows * std::uint64_t(manifest.base.d) * size_of(manifest.base.dtype);
-    const std::uint64_t local = alone ? 0 : rows * std::uint64_t(manifest.half()) * kEntryBytes;
+    const std::uint64_t local = alone ? 0 : rows * std::uint64_t(manifest.local_columns()) * kEntryBytes;
     const std::uint64_t lists = rows * std::uint64_t(manifest.params.k) * kEntryBytes;
     const std::uint64_t result = alone ? 0 : 2 * lists;
     const std::uint64_t build = vectors + local + lists;
@@ -91,7 +91,7 @@ PinnedGraph Store::graph(Cache::Kind kind, int shard, std::int64_t k, const Cach
 }
 
 PinnedGraph Store::local(int shard) {
-    return graph(Cache::Kind::local, shard, manifest_.half(),
+    return graph(Cache::Kind::local, shard, manifest_.local_columns(),
                  [&](std::byte* data) { read_graph(folder_.open_local(shard), data); });
 }
 
@@ -106,16 +106,16 @@ PinnedGraph Store::new_lists(int shard) {
 
 std::optional<PinnedGraph> Store::split_build(int shard, const PinnedGraph& lists) {
     constexpr std::int64_t kRows = 4096;
-    const std::int64_t half = manifest_.half(), begin = manifest_.begin(shard);
+    const std::int64_t columns = manifest_.local_columns(), begin = manifest_.begin(shard);
     std::optional<PinnedGraph> local;
-    if (manifest_.count() > 1) local = graph(Cache::Kind::local, shard, half, nullptr);
+    if (manifest_.count() > 1) local = graph(Cache::Kind::local, shard, columns, nullptr);
     const cpu::Team team{cpu::Team::resolve(threads_), nullptr};
     team.for_chunks(lists.n, kRows, [&](int, std::int64_t first, std::int64_t last) {
         for (std::int64_t i = first; i < last; ++i) {
             std::int32_t* ids = lists.ids() + i * lists.k;
             if (local) {
-                std::copy_n(ids, half, local->ids() + i * half);
-                std::copy_n(lists.distances() + i * lists.k, half, local->distances() + i * half);
+                std::copy_n(ids, columns, local->ids() + i * columns);
+                std::copy_n(lists.distances() + i * lists.k, columns, local->distances() + i * columns);
             }
             for (std::int64_t j = 0; j < lists.k; ++j)
                 if (ids[j] >= 0) ids[j] = std::int32_t(ids[j] + begin);
