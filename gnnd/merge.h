@@ -19,10 +19,9 @@ namespace gnnd {
 /// No entry of a graph is lost to a farther one, on a GPU as far as its lists tell them apart: float vectors are
 /// compared as float16 there, and segments with locks of their own drop what finds no room (see Locks).
 ///
-/// \param x1, x2   n1 x d and n2 x d vectors, of the same type. Either set may be small, or empty (its graph then,
-/// too). \param g1, g2   n1 x k1 and n2 x k2, over x1 and x2, as build() returns them: rows sorted, distances right.
-/// Entries of
-///                 -1 are passed over.
+/// \param x1, x2   n1 x d and n2 x d vectors, of the same type. Either set may be small or, as its graph, empty.
+/// \param g1, g2   n1 x k1 and n2 x k2, over x1 and x2, as build() returns them: rows sorted, distances right. Entries
+///                 of -1 are passed over.
 /// \param params   as for build(); params.k is the result's, and may be any. With more than k1 (or k2) columns rows may
 ///                 hold farther objects of their own set than there are, since those are not looked for.
 /// \return (n1 + n2) x k: object i of the first set keeps its number, object j of the second one becomes n1 + j

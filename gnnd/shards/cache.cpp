@@ -62,6 +62,12 @@ Cache::Pin Cache::scratch(std::size_t bytes) {
     std::int64_t number = 0;
     {
         const Lock lock(mutex_);
+        for (auto& [key, item] : items_)
+            if (key.kind == Kind::scratch && item.pins == 0 && item.bytes >= bytes) {
+                item.pins = 1;
+                item.used = ++clock_;
+                return {*this, key, item};
+            }
         number = scratches_++;
     }
     return pin({Kind::scratch, number}, bytes, nullptr);
@@ -133,11 +139,7 @@ void Cache::flush() {
 void Cache::unpin(const Key& key) {
     const Lock lock(mutex_);
     const auto found = items_.find(key);
-    if (--found->second.pins > 0) return;
-    if (key.kind == Kind::scratch)
-        erase(found);
-    else
-        changed_.notify_all();
+    if (--found->second.pins == 0) changed_.notify_all();
 }
 
 void Cache::erase(std::map<Key, Item>::iterator item) {

@@ -75,7 +75,8 @@ class Cache {
     /// The item, filled unless it is there. What fill throws leaves no item behind.
     /// \throws Error when the pinned items leave no room
     Pin pin(const Key& key, std::size_t bytes, const Fill& fill);
-    /// Memory that is gone when it is unpinned.
+    /// Memory of its own, content undefined. What was unpinned is given out again while nobody else needs the room:
+    /// touching new memory takes longer than a GPU needs to fill it.
     Pin scratch(std::size_t bytes);
     /// Writes what was changed and is not pinned.
     void flush();

@@ -97,7 +97,8 @@ PinnedGraph Store::local(int shard) {
 
 PinnedGraph Store::scratch(std::int64_t rows) {
     const std::int64_t k = manifest_.params.k;
-    return {cache_.scratch(std::uint64_t(rows * k) * kEntryBytes), rows, k, manifest_.params.metric};
+    const std::int64_t most = std::max(rows, 2 * manifest_.most_rows());  // the same for all pairs
+    return {cache_.scratch(std::uint64_t(most * k) * kEntryBytes), rows, k, manifest_.params.metric};
 }
 
 PinnedGraph Store::new_lists(int shard) {

@@ -1,0 +1,197 @@
+// Graphs in shards, from a file of vectors to a folder, timed. Prints one JSON line per configuration: seconds, Recall@10
+// against exact search, bytes moved, memory taken, and the share of the time that workers spent in builds and merges.
+//
+//   sharded_bench base.u8bin -k 64 --work /tmp/work shards=10,memory=300000000 shards=10,host=2000000000
+//   sharded_bench mix.u8bin --mix photosift1m.u8bin:10000000 -k 64 --work /tmp/work shards=10
+//     (first writes 10,000,000 rows made from the file's to mix.u8bin, see generate.h, unless it is there)
+#include <cuda_runtime_api.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "benchs/generate.h"
+#include "benchs/settings.h"
+#include "gnnd/cuda/errors.h"
+#include "gnnd/error.h"
+#include "gnnd/sharded.h"
+
+namespace {
+
+using nlohmann::json;
+
+template <class T>
+class DeviceArray {
+  public:
+    explicit DeviceArray(std::size_t size) { GNND_CUDA(cudaMalloc(&data_, size * sizeof(T))); }
+    ~DeviceArray() { gnnd::cuda::ignore(cudaFree(data_)); }
+    DeviceArray(const DeviceArray&) = delete;
+    DeviceArray& operator=(const DeviceArray&) = delete;
+    operator T*() const { return static_cast<T*>(data_); }
+
+  private:
+    void* data_ = nullptr;
+};
+
+void write_mix(const std::string& path, const std::string& text) {
+    const std::size_t colon = text.rfind(':');
+    const gnnd::io::VectorFile base(text.substr(0, colon));
+    const std::int64_t n = std::stoll(text.substr(colon + 1)), n0 = base.n(), d = base.d();
+    gnnd::BuildParams params;
+    params.device = {gnnd::Device::Kind::cuda, 0};
+    const DeviceArray<std::uint8_t> x(n0 * d);
+    const DeviceArray<std::int32_t> ids(n0 * params.k);
+    const DeviceArray<float> distances(n0 * params.k);
+    GNND_CUDA(cudaMemcpy(x, base.view().data, n0 * d, cudaMemcpyHostToDevice));
+    gnnd::build_into({x, n0, d, gnnd::DType::u8, 0}, params, ids, distances);
+    const std::int64_t rows = 2'000'000;
+    const DeviceArray<std::uint8_t> made(rows * d);
+    std::vector<std::byte> host(rows * d);
+    gnnd::io::VectorWriter writer(path, n, d, gnnd::DType::u8);
+    for (std::int64_t begin = 0; begin < n; begin += rows) {
+        const std::int64_t count = std::min(rows, n - begin);
+        gnnd::benchs::generate(gnnd::benchs::Mix{x, ids, n0, d, params.k, 1}, begin, count, made, nullptr);
+        GNND_CUDA(cudaMemcpy(host.data(), made, count * d, cudaMemcpyDeviceToHost));
+        writer.append(host.data(), count);
+    }
+    writer.commit();
+}
+
+/// The most device memory in use while it lives, all processes together, looked at every 5 ms.
+class DevicePeak {
+  public:
+    DevicePeak() : thread_([this] {
+        while (!stop_) {
+            std::size_t free = 0, total = 0;
+            if (cudaMemGetInfo(&free, &total) == cudaSuccess) peak_ = std::max<std::size_t>(peak_, total - free);
+            std::this_thread::sleep_for(std::chrono::milliseconds(5));
+        }
+    }) {}
+    ~DevicePeak() { end(); }
+    std::size_t end() {
+        stop_ = true;
+        if (thread_.joinable()) thread_.join();
+        return peak_;
+    }
+
+  private:
+    std::atomic<std::size_t> peak_{0};
+    std::atomic<bool> stop_{false};
+    std::thread thread_;
+};
+
+/// In bytes, as the system tells it.
+std::int64_t status_value(const std::string& name) {
+    std::ifstream status("/proc/self/status");
+    for (std::string word; status >> word;)
+        if (word == name) {
+            std::int64_t kibibytes = 0;
+            status >> kibibytes;
+            return kibibytes * 1024;
+        }
+    return 0;
+}
+
+void run(const std::string& path, int k, const std::string& work, int queries, const std::vector<std::string>& texts) {
+    const gnnd::io::VectorFile base(path);
+    const std::int64_t n = base.n();
+    std::mt19937_64 random(1);
+    std::vector<std::int32_t> objects(queries);
+    for (std::int32_t& object : objects) object = std::int32_t(random() % std::uint64_t(n));
+    const int at = std::min(k, 10);
+    cudaDeviceProp properties;
+    GNND_CUDA(cudaGetDeviceProperties(&properties, 0));
+    std::vector<json> lines;
+    for (const std::string& text : texts) {
+        gnnd::BuildParams params;
+        params.k = k;
+        params.device = {gnnd::Device::Kind::cuda, 0};
+        gnnd::ShardParams shards;
+        shards.work = work;
+        gnnd::benchs::Settings settings(text);
+        settings.take(params);
+        settings.take("memory", [&](const std::string& v) { params.device_memory = std::stoll(v); });
+        settings.take("shards", [&](const std::string& v) { shards.shards = std::stoi(v); });
+        settings.take("host", [&](const std::string& v) { shards.host_memory = std::stoll(v); });
+        settings.take("workers", [&](const std::string& v) { shards.workers = std::stoi(v); });
+        settings.take("checkpoint", [&](const std::string& v) { shards.checkpoint_seconds = std::stod(v); });
+        settings.take("devices", [&](const std::string& v) {
+            for (int i = 0; i < std::stoi(v); ++i) shards.devices.push_back({gnnd::Device::Kind::cuda, i});
+        });
+        settings.end("sharded_bench");
+        std::filesystem::remove_all(work);
+        DevicePeak peak;
+        const auto start = std::chrono::steady_clock::now();
+        const gnnd::ShardedStats stats = gnnd::build_sharded(base, params, shards);
+        const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+        json line = gnnd::benchs::describe(path, {nullptr, n, base.d(), base.dtype(), 0}, params.metric, k, text);
+        line["seconds"] = seconds.count();
+        for (const gnnd::WorkerProgress& worker : stats.progress.workers)
+            line["busy"].push_back(worker.seconds / seconds.count());
+        line["read_bytes"] = stats.progress.bytes_read;
+        line["written_bytes"] = stats.progress.bytes_written;
+        line["host_bytes"] = stats.peak_host_bytes;
+        line["work_bytes"] = stats.peak_work_bytes;
+        line["device_bytes"] = peak.end();
+        line["process_bytes"] = status_value("VmHWM:");
+        line["device"] = properties.name;
+
+        const gnnd::ShardedGraph graph(work);
+        std::vector<std::int64_t> ids(k);
+        std::vector<float> distances(k), found(std::size_t(queries) * at);
+        for (int q = 0; q < queries; ++q) {
+            graph.read(objects[q], 1, ids.data(), distances.data());
+            std::copy_n(distances.data(), at, found.data() + std::size_t(q) * at);
+        }
+        line["found"] = found;
+        lines.push_back(std::move(line));
+    }
+    // At the end, since it takes long and touches the whole file.
+    const gnnd::KnnGraph truth =
+        gnnd::exact_neighbors(base.view(), objects.data(), queries, at, gnnd::Metric::L2);
+    for (json& line : lines) {
+        std::int64_t hits = 0;
+        for (int q = 0; q < queries; ++q)
+            for (int j = 0; j < at; ++j)
+                hits += line["found"][std::size_t(q) * at + j].get<float>() <= truth.distances_of(q)[at - 1];
+        line.erase("found");
+        line["recall@" + std::to_string(at)] = double(hits) / (double(queries) * at);
+        std::printf("%s\n", line.dump().c_str());
+    }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    CLI::App app{
+        "Builds graphs in shards under l2 and prints one JSON line each. A configuration is a list of name=value: shards, "
+        "memory (of the device, bytes), host (bytes), workers, devices, checkpoint (seconds), p, list, iterations, delta, "
+        "seed, trees, init, update."};
+    std::string base, work, mix;
+    int k = 64, queries = 2000;
+    std::vector<std::string> configurations{"shards=4"};
+    app.add_option("base", base, "vector file")->required();
+    app.add_option("configurations", configurations, "what to build")->capture_default_str();
+    app.add_option("--mix", mix, "FILE:N: write N rows made from the file's to base first, unless it is there");
+    app.add_option("--work", work, "folder to build in; emptied first")->required();
+    app.add_option("-k", k, "neighbours")->capture_default_str();
+    app.add_option("--queries", queries, "objects sampled for the recall")->capture_default_str();
+    CLI11_PARSE(app, argc, argv);
+    try {
+        if (!mix.empty() && !std::filesystem::exists(base)) write_mix(base, mix);
+        run(base, k, work, queries, configurations);
+    } catch (const std::exception& error) {
+        std::fprintf(stderr, "sharded_bench: %s\n", error.what());
+        return 1;
+    }
+}
