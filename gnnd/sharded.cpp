@@ -95,7 +95,7 @@ ShardedPlan plan_sharded(const io::VectorFile& base, const BuildParams& params, 
 
 ShardedStats build_sharded(const io::VectorFile& base, const BuildParams& params, const ShardParams& shards,
                            const ShardCallbacks& callbacks) {
-    return shards::build_with(base, params, shards, callbacks, make_host_executor);
+    return shards::build_with(base, params, shards, callbacks, make_executor);
 }
 
 ShardedStats shards::build_with(const io::VectorFile& base, const BuildParams& params, const ShardParams& given,

@@ -88,11 +88,24 @@ TEST_F(ShardCache, WhatIsPinnedStays) {
     EXPECT_EQ(value(pin(cache, 2, 50)), 0);
     cache.flush();
     EXPECT_EQ(writes_, 0) << "in somebody's hands";
+}
+
+TEST_F(ShardCache, ScratchIsGivenOutAgain) {
+    Cache cache(250, resources_, writer());
+    const Cache::Pin one = pin(cache, 0);
+    const std::byte* place = nullptr;
     {
-        const Cache::Pin scratch = cache.scratch(50);
-        EXPECT_EQ(cache.held(), 300u);
+        const Cache::Pin scratch = cache.scratch(50), other = cache.scratch(100);
+        EXPECT_NE(scratch.data(), other.data());
+        place = scratch.data();
+        EXPECT_EQ(cache.held(), 250u);
     }
+    EXPECT_EQ(cache.held(), 250u) << "kept";
+    EXPECT_EQ(cache.scratch(50).data(), place);
+    const Cache::Pin two = pin(cache, 1, 150);  // takes the room of both
     EXPECT_EQ(cache.held(), 250u);
+    EXPECT_EQ(message_of<Error>([&] { cache.scratch(50); }),
+              "host memory: 50 bytes more while 250 are in use, allowed are 250");
 }
 
 TEST_F(ShardCache, ErrorsLeaveItAsItWas) {

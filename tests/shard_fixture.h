@@ -37,7 +37,8 @@ class ExactExecutor : public shards::Executor {
         return {};
     }
     BuildStats merge(const shards::Side& a, const shards::Side& b, std::int32_t* ids, float* distances,
-                     const Callbacks& callbacks) override {
+                     const Callbacks& callbacks, std::function<void()>& fetch) override {
+        fetch = [] {};
         for (const shards::Side* side : {&a, &b}) {
             EXPECT_EQ(side->local.n, side->vectors.n);
             check_structure(side->local);
@@ -49,12 +50,13 @@ class ExactExecutor : public shards::Executor {
         const VectorView all{both.data(), a.vectors.n + b.vectors.n, a.vectors.d, a.vectors.dtype, 0};
         return build(0, all, ids, distances, callbacks);
     }
+    void prepare(const shards::Side&, const std::function<bool(int)>&) override {}
 
   protected:
     BuildParams params_;
 };
 
-inline std::unique_ptr<shards::Executor> exact_executor(const BuildParams& params) {
+inline std::unique_ptr<shards::Executor> exact_executor(const BuildParams& params, const shards::TaskSize&) {
     return std::make_unique<ExactExecutor>(params);
 }
 

@@ -107,8 +107,9 @@ TEST_F(Sharded, GoesOnAfterAFailureAnywhere) {
         std::filesystem::remove_all(work());
         int left = task;
         EXPECT_EQ(message_of<DeviceError>([&] {
-                      build(shards(4), {},
-                            [&](const BuildParams& params) { return std::make_unique<FailingExecutor>(params, left); });
+                      build(shards(4), {}, [&](const BuildParams& params, const shards::TaskSize&) {
+                          return std::make_unique<FailingExecutor>(params, left);
+                      });
                   }),
                   "the device broke");
         EXPECT_THROW(ShardedGraph{work()}, IoError);
@@ -274,14 +275,15 @@ TEST_F(Sharded, AlteredFilesAreNoticedAndNamed) {
       public:
         using ExactExecutor::ExactExecutor;
         BuildStats merge(const shards::Side& a, const shards::Side& b, std::int32_t* ids, float* distances,
-                         const Callbacks& hooks) override {
+                         const Callbacks& hooks, std::function<void()>& fetch) override {
             for (int i = 0; i < 10 && !hooks.interrupt(); ++i) usleep(10000);
             if (hooks.interrupt()) throw Interrupted("stopped");
-            return ExactExecutor::merge(a, b, ids, distances, hooks);
+            return ExactExecutor::merge(a, b, ids, distances, hooks, fetch);
         }
     };
     stop_after(4, callbacks, done);
-    EXPECT_THROW(build(shards(3), callbacks, [](const BuildParams& p) { return std::make_unique<Slow>(p); }),
+    EXPECT_THROW(build(shards(3), callbacks,
+                       [](const BuildParams& p, const shards::TaskSize&) { return std::make_unique<Slow>(p); }),
                  Interrupted);
     const auto is_noticed = [&](const std::string& name, const auto& use) {
         const std::string path = work() + "/" + name, bytes = read_bytes(path);

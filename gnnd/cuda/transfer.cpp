@@ -95,6 +95,10 @@ void copy_in(void* device, const void* source, std::int64_t rows, std::size_t ro
     const std::size_t bytes = std::size_t(rows) * row_bytes;
     const Buffered buffered(resources, source, bytes);
     const Staging& staging = buffered.staging();
+    if (staging.data == nullptr && stride == row_bytes) {
+        GNND_CUDA(cudaMemcpyAsync(device, source, bytes, cudaMemcpyDefault, stream));
+        return;
+    }
     if (staging.bytes / kSlots < row_bytes) {
         GNND_CUDA(cudaMemcpy2DAsync(device, row_bytes, source, stride, row_bytes, std::size_t(rows), cudaMemcpyDefault,
                                     stream));

@@ -2,6 +2,10 @@
 
 #include "gnnd/merge.h"
 
+#ifdef GNND_WITH_CUDA
+#include "gnnd/cuda/executor.h"
+#endif
+
 namespace gnnd::shards {
 namespace {
 
@@ -13,10 +17,12 @@ class HostExecutor final : public Executor {
                      const Callbacks& callbacks) override {
         return build_into(vectors, params_, ids, distances, callbacks);
     }
-    BuildStats merge(const Side& a, const Side& b, std::int32_t* ids, float* distances,
-                     const Callbacks& callbacks) override {
+    BuildStats merge(const Side& a, const Side& b, std::int32_t* ids, float* distances, const Callbacks& callbacks,
+                     std::function<void()>& fetch) override {
+        fetch = [] {};
         return merge_into(a.vectors, a.local, b.vectors, b.local, params_, ids, distances, callbacks);
     }
+    void prepare(const Side&, const std::function<bool(int)>&) override {}
 
   private:
     BuildParams params_;
@@ -24,7 +30,11 @@ class HostExecutor final : public Executor {
 
 }  // namespace
 
-std::unique_ptr<Executor> make_host_executor(const BuildParams& params) {
+std::unique_ptr<Executor> make_executor(const BuildParams& params, [[maybe_unused]] const TaskSize& size) {
+#ifdef GNND_WITH_CUDA
+    if (params.device.kind == Device::Kind::cuda)
+        if (auto executor = cuda::make_executor(params, size)) return executor;
+#endif
     return std::make_unique<HostExecutor>(params);
 }
 

@@ -32,7 +32,9 @@ Runner::Runner(Store& store, const Plan& plan, const BuildParams& params, const 
         auto worker = std::make_unique<Worker>();
         worker->params = params;
         worker->params.device = worker->progress.device = device;
-        worker->executor = make_executor(worker->params);
+        const Manifest& manifest = store.manifest();
+        worker->executor = make_executor(worker->params, {manifest.most_rows(), manifest.base.d, manifest.base.dtype,
+                                                          manifest.local_columns(), manifest.count() > 1});
         workers_.push_back(std::move(worker));
     }
     for (const auto& round : plan.rounds)
@@ -154,6 +156,10 @@ void Runner::work(Worker& worker, const std::vector<Task>& tasks) {
             reading.start([this, &worker, &ahead, &task, &next = tasks[i + 1]] {
                 const CountTraffic count_here(worker.traffic);
                 ahead = inputs_ahead(task, next);
+                if (task.kind != Task::Kind::merge || next.kind != Task::Kind::merge || ahead.vectors.empty()) return;
+                const Side side{task.uses(next.first) ? next.second : next.first, ahead.vectors[0].view,
+                                ahead.locals[0].view()};
+                worker.executor->prepare(side, [&task](int shard) { return task.uses(shard); });
             });
         if (task.kind == Task::Kind::build)
             run_build(worker, task, inputs, folding);
@@ -190,10 +196,12 @@ void Runner::run_merge(Worker& worker, const Task& task, const Inputs& inputs, B
         return Side{shard, inputs.vectors[which].view, inputs.locals[which].view()};
     };
     auto result = std::make_shared<PinnedGraph>(store_.scratch(store_.rows(task.first) + store_.rows(task.second)));
-    const BuildStats stats =
-        worker.executor->merge(side(0, task.first), side(1, task.second), result->ids(), result->distances(), hooks());
+    std::function<void()> fetch;
+    const BuildStats stats = worker.executor->merge(side(0, task.first), side(1, task.second), result->ids(),
+                                                    result->distances(), hooks(), fetch);
     note(worker, task, stats, seconds_since(start));
-    in_background(worker, folding, [this, &task, result = std::move(result)]() mutable {
+    in_background(worker, folding, [this, &task, fetch = std::move(fetch), result = std::move(result)]() mutable {
+        fetch();
         store_.fold_pair(task, result->view());
         result.reset();
         store_.checkpoint_if_due();
