@@ -237,6 +237,22 @@ TEST_F(Sharded, DiskNeedIsWhatIsTaken) {
     EXPECT_LE(plan.disk, 3 * stats.written_bytes + 200000);
 }
 
+TEST_F(Sharded, ADiskThatIsTooSmallIsToldAtTheStart) {
+    const std::string path = dir_.file("sparse.u8bin");
+    write_bytes(path, bytes_of({2000000000, 1}));
+    std::filesystem::resize_file(path, 8 + 2000000000ull);  // which takes no room
+    base_ = std::make_unique<io::VectorFile>(path);
+    params_.k = 1024;
+    ShardParams params = shards(100);
+    params.host_memory = std::int64_t(1) << 60;
+    const std::string message = message_of<IoError>([&] { build(params); });
+    EXPECT_EQ(message.rfind(work() + ": the disk is too small: ", 0), 0u) << message;
+    EXPECT_NE(message.find(std::to_string(plan_sharded(*base_, params_, params).disk) + " bytes are needed, "),
+              std::string::npos)
+        << message;
+    EXPECT_EQ(files(), std::vector<std::string>{"lock"});
+}
+
 TEST_F(Sharded, ADiskThatIsFullAnywhere) {
     make_base(600, 4);
     params_.k = 10;
