@@ -49,7 +49,7 @@ struct Sizes {
           k(params.k),
           vectors(aligned(std::size_t(size.rows) * row)),
           graph(aligned(std::size_t(size.rows) * std::size_t(params.k) * sizeof(std::int32_t))) {}
-    std::size_t row;      ///< of a vector
+    std::size_t row;  ///< of a vector
     std::int64_t k;
     std::size_t vectors;  ///< of a shard
     std::size_t graph;    ///< ids, or distances, of a shard
@@ -109,9 +109,7 @@ class DeviceExecutor final : public shards::Executor {
     BuildStats merge(const Side& a, const Side& b, std::int32_t* ids, float* distances, const Callbacks& callbacks,
                      std::function<void()>& fetch) override {
         const UseDevice device(params_.device.index);
-        const auto either = [&](int shard) {
-            return shard == a.shard || shard == b.shard || shard == prepared_;
-        };
+        const auto either = [&](int shard) { return shard == a.shard || shard == b.shard || shard == prepared_; };
         Slot &first = resident(a, either), &second = resident(b, either);
         const std::int64_t entries = (a.vectors.n + b.vectors.n) * sizes_.k;
         std::byte* result = results_[turn_++ % kResults];
@@ -214,7 +212,8 @@ std::unique_ptr<shards::Executor> make_executor(const BuildParams& params, const
         // As if from host memory: the union's vectors are copied to one place, the graphs are not.
         const VectorView vectors{nullptr, 2 * size.rows, size.d, size.dtype, 0};
         const MemoryPlan plan = cuda::plan({{vectors}, {}}, params);
-        const std::size_t work = plan.vectors + plan.work, all = kShards * sizes.shard() + kResults * sizes.result() + work;
+        const std::size_t work = plan.vectors + plan.work,
+                          all = kShards * sizes.shard() + kResults * sizes.result() + work;
         const std::size_t allowed = params.device_memory != 0 ? std::size_t(params.device_memory) : plan.free;
         if (all > std::min(allowed, plan.free)) return nullptr;
         return std::make_unique<DeviceExecutor>(params, sizes, work);
