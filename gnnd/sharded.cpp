@@ -119,7 +119,7 @@ ShardedStats shards::build_with(const io::VectorFile& base, const BuildParams& p
             store.flush();
             throw;
         }
-        store.flush();
+        store.flush_lists();
         folder.complete();
     }
     ShardedStats stats;

@@ -1,5 +1,5 @@
-// Graphs in shards on a GPU: with shards kept on the device and without, several workers, interrupts. Without a GPU all of
-// it is skipped.
+// Graphs in shards on a GPU: with shards kept on the device and without, several workers, interrupts. Without a GPU all
+// of it is skipped.
 #include <gtest/gtest.h>
 
 #include <ostream>

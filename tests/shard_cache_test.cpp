@@ -19,6 +19,10 @@ namespace {
 using Kind = Cache::Kind;
 using test::message_of;
 
+bool all(const Cache::Key&) {
+    return true;
+}
+
 class ShardCache : public testing::Test {
   protected:
     /// Lists of a shard, as they are on the disk.
@@ -71,9 +75,9 @@ TEST_F(ShardCache, WhatWasChangedIsWrittenBeforeItGoes) {
     EXPECT_EQ(writes_, 1);
     EXPECT_EQ(value(pin(cache, 0)), 7);
     set(pin(cache, 0), 8);
-    cache.flush();
+    cache.flush(all);
     EXPECT_EQ(disk_[0], 8);
-    cache.flush();
+    cache.flush(all);
     EXPECT_EQ(writes_, 2) << "once is enough";
 }
 
@@ -86,7 +90,7 @@ TEST_F(ShardCache, WhatIsPinnedStays) {
     EXPECT_EQ(message_of<Error>([&] { cache.scratch(301); }),
               "host memory: 301 bytes more while 250 are in use, allowed are 300");
     EXPECT_EQ(value(pin(cache, 2, 50)), 0);
-    cache.flush();
+    cache.flush(all);
     EXPECT_EQ(writes_, 0) << "in somebody's hands";
 }
 
@@ -116,7 +120,7 @@ TEST_F(ShardCache, ErrorsLeaveItAsItWas) {
     pin(cache, 1);
     broken_ = true;
     EXPECT_THROW(pin(cache, 2), IoError);
-    EXPECT_THROW(cache.flush(), IoError);
+    EXPECT_THROW(cache.flush(all), IoError);
     EXPECT_EQ(value(pin(cache, 0)), 9);
     broken_ = false;
     pin(cache, 1);
@@ -145,11 +149,11 @@ TEST_F(ShardCache, ManyThreads) {
                 ++*reinterpret_cast<int*>(pin.data());
                 pin.mark_dirty();
                 ++counts[std::size_t(shard)];
-                if (round % 100 == 0) cache.flush();
+                if (round % 100 == 0) cache.flush(all);
             }
         });
     for (std::thread& thread : threads) thread.join();
-    cache.flush();
+    cache.flush(all);
     for (std::size_t i = 0; i < counts.size(); ++i) EXPECT_EQ(disk[i], counts[i]);
     EXPECT_LE(cache.peak(), std::size_t(kThreads) * 200 + 100);
 }

@@ -21,11 +21,11 @@ Manifest make_manifest() {
     manifest.params.seed = ~std::uint64_t(0);
     manifest.seconds = 1.0 / 3;
     manifest.shards.resize(3);
-    manifest.shards[0] = {FileRecord{"local-00000.gnnd", 64, 0x0123456789abcdef},
+    manifest.shards[0] = {FileRecord{"local-00000.3.gnnd", 64, 0x0123456789abcdef},
                           FileRecord{"lists-00000.5.gnnd", 128, 0xffffffffffffffff},
                           5,
                           {2}};
-    manifest.shards[2] = {FileRecord{"local-00002.gnnd", 65, 7}, FileRecord{"lists-00002.1.gnnd", 129, 0}, 1, {}};
+    manifest.shards[2] = {FileRecord{"local-00002.2.gnnd", 65, 7}, FileRecord{"lists-00002.1.gnnd", 129, 0}, 1, {}};
     return manifest;
 }
 

@@ -123,6 +123,33 @@ TEST_F(Sharded, GoesOnAfterAFailureAnywhere) {
     EXPECT_EQ(again.progress.workers[0].done, 0);
 }
 
+/// Durable by then are only the lists of shards that have seen all others. Their partners are built and merged again,
+/// and what is merged twice enters the lists of those partners only.
+TEST_F(Sharded, GoesOnFromFinishedListsAlone) {
+    make_base(120);
+    params_.k = 8;
+    for (int task = 0; task < 10; ++task) {
+        std::filesystem::remove_all(work());
+        int left = task;
+        ShardParams params = shards(4);
+        params.checkpoint_seconds = 1e9;
+        EXPECT_THROW(build(params, {},
+                           [&](const BuildParams& p, const shards::TaskSize&) {
+                               return std::make_unique<FailingExecutor>(p, left);
+                           }),
+                     DeviceError);
+        const std::vector<std::string> names = files();
+        const auto count = [&](const char* what) {
+            return std::count_if(names.begin(), names.end(), [&](const auto& name) { return name.starts_with(what); });
+        };
+        EXPECT_EQ(count("local"), 0);
+        EXPECT_EQ(count("lists"), task < 7 ? 0 : task < 9 ? 1 : 2) << task;  // of shard 0, then of 1
+        params.resume = true;
+        build(params);
+        expect_exact();
+    }
+}
+
 TEST_F(Sharded, InterruptKeepsWhatThereIs) {
     make_base(300);
     ShardParams params = shards(5);
@@ -393,11 +420,12 @@ TEST_F(Sharded, OnlyTheSameGraphIsResumed) {
 TEST_F(Sharded, ForeignFilesStay) {
     make_base(60);
     std::filesystem::create_directory(work());
-    const std::vector<std::string> foreign{"lists-of-mine.gnnd", "local-1.gnnd.bak", "notes.txt", "lists-00000.gnnd"};
+    const std::vector<std::string> foreign{"lists-of-mine.gnnd", "local-1.gnnd.bak", "notes.txt", "lists-00000.gnnd",
+                                           "local-00000.gnnd"};
     for (const std::string& name : foreign) write_bytes(work() + "/" + name, "mine");
     build(shards(2));
     for (const char* name :
-         {"local-00000.gnnd", "lists-00001.77.gnnd", "lists-00001.3.gnnd.tmp.1.2", "manifest.json.tmp.5.6"})
+         {"local-00000.9.gnnd", "lists-00001.77.gnnd", "lists-00001.3.gnnd.tmp.1.2", "manifest.json.tmp.5.6"})
         write_bytes(work() + "/" + name, "left behind");
     build(shards(2, true));
     EXPECT_EQ(files().size(), foreign.size() + 4);

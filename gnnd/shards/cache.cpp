@@ -119,11 +119,11 @@ void Cache::write(Lock& lock, const Key& key, Item& item) {
     done(false);
 }
 
-void Cache::flush() {
+void Cache::flush(const std::function<bool(const Key&)>& wanted) {
     Lock lock(mutex_);
     std::vector<Key> keys;
     for (const auto& [key, item] : items_)
-        if (item.dirty) keys.push_back(key);
+        if (item.dirty && wanted(key)) keys.push_back(key);
     for (const Key& key : keys) {
         const auto found = items_.find(key);
         if (found == items_.end() || found->second.pins > 0 || found->second.busy || !found->second.dirty) continue;
@@ -131,8 +131,9 @@ void Cache::flush() {
     }
     // Others may be writing; what they write is not durable yet.
     changed_.wait(lock, [&] {
-        return std::none_of(items_.begin(), items_.end(),
-                            [](const auto& entry) { return entry.second.busy && entry.second.dirty; });
+        return std::none_of(items_.begin(), items_.end(), [&](const auto& entry) {
+            return entry.second.busy && entry.second.dirty && wanted(entry.first);
+        });
     });
 }
 

@@ -20,15 +20,9 @@ namespace {
 /// What the manifest itself and its next version may take.
 constexpr std::uint64_t kManifestBytes = 1 << 16;
 
-std::string local_name(int shard) {
-    char name[32];
-    std::snprintf(name, sizeof name, "local-%05d.gnnd", shard);
-    return name;
-}
-
-std::string lists_name(int shard, int version) {
+std::string file_name(const char* what, int shard, int version) {
     char name[48];
-    std::snprintf(name, sizeof name, "lists-%05d.%d.gnnd", shard, version);
+    std::snprintf(name, sizeof name, "%s-%05d.%d.gnnd", what, shard, version);
     return name;
 }
 
@@ -36,7 +30,7 @@ std::string lists_name(int shard, int version) {
 bool is_ours(const std::string& name) {
     if (name.starts_with(std::string(kManifestName) + ".tmp.")) return true;
     int shard = 0, version = 0, end = 0;
-    if (std::sscanf(name.c_str(), "local-%5d.gnnd%n", &shard, &end) != 1 || end == 0)
+    if (std::sscanf(name.c_str(), "local-%5d.%d.gnnd%n", &shard, &version, &end) != 2 || end == 0)
         if (std::sscanf(name.c_str(), "lists-%5d.%d.gnnd%n", &shard, &version, &end) != 2 || end == 0) return false;
     const std::string rest = name.substr(end);
     return rest.empty() || rest.starts_with(".tmp.");
@@ -197,24 +191,25 @@ void Folder::commit(const std::vector<FileRecord>& added, const std::vector<File
     for (const FileRecord& file : dropped) std::filesystem::remove(in_folder(file.name), ignored);
 }
 
-void Folder::commit_build(int shard, const KnnGraphView& local, const KnnGraphView& lists) {
-    std::vector<FileRecord> files{write(lists_name(shard, 1), lists, manifest_.base.n)};
-    if (manifest_.count() > 1) files.push_back(write(local_name(shard), local, 0));
-    commit(files, {}, [&](Manifest& next) {
-        ShardRecord& record = next.shards[shard];
-        record.version = 1;
-        record.lists = files[0];
-        if (files.size() > 1) record.local = files[1];
-    });
+void Folder::commit_local(int shard, const KnnGraphView& local) {
+    replace(shard, "local", &ShardRecord::local, local, 0, nullptr);
 }
 
 void Folder::commit_lists(int shard, const KnnGraphView& lists, const std::vector<int>& merged) {
+    replace(shard, "lists", &ShardRecord::lists, lists, manifest_.base.n, &merged);
+}
+
+void Folder::replace(int shard, const char* what, std::optional<FileRecord> ShardRecord::*which,
+                     const KnnGraphView& graph, std::int64_t objects, const std::vector<int>* merged) {
     ShardRecord old;
+    int version = 0;
     {
         std::unique_lock lock(mutex_);
         writer_left_.wait(lock, [&] { return free_writers_ > 0; });
         --free_writers_;
         old = manifest_.shards[shard];
+        // Never a name that was used before: what the manifest on disk names stays until it names another.
+        version = versions_[shard] = std::max(versions_[shard], old.version) + 1;
     }
     const auto leave = [&] {
         const std::lock_guard lock(mutex_);
@@ -222,13 +217,14 @@ void Folder::commit_lists(int shard, const KnnGraphView& lists, const std::vecto
         writer_left_.notify_one();
     };
     try {
-        const int version = old.version + 1;
-        const FileRecord file = write(lists_name(shard, version), lists, manifest_.base.n);
-        commit({file}, {old.lists.value()}, [&](Manifest& next) {
+        const FileRecord file = write(file_name(what, shard, version), graph, objects);
+        std::vector<FileRecord> dropped;
+        if (old.*which) dropped.push_back((old.*which).value());
+        commit({file}, dropped, [&](Manifest& next) {
             ShardRecord& record = next.shards[shard];
-            record.version = version;
-            record.lists = file;
-            record.merged = merged;
+            record.version = std::max(record.version, version);
+            record.*which = file;
+            if (merged != nullptr) record.merged = *merged;
         });
     } catch (...) {
         leave();

@@ -7,7 +7,9 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
+#include <map>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -55,10 +57,8 @@ class Folder {
     io::GraphFile open_local(int shard) const;
     io::GraphFile open_lists(int shard) const;
 
-    /// Makes the shard's own graph durable, before its first merge.
-    /// \param local  its first columns, ids local; not kept where there is only one shard
-    /// \param lists  the whole, ids over the whole set
-    void commit_build(int shard, const KnnGraphView& local, const KnnGraphView& lists);
+    /// The first columns of the shard's own graph, ids local, durable when it returns.
+    void commit_local(int shard, const KnnGraphView& local);
     /// The shard's lists with everything from these partners in them, all durable when it returns.
     void commit_lists(int shard, const KnnGraphView& lists, const std::vector<int>& merged);
     /// Declares the set complete and deletes what is not part of the result.
@@ -69,6 +69,8 @@ class Folder {
   private:
     std::string in_folder(const std::string& name) const { return path_ + "/" + name; }
     FileRecord write(const std::string& name, const KnnGraphView& graph, std::int64_t objects);
+    void replace(int shard, const char* what, std::optional<FileRecord> ShardRecord::*which, const KnnGraphView& graph,
+                 std::int64_t objects, const std::vector<int>* merged);
     void check_files() const;
     void check_disk(int workers) const;
     void remove_orphans() const;
@@ -80,7 +82,8 @@ class Folder {
     mutable std::mutex mutex_;
     std::condition_variable writer_left_;
     int free_writers_;
-    Manifest manifest_;  ///< as it is on disk
+    Manifest manifest_;            ///< as it is on disk
+    std::map<int, int> versions_;  ///< of shards, the last that was begun to be written
     std::chrono::steady_clock::time_point opened_ = std::chrono::steady_clock::now();
     double seconds_before_ = 0;
     std::uint64_t bytes_written_ = 0;

@@ -199,7 +199,7 @@ Manifest manifest_of(const Json& json) {
             require(shard.merged[m] >= 0 && shard.merged[m] < manifest.count() && shard.merged[m] != i &&
                         (m == 0 || shard.merged[m - 1] < shard.merged[m]),
                     "a list of merged shards is not one");
-        require(shard.built() || (shard.merged.empty() && !shard.local), "a shard was merged before it was built");
+        require(shard.built() || shard.merged.empty(), "a shard was merged before it was built");
         require(!manifest.complete || (shard.built() && int(shard.merged.size()) == manifest.count() - 1),
                 "the set is not as complete as it says");
     }

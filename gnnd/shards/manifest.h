@@ -24,9 +24,11 @@ struct FileRecord {
 };
 
 struct ShardRecord {
-    std::optional<FileRecord> local;  ///< once built, until the set is complete: the first columns of its own graph
-    std::optional<FileRecord> lists;  ///< once built: neighbours in itself and in the shards of `merged`
-    int version = 0;                  ///< of the lists, which the file's name holds
+    /// The first columns of its own graph, if they have been written: until the set is complete, or never, where it is
+    /// complete before. What is missing is built again.
+    std::optional<FileRecord> local;
+    std::optional<FileRecord> lists;  ///< neighbours in itself and in the shards of `merged`, once written
+    int version = 0;                  ///< of the file written last, which its name holds
     std::vector<int> merged;          ///< partners whose objects are in the lists, ascending
 
     bool built() const { return lists.has_value(); }

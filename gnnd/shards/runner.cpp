@@ -170,24 +170,20 @@ void Runner::work(Worker& worker, const std::vector<Task>& tasks) {
 }
 
 void Runner::run_build(Worker& worker, const Task& task, const Inputs& inputs, Background& folding) {
-    struct Built {
-        PinnedGraph lists;
-        std::optional<PinnedGraph> local;
-    };
     const Clock::time_point start = Clock::now();
-    const auto built = std::make_shared<Built>(Built{store_.new_lists(task.first), {}});
-    const PinnedGraph& lists = built->lists;
     BuildStats stats;
-    if (lists.n == 1) {  // which build() refuses
-        std::fill_n(lists.ids(), lists.k, -1);
-        std::fill_n(lists.distances(), lists.k, worst_value(lists.metric));
-    } else {
-        stats = worker.executor->build(task.first, inputs.vectors[0].view, lists.ids(), lists.distances(), hooks());
+    {
+        const PinnedGraph built = store_.new_graph(task.first);
+        if (built.n == 1) {  // which build() refuses
+            std::fill_n(built.ids(), built.k, -1);
+            std::fill_n(built.distances(), built.k, worst_value(built.metric));
+        } else {
+            stats = worker.executor->build(task.first, inputs.vectors[0].view, built.ids(), built.distances(), hooks());
+        }
+        store_.split_build(task.first, built);
     }
-    built->local = store_.split_build(task.first, lists);
     note(worker, task, stats, seconds_since(start));
-    in_background(worker, folding,
-                  [this, &task, built] { store_.commit_build(task.first, built->lists, built->local); });
+    in_background(worker, folding, [this] { store_.checkpoint_if_due(); });
 }
 
 void Runner::run_merge(Worker& worker, const Task& task, const Inputs& inputs, Background& folding) {
@@ -204,6 +200,7 @@ void Runner::run_merge(Worker& worker, const Task& task, const Inputs& inputs, B
         fetch();
         store_.fold_pair(task, result->view());
         result.reset();
+        store_.write_finished(task);
         store_.checkpoint_if_due();
     });
 }

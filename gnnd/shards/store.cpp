@@ -64,12 +64,18 @@ Store::Store(const io::VectorFile& base, Folder& folder, std::uint64_t host_byte
       manifest_(folder.manifest()),
       checkpoint_seconds_(checkpoint_seconds),
       threads_(threads),
-      cache_(host_bytes, resources, [this](const Cache::Key& key, const std::byte* data) { write_lists(key, data); }) {
+      cache_(host_bytes, resources, [this](const Cache::Key& key, const std::byte* data) { write(key, data); }) {
     for (const ShardRecord& shard : manifest_.shards) merged_.push_back(shard.merged);
 }
 
 bool Store::done(const Task& task) const {
-    if (task.kind == Task::Kind::build) return manifest_.shards[task.first].built();
+    if (task.kind == Task::Kind::build) {
+        if (!manifest_.shards[task.first].built()) return false;
+        if (manifest_.shards[task.first].local) return true;
+        for (int other = 0; other < manifest_.count(); ++other)
+            if (other != task.first && !done({Task::Kind::merge, task.first, other})) return false;
+        return true;
+    }
     return contains(manifest_.shards[task.first].merged, task.second) &&
            contains(manifest_.shards[task.second].merged, task.first);
 }
@@ -101,11 +107,12 @@ PinnedGraph Store::scratch(std::int64_t rows) {
     return {cache_.scratch(std::uint64_t(most * k) * kEntryBytes), rows, k, manifest_.params.metric};
 }
 
-PinnedGraph Store::new_lists(int shard) {
+PinnedGraph Store::new_graph(int shard) {
+    if (manifest_.shards[shard].built()) return scratch(rows(shard));
     return graph(Cache::Kind::lists, shard, manifest_.params.k, nullptr);
 }
 
-std::optional<PinnedGraph> Store::split_build(int shard, const PinnedGraph& lists) {
+void Store::split_build(int shard, const PinnedGraph& lists) {
     constexpr std::int64_t kRows = 4096;
     const std::int64_t columns = manifest_.local_columns(), begin = manifest_.begin(shard);
     std::optional<PinnedGraph> local;
@@ -122,13 +129,8 @@ std::optional<PinnedGraph> Store::split_build(int shard, const PinnedGraph& list
                 if (ids[j] >= 0) ids[j] = std::int32_t(ids[j] + begin);
         }
     });
-    return local;
-}
-
-void Store::commit_build(int shard, const PinnedGraph& lists, const std::optional<PinnedGraph>& local) {
-    folder_.commit_build(shard, local ? local->view() : KnnGraphView{}, lists.view());
-    count_written(io::graph_file_bytes(lists.n, lists.k));
-    if (local) count_written(io::graph_file_bytes(local->n, local->k));
+    if (local) local->pin.mark_dirty();
+    if (!manifest_.shards[shard].built()) lists.pin.mark_dirty();
 }
 
 void Store::fold_pair(const Task& task, const KnnGraphView& result) {
@@ -153,24 +155,41 @@ void Store::fold_into(int shard, int partner, const KnnGraphView& found, std::in
     lists.pin.mark_dirty();
 }
 
+void Store::write_finished(const Task& task) {
+    for (const int shard : {task.first, task.second})
+        if (int(merged_[shard].size()) == manifest_.count() - 1)
+            cache_.flush([&](const Cache::Key& key) { return key.kind == Cache::Kind::lists && key.number == shard; });
+}
+
+void Store::flush() {
+    cache_.flush([](const Cache::Key&) { return true; });
+}
+
+void Store::flush_lists() {
+    cache_.flush([](const Cache::Key& key) { return key.kind == Cache::Kind::lists; });
+}
+
 void Store::checkpoint_if_due() {
-    if (checkpoint_seconds_ == 0) return cache_.flush();
+    if (checkpoint_seconds_ == 0) return flush();
     const std::unique_lock lock(checkpoint_mutex_, std::try_to_lock);
     if (!lock.owns_lock()) return;  // somebody else is at it
     const std::chrono::duration<double> since = std::chrono::steady_clock::now() - checkpoint_;
     if (since.count() < checkpoint_seconds_) return;
-    cache_.flush();
+    flush();
     checkpoint_ = std::chrono::steady_clock::now();
 }
 
-/// What the cache writes are lists: nothing else is ever changed.
-void Store::write_lists(const Cache::Key& key, const std::byte* data) {
+void Store::write(const Cache::Key& key, const std::byte* data) {
     const int shard = int(key.number);
-    const std::int64_t entries = rows(shard) * manifest_.params.k;
+    const bool local = key.kind == Cache::Kind::local;
+    const std::int64_t k = local ? manifest_.local_columns() : manifest_.params.k;
     const auto* ids = reinterpret_cast<const std::int32_t*>(data);
-    const KnnGraphView view{rows(shard), manifest_.params.k, manifest_.params.metric, ids,
-                            reinterpret_cast<const float*>(ids + entries)};
-    folder_.commit_lists(shard, view, merged_[shard]);
+    const KnnGraphView view{rows(shard), k, manifest_.params.metric, ids,
+                            reinterpret_cast<const float*>(ids + rows(shard) * k)};
+    if (local)
+        folder_.commit_local(shard, view);
+    else
+        folder_.commit_lists(shard, view, merged_[shard]);
     count_written(io::graph_file_bytes(view.n, view.k));
 }
 

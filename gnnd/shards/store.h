@@ -78,20 +78,22 @@ class Store {
     PinnedGraph scratch(std::int64_t rows);
 
     /// Where the shard's own graph is to be built, with local ids; content undefined.
-    PinnedGraph new_lists(int shard);
-    /// What was built there becomes the shard's lists, its first columns the local graph, which merges can use at once.
-    /// \return the local graph, to be held until commit_build(); none where there is only one shard
-    std::optional<PinnedGraph> split_build(int shard, const PinnedGraph& lists);
-    /// Makes both durable.
-    void commit_build(int shard, const PinnedGraph& lists, const std::optional<PinnedGraph>& local);
+    PinnedGraph new_graph(int shard);
+    /// What was built there becomes the shard's lists, unless it has some already, and its first columns the local
+    /// graph, which merges can use at once.
+    void split_build(int shard, const PinnedGraph& built);
 
     /// Folds the result of a pair merge, rows of task.first and then of task.second, into the lists of those of both
     /// that have not seen the other yet.
     void fold_pair(const Task& task, const KnnGraphView& result);
-    /// Makes all lists durable that nobody folds into, if it is time to.
+    /// Makes the lists of those of both durable that have seen all partners: there is nothing more to come.
+    void write_finished(const Task& task);
+    /// Makes everything durable that nobody has in hands, if it is time to.
     void checkpoint_if_due();
-    /// Makes all lists durable. Nobody may be folding.
-    void flush() { cache_.flush(); }
+    /// Makes everything durable that builds and merges made. Nobody may be at it.
+    void flush();
+    /// The same for the lists, which are all that counts in the end.
+    void flush_lists();
 
     std::size_t host_bytes() const { return cache_.held(); }
     std::size_t peak_host_bytes() const { return cache_.peak(); }
@@ -99,7 +101,7 @@ class Store {
   private:
     PinnedGraph graph(Cache::Kind kind, int shard, std::int64_t k, const Cache::Fill& fill);
     void fold_into(int shard, int partner, const KnnGraphView& found, std::int32_t first);
-    void write_lists(const Cache::Key& key, const std::byte* data);
+    void write(const Cache::Key& key, const std::byte* data);
 
     const io::VectorFile& base_;
     Folder& folder_;
