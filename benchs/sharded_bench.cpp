@@ -1,5 +1,6 @@
-// Graphs in shards, from a file of vectors to a folder, timed. Prints one JSON line per configuration: seconds, Recall@10
-// against exact search, bytes moved, memory taken, and the share of the time that workers spent in builds and merges.
+// Graphs in shards, from a file of vectors to a folder, timed. Prints one JSON line per configuration: seconds,
+// Recall@10 against exact search, bytes moved, memory taken, and the share of the time that workers spent in builds and
+// merges.
 //
 //   sharded_bench base.u8bin -k 64 --work /tmp/work shards=10,memory=300000000 shards=10,host=2000000000
 //   sharded_bench mix.u8bin --mix photosift1m.u8bin:10000000 -k 64 --work /tmp/work shards=10
@@ -70,13 +71,14 @@ void write_mix(const std::string& path, const std::string& text) {
 /// The most device memory in use while it lives, all processes together, looked at every 5 ms.
 class DevicePeak {
   public:
-    DevicePeak() : thread_([this] {
-        while (!stop_) {
-            std::size_t free = 0, total = 0;
-            if (cudaMemGetInfo(&free, &total) == cudaSuccess) peak_ = std::max<std::size_t>(peak_, total - free);
-            std::this_thread::sleep_for(std::chrono::milliseconds(5));
-        }
-    }) {}
+    DevicePeak()
+        : thread_([this] {
+              while (!stop_) {
+                  std::size_t free = 0, total = 0;
+                  if (cudaMemGetInfo(&free, &total) == cudaSuccess) peak_ = std::max<std::size_t>(peak_, total - free);
+                  std::this_thread::sleep_for(std::chrono::milliseconds(5));
+              }
+          }) {}
     ~DevicePeak() { end(); }
     std::size_t end() {
         stop_ = true;
@@ -157,8 +159,7 @@ void run(const std::string& path, int k, const std::string& work, int queries, c
         lines.push_back(std::move(line));
     }
     // At the end, since it takes long and touches the whole file.
-    const gnnd::KnnGraph truth =
-        gnnd::exact_neighbors(base.view(), objects.data(), queries, at, gnnd::Metric::L2);
+    const gnnd::KnnGraph truth = gnnd::exact_neighbors(base.view(), objects.data(), queries, at, gnnd::Metric::L2);
     for (json& line : lines) {
         std::int64_t hits = 0;
         for (int q = 0; q < queries; ++q)
@@ -174,8 +175,10 @@ void run(const std::string& path, int k, const std::string& work, int queries, c
 
 int main(int argc, char** argv) {
     CLI::App app{
-        "Builds graphs in shards under l2 and prints one JSON line each. A configuration is a list of name=value: shards, "
-        "memory (of the device, bytes), host (bytes), workers, devices, checkpoint (seconds), p, list, iterations, delta, "
+        "Builds graphs in shards under l2 and prints one JSON line each. A configuration is a list of name=value: "
+        "shards, "
+        "memory (of the device, bytes), host (bytes), workers, devices, checkpoint (seconds), p, list, iterations, "
+        "delta, "
         "seed, trees, init, update."};
     std::string base, work, mix;
     int k = 64, queries = 2000;
