@@ -1,7 +1,7 @@
 #pragma once
 /// \file merge.h
 /// GGM, the paper's Algorithm 3: two graphs become one. What the graphs know is kept, and GNND's steps run on pairs of
-/// one object of each set only.
+/// one object of each set only. With it vectors are added to a graph.
 
 #include <cstdint>
 
@@ -35,6 +35,18 @@ BuildResult merge(const VectorView& x1, const KnnGraphView& g1, const VectorView
 BuildStats merge_into(const VectorView& x1, const KnnGraphView& g1, const VectorView& x2, const KnnGraphView& g2,
                       const BuildParams& params, std::int32_t* ids, float* distances, const Callbacks& callbacks = {},
                       Resources* resources = nullptr);
+
+/// Adds vectors to a graph, the paper's incremental construction: GNND on the added ones, then GGM. It costs a merge of
+/// the whole, however few are added, so that it pays to add many at once.
+/// \param x, g    as a set of merge()
+/// \param added   vectors of the same type; one is enough, and none leave the graph as merge() does
+/// \param params  as for merge(); the added vectors' own graph is built with them too
+/// \return (x.n + added.n) x k: old objects keep their numbers, added object j becomes x.n + j. The statistics are
+/// those
+///         of the merge, but seconds and peak_work_bytes are of both
+/// \throws as build() and merge()
+BuildResult append(const VectorView& x, const KnnGraphView& g, const VectorView& added, const BuildParams& params,
+                   const Callbacks& callbacks = {}, Resources* resources = nullptr);
 
 /// How many columns of the graphs steer a merge with these parameters; the others only return to the result.
 int merge_columns(const BuildParams& params);

@@ -14,7 +14,8 @@ namespace gnnd {
 /// One iteration of GNND. Iteration 0 is the initialisation.
 struct IterationStats {
     int iteration = 0;
-    double seconds = 0;  ///< wall time of this iteration
+    std::int64_t objects = 0;  ///< that have lists: append() first builds the graph of the added ones only
+    double seconds = 0;        ///< wall time of this iteration
     /// The paper's phi(G): sum of the metric's values over all k x n entries. Where segments of lists longer than k
     /// have locks of their own, over the first k places, which need not be the nearest yet.
     double phi = 0;

@@ -34,6 +34,8 @@ TEST_F(Cli, HelpListsEveryCommandAndOption) {
                    "--dry-run",    "--nlist",  "--code-bytes",
                    "--nprobe",     "--stats",  "--json",
                    "--quiet"}},
+        {"merge", {"GRAPH1", "BASE1", "GRAPH2", "BASE2", "-k", "-o", "--samples", "--device-memory", "--stats"}},
+        {"append", {"GRAPH", "BASE", "NEW", "-k", "-o", "--samples", "--device-memory", "--stats"}},
         {"eval", {"GRAPH", "BASE", "-k", "--queries", "--seed", "--device", "--json"}},
         {"exact", {"BASE", "-k", "-o", "--metric", "--device", "--json"}},
         {"info", {"FILE", "--json"}},
@@ -229,6 +231,7 @@ TEST_F(Cli, AFullDiskLeavesTheOldFile) {
     for (const Arguments& arguments :
          {Arguments{"build", vectors, "-q", "-k", "64", "-o", out}, Arguments{"exact", vectors, "-k", "64", "-o", out},
           Arguments{"convert", vectors, out, "--dtype", "f32"},
+          Arguments{"append", neighbors, vectors, vectors, "-q", "-k", "64", "-o", out},
           Arguments{"index", neighbors, vectors, "--type", "hnsw", "-o", out}}) {
         Result result;
         {

@@ -1,9 +1,12 @@
-// merge() on the CPU: GGM's invariants, what it must not lose, how good it is, and what it refuses.
+// merge() and append() on the CPU: GGM's invariants, what it must not lose, how good it is, and what it refuses.
 #include "gnnd/merge.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
+#include <utility>
+#include <vector>
 
 #include "gnnd/error.h"
 #include "gnnd/io/vector_file.h"
@@ -19,6 +22,7 @@ using test::expect_valid_graph;
 using test::Halves;
 using test::message_of;
 using test::random_vectors;
+using test::recall_at;
 using test::Vectors;
 using test::vectors_for;
 
@@ -66,6 +70,80 @@ TEST(Merge, FindsTheTwinsOfTheSameSetTwice) {
         found += std::count(result.graph.ids_of(i), result.graph.ids_of(i) + 20, (i + 5000) % 10000);
     }
     EXPECT_GE(found, 9990);
+}
+
+/// A set of vectors of which the last ones are added to the graph of the others.
+BuildResult append_last(const VectorView& vectors, std::int64_t count, const BuildParams& params,
+                        const Callbacks& callbacks = {}) {
+    const VectorView old = test::rows_of(vectors, 0, vectors.n - count);
+    const VectorView added = test::rows_of(vectors, vectors.n - count, count);
+    return append(old, test::graph_of(old, params, params.k), added, params, callbacks);
+}
+
+TEST(Merge, AppendsAnyNumber) {
+    const Vectors vectors = random_vectors(4000, 12, DType::f32);
+    for (const std::int64_t count : {0, 1, 10, 1000, 2000, 3999, 4000}) {
+        SCOPED_TRACE(count);
+        expect_valid_graph(append_last(vectors, count, params_of(16)).graph, vectors);
+    }
+    // Old objects keep what they have.
+    const KnnGraph before = build(vectors, params_of(16)).graph;
+    const VectorView none{nullptr, 0, 12, DType::f32, 0};
+    EXPECT_TRUE(test::same_graph(append(vectors, before, none, params_of(16)).graph, before));
+}
+
+TEST(Merge, AppendedObjectsAreFoundAsByOneBuild) {
+    const io::VectorFile sample(GNND_TEST_DATA "/photosift20k.u8bin");
+    const BuildParams params = params_of(32);
+    const std::int64_t added = 1000, old = sample.n() - added;
+    const KnnGraph one = build(sample.view(), params).graph;
+    const KnnGraph appended = append_last(sample.view(), added, params).graph;
+    for (const auto& [begin, count] : {std::pair(std::int64_t(0), old), std::pair(old, added)}) {
+        std::vector<std::int32_t> objects(500);
+        for (std::size_t i = 0; i < objects.size(); ++i)
+            objects[i] = std::int32_t(begin + std::int64_t(i) * count / std::int64_t(objects.size()));
+        const KnnGraph truth =
+            exact_neighbors(sample.view(), objects.data(), std::int64_t(objects.size()), 10, params.metric);
+        const double expected = recall_at(one, truth, objects, 10);
+        EXPECT_GE(recall_at(appended, truth, objects, 10), expected - 0.01) << "one build has " << expected;
+    }
+}
+
+TEST(Merge, AppendReportsBothPhases) {
+    const Vectors vectors = random_vectors(5000, 12, DType::u8);
+    std::vector<IterationStats> seen;
+    Callbacks callbacks;
+    callbacks.progress = [&](const IterationStats& iteration) { seen.push_back(iteration); };
+    const BuildStats stats = append_last(vectors, 1500, params_of(16), callbacks).stats;
+    ASSERT_GT(seen.size(), stats.iterations.size());
+    const std::size_t builds = seen.size() - stats.iterations.size();
+    double seconds = 0;
+    for (std::size_t i = 0; i < seen.size(); ++i) {
+        EXPECT_EQ(seen[i].objects, i < builds ? 1500 : 5000);
+        EXPECT_EQ(seen[i].iteration, int(i < builds ? i : i - builds));
+        seconds += seen[i].seconds;
+    }
+    EXPECT_GE(stats.seconds, seconds);
+    EXPECT_GE(stats.peak_work_bytes, 1500 * 16 * 8);
+}
+
+TEST(Merge, AppendRefusesWhatDoesNotFit) {
+    const Vectors vectors = random_vectors(2000, 6, DType::f32);
+    const KnnGraph graph = build(vectors, params_of(8)).graph;
+    const auto refused = [&](const VectorView& x, const VectorView& added, const BuildParams& params) {
+        return message_of<InvalidArgument>([&] { append(x, graph, added, params); });
+    };
+    EXPECT_EQ(refused(test::rows_of(vectors, 0, 1000), vectors, params_of(8)),
+              "append: the old graph has 2000 objects, its vectors are 1000");
+    EXPECT_EQ(refused(vectors, vectors, params_of(8, Metric::L1)),
+              "append: the old graph was made under l2, asked for is l1");
+    EXPECT_EQ(refused(vectors, random_vectors(5, 7, DType::f32), params_of(8)),
+              "append: vectors of 6 f32 and of 7 f32");
+    EXPECT_EQ(refused(vectors, test::rows_of(vectors, 0, -1), params_of(8)), "append: the added vectors: n = -1");
+    Vectors bad = random_vectors(1500, 6, DType::f32);
+    bad.set(1234, 3, NAN);
+    EXPECT_EQ(refused(vectors, bad, params_of(8)), "append: of the added vectors: vector 1234 holds NaN");
+    EXPECT_EQ(refused(vectors, vectors, params_of(0)), message_of<InvalidArgument>([] { params_of(0).validate(); }));
 }
 
 TEST(Merge, IsTheSameOnAnyNumberOfThreads) {
@@ -121,6 +199,8 @@ TEST(Merge, EndsWhenAsked) {
     callbacks.interrupt = [&] { return iterations == 2; };
     const auto& [x1, x2, g1, g2] = halves;
     EXPECT_THROW(merge(x1, g1, x2, g2, params_of(8), callbacks), Interrupted);
+    iterations = 0;  // while the graph of the added ones is built
+    EXPECT_THROW(append(x1, g1, x2, params_of(8), callbacks), Interrupted);
 }
 
 }  // namespace

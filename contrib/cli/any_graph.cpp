@@ -7,16 +7,22 @@
 
 namespace cli {
 
-AnyGraph::AnyGraph(const std::string& path) {
+AnyGraph::AnyGraph(const std::string& path) : path_(path) {
     if (gnnd::ShardedGraph::is_one(path))
         sharded_ = std::make_unique<const gnnd::ShardedGraph>(path);
     else
         file_ = std::make_unique<const gnnd::io::GraphFile>(path);
 }
 
+void AnyGraph::require_fit(const gnnd::io::VectorFile& base) const {
+    if (n() != base.n() || objects() != n())
+        throw gnnd::InvalidArgument(path_ + ": has " + std::to_string(n()) + " rows over " + std::to_string(objects()) +
+                                    " objects, " + base.path() + " has " + std::to_string(base.n()) + " vectors");
+}
+
 gnnd::KnnGraph AnyGraph::read() const {
     if (objects() != n())
-        throw gnnd::InvalidArgument(file_->path() + ": holds " + std::to_string(n()) + " rows of a graph of " +
+        throw gnnd::InvalidArgument(path_ + ": holds " + std::to_string(n()) + " rows of a graph of " +
                                     std::to_string(objects()) + " objects, not the whole");
     return read(0, n());
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "gnnd/io/graph_file.h"
+#include "gnnd/io/vector_file.h"
 #include "gnnd/sharded.h"
 
 namespace cli {
@@ -28,6 +29,8 @@ class AnyGraph {
     /// Null for a graph in shards.
     const gnnd::io::GraphFile* file() const { return file_.get(); }
 
+    /// \throws gnnd::InvalidArgument unless the graph is a whole one and has a row for every vector
+    void require_fit(const gnnd::io::VectorFile& base) const;
     /// The whole. \throws gnnd::InvalidArgument where the file holds but a part of a graph
     gnnd::KnnGraph read() const;
     /// Rows [begin, begin + count), verified.
@@ -36,6 +39,7 @@ class AnyGraph {
     gnnd::KnnGraph rows_of(const std::vector<std::int32_t>& objects) const;
 
   private:
+    std::string path_;
     std::unique_ptr<const gnnd::io::GraphFile> file_;
     std::unique_ptr<const gnnd::ShardedGraph> sharded_;
 };

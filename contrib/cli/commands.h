@@ -1,6 +1,6 @@
 #pragma once
-/// The subcommands of gnnd, one per file. Each function adds one to the application: its options, its help and what
-/// it does.
+/// The subcommands of gnnd, one per file, or those that do alike. Each function adds one to the application: its
+/// options, its help and what it does.
 
 #include <CLI/CLI.hpp>
 
@@ -12,6 +12,8 @@ void add_exact(CLI::App& app);
 void add_info(CLI::App& app);
 void add_convert(CLI::App& app);
 void add_index(CLI::App& app);
+void add_merge(CLI::App& app);
+void add_append(CLI::App& app);
 void add_search(CLI::App& app);
 
 }  // namespace cli

@@ -14,14 +14,12 @@
 
 namespace cli {
 
-CLI::Option* add_base(CLI::App& app, std::string& path) {
-    return app.add_option("BASE", path, std::string("file of vectors: ") + kVectorFormats)
-        ->required()
-        ->type_name("FILE");
+CLI::Option* add_base(CLI::App& app, std::string& path, const std::string& name) {
+    return app.add_option(name, path, std::string("file of vectors: ") + kVectorFormats)->required()->type_name("FILE");
 }
 
-CLI::Option* add_graph(CLI::App& app, std::string& path) {
-    return app.add_option("GRAPH", path, "graph file, or the folder of a graph in shards, as `gnnd build` writes it")
+CLI::Option* add_graph(CLI::App& app, std::string& path, const std::string& name) {
+    return app.add_option(name, path, "graph file, or the folder of a graph in shards, as `gnnd build` writes it")
         ->required()
         ->type_name("FILE");
 }

@@ -31,8 +31,8 @@ CLI::Option* add_parsed(CLI::App& app, const std::string& flag, T& value, Parse 
     return app.add_option_function<std::string>(flag, assign, help)->type_name("NAME")->default_str(default_text);
 }
 
-CLI::Option* add_base(CLI::App& app, std::string& path);
-CLI::Option* add_graph(CLI::App& app, std::string& path);
+CLI::Option* add_base(CLI::App& app, std::string& path, const std::string& name = "BASE");
+CLI::Option* add_graph(CLI::App& app, std::string& path, const std::string& name = "GRAPH");
 /// -k and --k mean the same, in every subcommand.
 CLI::Option* add_k(CLI::App& app, int& k, const std::string& help);
 CLI::Option* add_metric(CLI::App& app, gnnd::Metric& metric);

@@ -27,10 +27,7 @@ struct EvalOptions {
 void run(const EvalOptions& options) {
     const AnyGraph graph(options.graph);
     const gnnd::io::VectorFile base(options.base);
-    if (graph.n() != base.n() || graph.objects() != graph.n())
-        throw gnnd::InvalidArgument(options.graph + ": has " + std::to_string(graph.n()) + " rows over " +
-                                    std::to_string(graph.objects()) + " objects, " + options.base + " has " +
-                                    std::to_string(base.n()) + " vectors");
+    graph.require_fit(base);
     const int k = options.k_given ? options.k : int(std::min<std::int64_t>(options.k, graph.k()));
     const faiss_ext::VectorSource source(base.view(), graph.metric());
     const FaissGpu gpu(options.device);

@@ -53,14 +53,18 @@ std::string version() {
 }
 
 int run(int argc, char** argv) {
-    CLI::App app("Approximate k-NN graphs for FAISS: build, check, convert and search them.", "gnnd");
+    CLI::App app("Approximate k-NN graphs for FAISS: build, merge, check, convert and search them.", "gnnd");
     app.get_formatter()->column_width(32);
     app.set_version_flag("--version", version());
     app.require_subcommand(1);
     app.footer(
         "Exit codes: 0 done, 1 a file or its data is not as it must be, 2 wrong usage, 130 interrupted.\n"
-        "`gnnd COMMAND --help` tells the options of a command.");
+        "`gnnd COMMAND --help` tells the options of a command.\n"
+        "Example: gnnd build base.fvecs -k 32 -o base.gnnd\n"
+        "         gnnd append base.gnnd base.fvecs new.fvecs -o all.gnnd");
     cli::add_build(app);
+    cli::add_merge(app);
+    cli::add_append(app);
     cli::add_eval(app);
     cli::add_exact(app);
     cli::add_info(app);

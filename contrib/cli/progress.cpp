@@ -15,8 +15,8 @@ constexpr const char* kClearLine = "\r\x1b[K";
 }  // namespace
 
 Progress::Progress(const gnnd::BuildParams& params, std::int64_t n, bool quiet)
-    : params_(params), n_(n), quiet_(quiet), terminal_(isatty(STDERR_FILENO) != 0) {
-    if (terminal_ && !quiet_) std::fprintf(stderr, "initialising %lld lists ...", static_cast<long long>(n_));
+    : params_(params), quiet_(quiet), terminal_(isatty(STDERR_FILENO) != 0) {
+    if (terminal_ && !quiet_) std::fprintf(stderr, "initialising %lld lists ...", static_cast<long long>(n));
 }
 
 Progress::~Progress() {
@@ -24,7 +24,7 @@ Progress::~Progress() {
 }
 
 double Progress::changed_share(const gnnd::IterationStats& iteration) const {
-    return double(iteration.changed) / (double(n_) * params_.k);
+    return double(iteration.changed) / (double(iteration.objects) * params_.k);
 }
 
 /// A build ends when few entries change or after so many iterations: how far it is towards the nearer of both. The
@@ -46,6 +46,7 @@ void Progress::show(const gnnd::IterationStats& iteration) {
                      100 * changed_share(iteration), iteration.phi, seconds_);
         return;
     }
+    if (iteration.iteration == 0) done_ = 0;  // the second graph of `append`
     done_ = std::max(done_, fraction(iteration));
     const auto filled = std::size_t(std::lround(done_ * kBarWidth));
     const std::string bar = std::string(filled, '#') + std::string(kBarWidth - filled, '.');

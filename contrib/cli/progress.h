@@ -10,6 +10,7 @@ namespace cli {
 
 class Progress {
   public:
+    /// \param n  lists that the graph will have
     Progress(const gnnd::BuildParams& params, std::int64_t n, bool quiet);
     ~Progress();  ///< takes the bar away
     Progress(const Progress&) = delete;
@@ -22,7 +23,6 @@ class Progress {
     double changed_share(const gnnd::IterationStats& iteration) const;
 
     gnnd::BuildParams params_;
-    std::int64_t n_;
     bool quiet_, terminal_;
     double done_ = 0, seconds_ = 0;
 };

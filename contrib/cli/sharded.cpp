@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "build_options.h"
 #include "files.h"
 #include "gnnd/io/vector_file.h"
 #include "interrupt.h"
@@ -142,8 +143,7 @@ void build_in_shards(const ShardedOptions& options, const Json& params_json) {
         print(json);
         return;
     }
-    std::printf("base        %s: %lld x %lld %s\n", options.base.c_str(), static_cast<long long>(base.n()),
-                static_cast<long long>(base.d()), std::string(name_of(base.dtype())).c_str());
+    print_base(base);
     std::printf("tasks       %d, of %d shards\n", stats.progress.tasks, options.shards.shards);
     std::printf("seconds     %.3f, %.3f with earlier runs\n", stats.progress.seconds, stats.seconds);
     std::printf("disk        %s\n", traffic(stats.progress.bytes_read, stats.progress.bytes_written).c_str());

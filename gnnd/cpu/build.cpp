@@ -98,6 +98,7 @@ IterationStats review(State& state) {
         }
     });
     IterationStats stats;
+    stats.objects = lists.n();
     for (const Sum& sum : sums) {
         stats.phi += sum.phi;
         stats.changed += sum.fresh;

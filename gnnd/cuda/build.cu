@@ -213,6 +213,7 @@ class Loop {
         const Record& record = records_[slot];
         IterationStats here;
         here.iteration = iteration;
+        here.objects = state_.n;
         here.seconds = iteration == 0 ? seconds_since_start() : double(record.nanoseconds - last_) * 1e-9;
         here.phi = record.sum.phi;
         here.changed = std::int64_t(record.sum.fresh);

@@ -1,0 +1,161 @@
+#include "build_options.h"
+
+#include <cstdio>
+
+#include "files.h"
+#include "gnnd/io/graph_file.h"
+#include "interrupt.h"
+#include "progress.h"
+
+namespace cli {
+
+namespace {
+
+Json iteration_json(const gnnd::IterationStats& iteration) {
+    return {{"iteration", iteration.iteration}, {"seconds", iteration.seconds}, {"phi", iteration.phi},
+            {"changed", iteration.changed},     {"offered", iteration.offered}, {"accepted", iteration.accepted},
+            {"distances", iteration.distances}};
+}
+
+double final_phi(const gnnd::BuildStats& stats) {
+    return stats.iterations.empty() ? 0 : stats.iterations.back().phi;
+}
+
+/// The initialisation is record 0, not an iteration.
+int iterations_run(const gnnd::BuildStats& stats) {
+    return stats.iterations.empty() ? 0 : stats.iterations.back().iteration;
+}
+
+const char* explain(gnnd::StopReason reason) {
+    switch (reason) {
+        case gnnd::StopReason::converged:
+            return "few entries changed in the last one";
+        case gnnd::StopReason::iterations:
+            return "the limit";
+        case gnnd::StopReason::exhaustive:
+            return "the set is small: all pairs were compared, the graph is exact";
+    }
+    return "";
+}
+
+/// What of the report follows from the statistics.
+Json report(const BuildOptions& options, const gnnd::BuildStats& stats) {
+    Json iterations = Json::array();
+    for (const gnnd::IterationStats& iteration : stats.iterations) iterations.push_back(iteration_json(iteration));
+    return {{"params", to_json(options.params, stats.samples)},
+            {"device", stats.device.name()},
+            {"threads", stats.threads},
+            {"stop", name_of(stats.stop)},
+            {"phi", final_phi(stats)},
+            {"seconds", stats.seconds},
+            {"peak_work_bytes", stats.peak_work_bytes},
+            {"peak_memory_bytes", peak_memory()},
+            {"iterations", iterations}};
+}
+
+void print_summary(const BuildOptions& options, const gnnd::BuildStats& stats) {
+    if (stats.device.kind == gnnd::Device::Kind::cuda)
+        std::printf("device      %s\n", stats.device.name().c_str());
+    else
+        std::printf("device      cpu, %d threads%s\n", stats.threads,
+                    stats.device_reason.empty() ? "" : (" (" + stats.device_reason + ")").c_str());
+    std::printf("iterations  %d, stopped: %s (%s)\n", iterations_run(stats), std::string(name_of(stats.stop)).c_str(),
+                explain(stats.stop));
+    std::printf("phi(G)      %.6g\n", final_phi(stats));
+    std::printf("seconds     %.3f\n", stats.seconds);
+    std::printf("memory      %s at most, %s of it to work in\n", human_bytes(peak_memory()).c_str(),
+                human_bytes(stats.peak_work_bytes).c_str());
+    std::printf("graph       %s\n", options.graph.c_str());
+}
+
+}  // namespace
+
+void add_params(CLI::App& app, gnnd::BuildParams& params) {
+    app.add_option("--samples", params.samples, "NEW and OLD samples per list, the paper's p; 0: chosen from k")
+        ->capture_default_str();
+    app.add_option("--iterations", params.iterations, "at most so many iterations")->capture_default_str();
+    app.add_option("--delta", params.delta, "stop when fewer than delta * n * k entries change in one; 0: never")
+        ->capture_default_str();
+    app.add_option("--list-size", params.list_size, "length of the lists while building, at least k; 0: chosen from k")
+        ->capture_default_str();
+    add_parsed(app, "--init", params.init, gnnd::parse_init, std::string(name_of(params.init)),
+               "what the lists start from: random or projection (random-projection trees)");
+    app.add_option("--trees", params.trees, "number of projection trees; 0: as many as pay")->capture_default_str();
+    add_parsed(app, "--update", params.update, gnnd::parse_update, std::string(name_of(params.update)),
+               "auto (the fastest), selective (the paper's) or all (classic NN-Descent)");
+    add_parsed(app, "--locks", params.locks, gnnd::parse_locks, std::string(name_of(params.locks)),
+               "what a spinlock covers on a GPU with --update selective: segment (of 32 entries) or list");
+    app.add_option("--seed", params.seed, "of all random choices")->capture_default_str();
+    app.add_flag("--deterministic", params.deterministic,
+                 "the same seed gives the same graph bit for bit on a GPU too, more slowly; on the CPU it always does");
+    app.add_option("--threads", params.threads, "CPU threads; 0: all")->capture_default_str();
+    add_device(app, params.device);
+    app.add_option("--device-memory", params.device_memory,
+                   "most GPU memory to take, in bytes or as 8GiB; less makes the build slower; 0: what is free")
+        ->transform(CLI::AsSizeValue(false))
+        ->capture_default_str();
+}
+
+void add_reporting(CLI::App& app, BuildOptions& options) {
+    app.add_option("--stats", options.stats, "also write what --json prints to this file")->type_name("FILE");
+    add_json(app, options.json);
+    app.add_flag("-q,--quiet", options.quiet, "no progress on standard error");
+}
+
+void validate(const gnnd::BuildParams& params) {
+    try {
+        params.validate();
+    } catch (const gnnd::InvalidArgument& error) {
+        throw CLI::ValidationError(error.what());
+    }
+}
+
+Json to_json(const gnnd::BuildParams& params, int samples) {
+    return {{"k", params.k},
+            {"metric", name_of(params.metric)},
+            {"samples", samples},
+            {"list_size", params.resolved_list_size()},
+            {"iterations", params.iterations},
+            {"delta", params.delta},
+            {"seed", params.seed},
+            {"deterministic", params.deterministic},
+            {"update", name_of(params.update)},
+            {"locks", name_of(params.locks)},
+            {"init", name_of(params.init)},
+            {"trees", params.trees}};
+}
+
+void require_outputs(const BuildOptions& options) {
+    require_writable(options.graph);
+    if (!options.stats.empty()) require_writable(options.stats);
+}
+
+gnnd::BuildResult run_with_progress(const BuildOptions& options, std::int64_t n,
+                                    const std::function<gnnd::BuildResult(const gnnd::Callbacks&)>& run) {
+    Progress progress(options.params, n, options.quiet);
+    gnnd::Callbacks callbacks;
+    callbacks.progress = [&](const gnnd::IterationStats& iteration) { progress.show(iteration); };
+    callbacks.interrupt = [] { return caught_signal() != 0; };
+    return run(callbacks);
+}
+
+void print_base(const gnnd::io::VectorFile& base) {
+    std::printf("base        %s: %lld x %lld %s\n", base.path().c_str(), static_cast<long long>(base.n()),
+                static_cast<long long>(base.d()), std::string(name_of(base.dtype())).c_str());
+}
+
+void finish(const BuildOptions& options, const gnnd::BuildResult& result, gnnd::DType dtype, Json about,
+            const std::function<void()>& print_about) {
+    stop_if_interrupted();
+    gnnd::io::write_graph(options.graph, result.graph, dtype);
+    about.update(report(options, result.stats));
+    if (!options.stats.empty()) write_json(options.stats, about);
+    if (options.json) {
+        print(about);
+        return;
+    }
+    print_about();
+    print_summary(options, result.stats);
+}
+
+}  // namespace cli

@@ -1,0 +1,47 @@
+#pragma once
+/// What the commands that run GNND share: its options, progress while it runs, the graph they write and their report.
+
+#include <functional>
+#include <string>
+
+#include "common.h"
+#include "gnnd/builder.h"
+#include "gnnd/io/vector_file.h"
+
+namespace cli {
+
+struct BuildOptions {
+    std::string graph, stats;  ///< files to write
+    gnnd::BuildParams params;
+    bool json = false, quiet = false;
+};
+
+/// How GNND works and where; k and metric are the command's own.
+void add_params(CLI::App& app, gnnd::BuildParams& params);
+/// --stats, --json and --quiet.
+void add_reporting(CLI::App& app, BuildOptions& options);
+
+/// Parameters that are out of range are wrong usage.
+void validate(const gnnd::BuildParams& params);
+
+/// `samples` as used, which the parameters may leave open.
+Json to_json(const gnnd::BuildParams& params, int samples);
+
+/// Fails before the work where the graph or the statistics cannot be written.
+void require_outputs(const BuildOptions& options);
+
+/// Calls `run` with callbacks that show progress and end it when a signal comes.
+/// \param n  objects of the graph
+gnnd::BuildResult run_with_progress(const BuildOptions& options, std::int64_t n,
+                                    const std::function<gnnd::BuildResult(const gnnd::Callbacks&)>& run);
+
+/// One line about a file of vectors.
+void print_base(const gnnd::io::VectorFile& base);
+
+/// Writes the graph and the statistics and prints the report.
+/// \param about        what of the report the command itself knows, first
+/// \param print_about  the same as lines
+void finish(const BuildOptions& options, const gnnd::BuildResult& result, gnnd::DType dtype, Json about,
+            const std::function<void()>& print_about);
+
+}  // namespace cli

@@ -1,0 +1,137 @@
+// merge and append: two graphs become one, or a graph and vectors.
+#include "gnnd/merge.h"
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <vector>
+
+#include "any_graph.h"
+#include "build_options.h"
+#include "commands.h"
+
+namespace cli {
+
+namespace {
+
+struct MergeOptions : BuildOptions {
+    const char* method;
+    std::vector<std::string> bases, graphs;  ///< append has a graph of the first base only
+    bool k_given = false;
+};
+
+/// Two sets of as many vectors may be mistaken for each other, which the distances tell.
+void require_distances(const std::string& path, const gnnd::KnnGraph& graph, const gnnd::io::VectorFile& base) {
+    constexpr std::int64_t kRows = 1000;
+    const std::int64_t rows = std::min(graph.n(), kRows);
+    std::vector<std::int32_t> objects, nearest;
+    std::vector<float> stored;
+    for (std::int64_t r = 0; r < rows; ++r) {
+        const std::int64_t i = r * graph.n() / rows;
+        objects.push_back(std::int32_t(i));
+        nearest.push_back(graph.ids_of(i)[0]);
+        stored.push_back(graph.distances_of(i)[0]);
+    }
+    std::vector<float> computed(objects.size());
+    gnnd::pair_distances(base.view(), graph.metric(), objects.data(), nearest.data(), rows, computed.data());
+    std::int64_t same = 0;
+    for (std::int64_t r = 0; r < rows; ++r)  // infinite where a row has no entry
+        same += stored[r] == computed[r] || std::abs(stored[r] - computed[r]) <= 0.01f * std::abs(computed[r]);
+    // Sums that cancel out differ by more, but few do.
+    if (2 * same < rows)
+        throw gnnd::InvalidArgument(path + ": its distances are not those of the vectors in " + base.path() + ": of " +
+                                    std::to_string(rows) + " compared " + std::to_string(same) + " agree");
+}
+
+void run(MergeOptions& options) {
+    require_outputs(options);
+    std::vector<AnyGraph> files;
+    std::vector<gnnd::io::VectorFile> bases;
+    for (const std::string& path : options.graphs) files.emplace_back(path);
+    for (const std::string& path : options.bases) bases.emplace_back(path);
+    options.params.metric = files[0].metric();
+    for (std::size_t g = 0; g < files.size(); ++g) {
+        files[g].require_fit(bases[g]);
+        if (files[g].metric() != files[0].metric())
+            throw gnnd::InvalidArgument(options.graphs[0] + " was made under " +
+                                        std::string(name_of(files[0].metric())) + ", " + options.graphs[g] + " under " +
+                                        std::string(name_of(files[g].metric())) +
+                                        "; only graphs of one metric can be merged");
+        if (!options.k_given)
+            options.params.k = int(std::max<std::int64_t>(g == 0 ? 0 : options.params.k, files[g].k()));
+    }
+    validate(options.params);
+    std::vector<gnnd::KnnGraph> graphs;
+    for (std::size_t g = 0; g < files.size(); ++g) {
+        graphs.push_back(files[g].read());
+        require_distances(options.graphs[g], graphs[g], bases[g]);
+    }
+
+    const std::int64_t n = bases[0].n() + bases[1].n();
+    const gnnd::BuildResult result = run_with_progress(options, n, [&](const gnnd::Callbacks& callbacks) {
+        return graphs.size() == 1
+                   ? gnnd::append(bases[0].view(), graphs[0], bases[1].view(), options.params, callbacks)
+                   : gnnd::merge(bases[0].view(), graphs[0], bases[1].view(), graphs[1], options.params, callbacks);
+    });
+    const Json about{{"graph", options.graph},
+                     {"graphs", options.graphs},
+                     {"bases", options.bases},
+                     {"method", options.method},
+                     {"n", n},
+                     {"d", bases[0].d()},
+                     {"dtype", name_of(bases[0].dtype())}};
+    finish(options, result, bases[0].dtype(), about, [&] {
+        for (const gnnd::io::VectorFile& base : bases) print_base(base);
+    });
+}
+
+/// What comes after the files to read.
+void add_merge_options(CLI::App& command, const std::shared_ptr<MergeOptions>& options, const std::string& default_k) {
+    const CLI::Option* k =
+        add_k(command, options->params.k, "neighbours per object; by default " + default_k)->default_str("");
+    add_output(command, options->graph, "graph file to write; .gnnd by convention");
+    add_params(command, options->params);
+    add_reporting(command, *options);
+    command.callback([options, k] {
+        options->k_given = k->count() > 0;
+        run(*options);
+    });
+}
+
+}  // namespace
+
+void add_merge(CLI::App& app) {
+    CLI::App& command = *app.add_subcommand("merge", "Merge the graphs of two files of vectors (GGM)");
+    const auto options = std::make_shared<MergeOptions>();
+    options->method = "merge";
+    options->graphs.resize(2);
+    options->bases.resize(2);
+    for (const int set : {0, 1}) {
+        const std::string number = std::to_string(set + 1);
+        add_graph(command, options->graphs[set], "GRAPH" + number);
+        add_base(command, options->bases[set], "BASE" + number);
+    }
+    add_merge_options(command, options, "the larger of both graphs'");
+    command.footer(
+        "The result is a graph over the vectors of BASE1 followed by those of BASE2, under the graphs' metric.\n"
+        "An interrupted or failed merge writes nothing.\n"
+        "Example: gnnd merge a.gnnd a.fvecs b.gnnd b.fvecs -o both.gnnd");
+}
+
+void add_append(CLI::App& app) {
+    CLI::App& command = *app.add_subcommand("append", "Add vectors to a graph: build theirs and merge");
+    const auto options = std::make_shared<MergeOptions>();
+    options->method = "append";
+    options->graphs.resize(1);
+    options->bases.resize(2);
+    add_graph(command, options->graphs[0]);
+    add_base(command, options->bases[0]);
+    add_base(command, options->bases[1], "NEW");
+    add_merge_options(command, options, "the graph's");
+    command.footer(
+        "The result is a graph over the vectors of BASE followed by those of NEW, under the graph's metric. It costs\n"
+        "a merge of the whole, however few are added. When interrupted or failed it writes nothing.\n"
+        "Example: gnnd append base.gnnd base.fvecs new.fvecs -o all.gnnd");
+}
+
+}  // namespace cli
