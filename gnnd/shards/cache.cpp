@@ -126,7 +126,8 @@ void Cache::flush(const std::function<bool(const Key&)>& wanted) {
         if (item.dirty && wanted(key)) keys.push_back(key);
     for (const Key& key : keys) {
         const auto found = items_.find(key);
-        if (found == items_.end() || found->second.pins > 0 || found->second.busy || !found->second.dirty) continue;
+        if (found == items_.end() || found->second.busy || !found->second.dirty) continue;
+        if (found->second.pins > 0 && key.kind == Kind::lists) continue;  // somebody may be changing them
         write(lock, key, found->second);
     }
     // Others may be writing; what they write is not durable yet.

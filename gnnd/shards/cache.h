@@ -78,7 +78,7 @@ class Cache {
     /// Memory of its own, content undefined. What was unpinned is given out again while nobody else needs the room:
     /// touching new memory takes longer than a GPU needs to fill it.
     Pin scratch(std::size_t bytes);
-    /// Writes what was changed and is not pinned, of the items that are wanted.
+    /// Writes what was changed and is wanted; but lists only if nobody has them pinned, who might be changing them.
     void flush(const std::function<bool(const Key&)>& wanted);
 
     std::size_t held() const;

@@ -144,7 +144,7 @@ Runner::Inputs Runner::inputs_ahead(const Task& task, const Task& next) const {
 void Runner::work(Worker& worker, const std::vector<Task>& tasks) {
     const CountTraffic count(worker.traffic);
     Inputs ahead;  // outlives the thread that fills it
-    Background reading, folding;
+    Background reading, writing, folding;
     for (std::size_t i = 0; i < tasks.size(); ++i) {
         const Task& task = tasks[i];
         if (stop_) throw Interrupted("another worker stopped");
@@ -164,9 +164,10 @@ void Runner::work(Worker& worker, const std::vector<Task>& tasks) {
         if (task.kind == Task::Kind::build)
             run_build(worker, task, inputs, folding);
         else
-            run_merge(worker, task, inputs, folding);
+            run_merge(worker, task, inputs, folding, writing);
     }
     folding.wait();
+    writing.wait();
 }
 
 void Runner::run_build(Worker& worker, const Task& task, const Inputs& inputs, Background& folding) {
@@ -186,7 +187,8 @@ void Runner::run_build(Worker& worker, const Task& task, const Inputs& inputs, B
     in_background(worker, folding, [this] { store_.checkpoint_if_due(); });
 }
 
-void Runner::run_merge(Worker& worker, const Task& task, const Inputs& inputs, Background& folding) {
+void Runner::run_merge(Worker& worker, const Task& task, const Inputs& inputs, Background& folding,
+                       Background& writing) {
     const Clock::time_point start = Clock::now();
     const auto side = [&](int which, int shard) {
         return Side{shard, inputs.vectors[which].view, inputs.locals[which].view()};
@@ -196,13 +198,18 @@ void Runner::run_merge(Worker& worker, const Task& task, const Inputs& inputs, B
     const BuildStats stats = worker.executor->merge(side(0, task.first), side(1, task.second), result->ids(),
                                                     result->distances(), hooks(), fetch);
     note(worker, task, stats, seconds_since(start));
-    in_background(worker, folding, [this, &task, fetch = std::move(fetch), result = std::move(result)]() mutable {
-        fetch();
-        store_.fold_pair(task, result->view());
-        result.reset();
-        store_.write_finished(task);
-        store_.checkpoint_if_due();
-    });
+    in_background(worker, folding,
+                  [this, &worker, &writing, &task, fetch = std::move(fetch), result = std::move(result)]() mutable {
+                      fetch();
+                      store_.fold_pair(task, result->view());
+                      result.reset();
+                      store_.checkpoint_if_due();
+                      if (std::vector<int> finished = store_.finished_by(task); !finished.empty())
+                          writing.start([this, &worker, finished = std::move(finished)] {
+                              const CountTraffic count_here(worker.traffic);
+                              store_.write_lists_of(finished);
+                          });
+                  });
 }
 
 /// What ends a task, while the next one begins.

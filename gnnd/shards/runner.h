@@ -1,7 +1,7 @@
 #pragma once
 /// \file runner.h
-/// Carries a plan out: one thread per worker, and for each two more, which read the next shard, and fold the last
-/// result or write it, while the present task is computed.
+/// Carries a plan out: one thread per worker, and for each three more, which read the next shard, fold the last result,
+/// and write lists that are finished, while the present task is computed.
 
 #include <atomic>
 #include <condition_variable>
@@ -46,7 +46,7 @@ class Runner {
     void run_round(std::size_t round);
     void work(Worker& worker, const std::vector<Task>& tasks);
     void run_build(Worker& worker, const Task& task, const Inputs& inputs, Background& folding);
-    void run_merge(Worker& worker, const Task& task, const Inputs& inputs, Background& folding);
+    void run_merge(Worker& worker, const Task& task, const Inputs& inputs, Background& folding, Background& writing);
     void in_background(Worker& worker, Background& folding, std::function<void()> job);
     Inputs inputs_of(const Task& task) const;
     Inputs inputs_ahead(const Task& task, const Task& next) const;

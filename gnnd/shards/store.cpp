@@ -155,10 +155,17 @@ void Store::fold_into(int shard, int partner, const KnnGraphView& found, std::in
     lists.pin.mark_dirty();
 }
 
-void Store::write_finished(const Task& task) {
+std::vector<int> Store::finished_by(const Task& task) const {
+    std::vector<int> finished;
     for (const int shard : {task.first, task.second})
-        if (int(merged_[shard].size()) == manifest_.count() - 1)
-            cache_.flush([&](const Cache::Key& key) { return key.kind == Cache::Kind::lists && key.number == shard; });
+        if (int(merged_[shard].size()) == manifest_.count() - 1) finished.push_back(shard);
+    return finished;
+}
+
+void Store::write_lists_of(const std::vector<int>& shards) {
+    cache_.flush([&](const Cache::Key& key) {
+        return key.kind == Cache::Kind::lists && std::find(shards.begin(), shards.end(), key.number) != shards.end();
+    });
 }
 
 void Store::flush() {

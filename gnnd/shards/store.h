@@ -86,8 +86,10 @@ class Store {
     /// Folds the result of a pair merge, rows of task.first and then of task.second, into the lists of those of both
     /// that have not seen the other yet.
     void fold_pair(const Task& task, const KnnGraphView& result);
-    /// Makes the lists of those of both durable that have seen all partners: there is nothing more to come.
-    void write_finished(const Task& task);
+    /// Those of the pair whose lists have seen all partners now: there is nothing more to come.
+    std::vector<int> finished_by(const Task& task) const;
+    /// Makes their lists durable.
+    void write_lists_of(const std::vector<int>& shards);
     /// Makes everything durable that nobody has in hands, if it is time to.
     void checkpoint_if_due();
     /// Makes everything durable that builds and merges made. Nobody may be at it.
