@@ -41,9 +41,8 @@ BuildStats merge_into(const VectorView& x1, const KnnGraphView& g1, const Vector
 /// \param x, g    as a set of merge()
 /// \param added   vectors of the same type; one is enough, and none leave the graph as merge() does
 /// \param params  as for merge(); the added vectors' own graph is built with them too
-/// \return (x.n + added.n) x k: old objects keep their numbers, added object j becomes x.n + j. The statistics are
-/// those
-///         of the merge, but seconds and peak_work_bytes are of both
+/// \return (x.n + added.n) x k: old objects keep their numbers, added object j becomes x.n + j. The statistics are of
+///         the merge, but seconds and peak_work_bytes of both
 /// \throws as build() and merge()
 BuildResult append(const VectorView& x, const KnnGraphView& g, const VectorView& added, const BuildParams& params,
                    const Callbacks& callbacks = {}, Resources* resources = nullptr);

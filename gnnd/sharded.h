@@ -17,13 +17,13 @@ namespace gnnd {
 
 struct ShardParams {
     int shards = 1;    ///< 1 to 1024, at most one per object
-    std::string work;  ///< the folder, created if need be; on a disk of its own speed
+    std::string work;  ///< the folder, created if need be
     /// Go on with what an earlier call, interrupted or killed, has left in the folder. Base and parameters must be the
     /// same, but for threads, device, device_memory and those here.
     bool resume = false;
     std::int64_t host_memory = 0;  ///< most bytes of host memory to take; 0: three quarters of what is there
-    /// Lists become durable so often, in seconds, and at the end; 0: after every task. What is not durable when the
-    /// process is killed is done again.
+    /// Builds and merges become durable so often, in seconds, and at the end, and lists as soon as they are finished;
+    /// 0: after every task. What is not durable when the process is killed is done again.
     double checkpoint_seconds = 60;
     /// One worker each, which has pairs of shards to itself. Empty: BuildParams::device.
     std::vector<Device> devices;
@@ -82,10 +82,9 @@ ShardedPlan plan_sharded(const io::VectorFile& base, const BuildParams& params, 
 /// Builds the graph. On return the folder holds it whole; ShardedGraph reads it. When the call ends otherwise, by an
 /// exception, a signal or a power cut at whatever moment, the folder holds what was durable by then, and another call
 /// with `resume` goes on. Interrupted by the callback, it first makes durable what it has.
-/// \throws InvalidArgument, Unavailable, Interrupted as build(); IoError for the files, and where the folder is in use
-/// by
-///         another process, holds a part of another graph, or the disk is too small; Error where host_memory is too
-///         small (needed and allowed are told)
+/// \throws InvalidArgument, Unavailable, Interrupted as build(); IoError for the files, and where another process uses
+///         the folder, it holds a part of another graph, or the disk is too small; Error where host_memory is too small
+///         (needed and allowed are told)
 ShardedStats build_sharded(const io::VectorFile& base, const BuildParams& params, const ShardParams& shards,
                            const ShardCallbacks& callbacks = {});
 
