@@ -20,6 +20,7 @@
 #include <string>
 #include <vector>
 
+#include "benchs/device_array.h"
 #include "benchs/settings.h"
 #include "faiss_ext/adapters.h"
 #include "faiss_ext/evaluate.h"
@@ -31,6 +32,7 @@
 namespace {
 
 using faiss_ext::idx_t;
+using gnnd::benchs::DeviceArray;
 using nlohmann::json;
 
 double seconds_of(const std::function<void()>& f) {
@@ -47,19 +49,6 @@ double median_of(int repeat, const std::function<void()>& f) {
     std::sort(seconds.begin(), seconds.end());
     return seconds[seconds.size() / 2];
 }
-
-template <class T>
-class DeviceArray {
-  public:
-    explicit DeviceArray(std::size_t size) { GNND_CUDA(cudaMalloc(&data_, size * sizeof(T))); }
-    ~DeviceArray() { gnnd::cuda::ignore(cudaFree(data_)); }
-    DeviceArray(const DeviceArray&) = delete;
-    DeviceArray& operator=(const DeviceArray&) = delete;
-    T* get() const { return static_cast<T*>(data_); }
-
-  private:
-    void* data_ = nullptr;
-};
 
 struct Bench {
     gnnd::io::VectorFile file;
@@ -115,9 +104,8 @@ void run_builder(Bench& bench) {
     faiss_ext::GnndGraphBuilder builder = bench.builder();
     double bare_seconds = 0, seconds = 0;
     for (int round = 0; round < 2; ++round) {  // in turn, so that clocks and caches favour neither
-        bare_seconds =
-            median_of(bench.repeat, [&] { gnnd::build_into(source.vectors(), bare, ids.get(), distances.get()); });
-        seconds = median_of(bench.repeat, [&] { builder.build_into(source, bench.k, ids.get(), distances.get()); });
+        bare_seconds = median_of(bench.repeat, [&] { gnnd::build_into(source.vectors(), bare, ids, distances); });
+        seconds = median_of(bench.repeat, [&] { builder.build_into(source, bench.k, ids, distances); });
     }
     bench.print("bare builder, float32 on the device", {{"seconds", bare_seconds}});
     bench.print("GnndGraphBuilder, GpuIndexFlat", {{"seconds", seconds}, {"ratio", seconds / bare_seconds}});

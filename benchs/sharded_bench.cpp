@@ -21,6 +21,7 @@
 #include <thread>
 #include <vector>
 
+#include "benchs/device_array.h"
 #include "benchs/generate.h"
 #include "benchs/settings.h"
 #include "gnnd/cuda/errors.h"
@@ -29,20 +30,8 @@
 
 namespace {
 
+using gnnd::benchs::DeviceArray;
 using nlohmann::json;
-
-template <class T>
-class DeviceArray {
-  public:
-    explicit DeviceArray(std::size_t size) { GNND_CUDA(cudaMalloc(&data_, size * sizeof(T))); }
-    ~DeviceArray() { gnnd::cuda::ignore(cudaFree(data_)); }
-    DeviceArray(const DeviceArray&) = delete;
-    DeviceArray& operator=(const DeviceArray&) = delete;
-    operator T*() const { return static_cast<T*>(data_); }
-
-  private:
-    void* data_ = nullptr;
-};
 
 void write_mix(const std::string& path, const std::string& text) {
     const std::size_t colon = text.rfind(':');

@@ -13,19 +13,12 @@
 namespace gnnd {
 namespace {
 
+using test::gpu_params;
 using test::Halves;
 using test::message_of;
 using test::OnDevice;
 using test::random_vectors;
 using test::Vectors;
-
-BuildParams gpu_params(int k, Metric metric = Metric::L2) {
-    BuildParams params;
-    params.k = k;
-    params.metric = metric;
-    params.device = {Device::Kind::cuda, 0};
-    return params;
-}
 
 TEST(CudaMerge, KeepsTheInvariants) {
     SKIP_WITHOUT_GPU();

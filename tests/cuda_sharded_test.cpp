@@ -25,12 +25,6 @@ struct ShardedCase {
 
 class CudaSharded : public testing::TestWithParam<ShardedCase> {
   protected:
-    BuildParams build_params() const {
-        BuildParams params;
-        params.k = 32;
-        params.device = {Device::Kind::cuda, 0};
-        return params;
-    }
     ShardParams shard_params(int shards, int workers) const {
         ShardParams params;
         params.shards = shards;
@@ -55,7 +49,7 @@ INSTANTIATE_TEST_SUITE_P(CudaSharded, CudaSharded,
 TEST_P(CudaSharded, IsAsGoodAsOneBuild) {
     SKIP_WITHOUT_GPU();
     const ShardedCase& c = GetParam();
-    BuildParams params = build_params();
+    BuildParams params = gpu_params(32);
     params.init = c.init;
     if (c.short_of_memory) {
         const VectorView pair{nullptr, 2 * (base_.n() / c.shards + 1), base_.d(), base_.dtype(), 0};
@@ -77,7 +71,7 @@ TEST_P(CudaSharded, GoesOnAfterAnInterrupt) {
     SKIP_WITHOUT_GPU();
     const ShardedCase& c = GetParam();
     if (c.shards == 1) GTEST_SKIP() << "one task";
-    BuildParams params = build_params();
+    BuildParams params = gpu_params(32);
     params.init = c.init;
     ShardCallbacks callbacks;
     int done = 0;

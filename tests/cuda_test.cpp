@@ -18,18 +18,11 @@ namespace gnnd {
 namespace {
 
 using test::expect_valid_graph;
+using test::gpu_params;
 using test::OnDevice;
 using test::random_vectors;
 using test::Vectors;
 using test::vectors_for;
-
-BuildParams gpu_params(int k, Metric metric = Metric::L2) {
-    BuildParams params;
-    params.k = k;
-    params.metric = metric;
-    params.device = {Device::Kind::cuda, 0};
-    return params;
-}
 
 struct Case {
     Metric metric;

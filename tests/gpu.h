@@ -16,6 +16,14 @@
 
 namespace gnnd::test {
 
+inline BuildParams gpu_params(int k, Metric metric = Metric::L2) {
+    BuildParams params;
+    params.k = k;
+    params.metric = metric;
+    params.device = {Device::Kind::cuda, 0};
+    return params;
+}
+
 /// An array on the current device.
 template <class T>
 class OnDevice {

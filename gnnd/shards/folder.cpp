@@ -119,11 +119,6 @@ Manifest Folder::manifest() const {
     return manifest_;
 }
 
-std::uint64_t Folder::bytes_written() const {
-    const std::lock_guard lock(mutex_);
-    return bytes_written_;
-}
-
 io::GraphFile Folder::open_local(int shard) const {
     return open_recorded(path_, manifest().shards[shard].local.value());
 }
@@ -164,11 +159,9 @@ void Folder::remove_orphans() const {
     }
 }
 
-FileRecord Folder::write(const std::string& name, const KnnGraphView& graph, std::int64_t objects) {
+FileRecord Folder::write(const std::string& name, const KnnGraphView& graph, std::int64_t objects) const {
     io::write_graph(in_folder(name), graph, manifest_.base.dtype, objects);
     const io::GraphFile file(in_folder(name));
-    const std::lock_guard lock(mutex_);
-    bytes_written_ += file.bytes();
     return {name, file.bytes(), file.checksum()};
 }
 

@@ -64,11 +64,9 @@ class Folder {
     /// Declares the set complete and deletes what is not part of the result.
     void complete();
 
-    std::uint64_t bytes_written() const;
-
   private:
     std::string in_folder(const std::string& name) const { return path_ + "/" + name; }
-    FileRecord write(const std::string& name, const KnnGraphView& graph, std::int64_t objects);
+    FileRecord write(const std::string& name, const KnnGraphView& graph, std::int64_t objects) const;
     void replace(int shard, const char* what, std::optional<FileRecord> ShardRecord::*which, const KnnGraphView& graph,
                  std::int64_t objects, const std::vector<int>* merged);
     void check_files() const;
@@ -86,7 +84,6 @@ class Folder {
     std::map<int, int> versions_;  ///< of shards, the last that was begun to be written
     std::chrono::steady_clock::time_point opened_ = std::chrono::steady_clock::now();
     double seconds_before_ = 0;
-    std::uint64_t bytes_written_ = 0;
 };
 
 }  // namespace gnnd::shards
