@@ -109,13 +109,14 @@ ShardedStats shards::build_with(const io::VectorFile& base, const BuildParams& p
     const std::uint64_t cached = bound - request.work;
     const int workers = int(request.workers.size());
     Folder folder(given.work, request.manifest, given.resume, workers);
-    Store store(base, folder, cached, given.checkpoint_seconds, request.params.threads, detail::or_heap(nullptr));
+    Store store(base, folder, cached, request.params.threads, detail::or_heap(nullptr));
     Runner runner(store, request.plan, request.params, request.workers, cached >= request.need.overlapped,
-                  make_executor, callbacks);
+                  given.checkpoint_seconds, make_executor, callbacks);
     if (!folder.manifest().complete) {
         try {
             runner.run();
         } catch (const Interrupted&) {
+            runner.deliver();
             store.flush();
             throw;
         }

@@ -2,8 +2,13 @@
 // of it is skipped.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <numeric>
 #include <ostream>
+#include <random>
+#include <utility>
 
+#include "gnnd/cuda/fold.h"
 #include "gnnd/error.h"
 #include "gnnd/sharded.h"
 #include "tests/gpu.h"
@@ -18,10 +23,12 @@ struct ShardedCase {
     const char* name;
     int shards, workers;
     Init init;
-    /// Less than shards kept on the device take, enough for one merge from host memory.
-    bool short_of_memory;
+    /// Of device memory: for all shards, for three of them, or for one merge from host memory.
+    enum class Room { all, three, none } room;
     friend std::ostream& operator<<(std::ostream& out, const ShardedCase& c) { return out << c.name; }
 };
+
+using Room = ShardedCase::Room;
 
 class CudaSharded : public testing::TestWithParam<ShardedCase> {
   protected:
@@ -32,18 +39,31 @@ class CudaSharded : public testing::TestWithParam<ShardedCase> {
         params.work = dir_.file("work");
         return params;
     }
+    std::int64_t memory_for(const ShardedCase& c, const BuildParams& params) const {
+        if (c.room == Room::all) return 0;
+        const VectorView pair{nullptr, 2 * (base_.n() / c.shards + 1), base_.d(), base_.dtype(), 0};
+        const MemoryPlan plan = plan_memory(pair, params);
+        const auto graphs = std::size_t(pair.n * params.k * 8);
+        if (c.room == Room::none) return std::int64_t(plan.total() + graphs);
+        // Vectors, local graph and lists of a shard, half of a pair, three times; result, work, and what rounding
+        // takes.
+        return std::int64_t(3 * (plan.vectors + 2 * graphs) / 2 + graphs + plan.vectors + plan.work + 20000);
+    }
     const io::VectorFile base_{GNND_TEST_DATA "/photosift20k.u8bin"};
     const TempDir dir_;
 };
 
 INSTANTIATE_TEST_SUITE_P(CudaSharded, CudaSharded,
-                         testing::Values(ShardedCase{"One", 1, 1, Init::projection, false},
-                                         ShardedCase{"Two", 2, 1, Init::projection, false},
-                                         ShardedCase{"Three", 3, 1, Init::projection, false},
-                                         ShardedCase{"Seven", 7, 1, Init::projection, false},
-                                         ShardedCase{"SevenShortOfMemory", 7, 1, Init::projection, true},
-                                         ShardedCase{"SevenFromRandomLists", 7, 1, Init::random, false},
-                                         ShardedCase{"EightByTwoWorkers", 8, 2, Init::projection, false}),
+                         testing::Values(ShardedCase{"One", 1, 1, Init::projection, Room::all},
+                                         ShardedCase{"Two", 2, 1, Init::projection, Room::all},
+                                         ShardedCase{"Three", 3, 1, Init::projection, Room::all},
+                                         ShardedCase{"Seven", 7, 1, Init::projection, Room::all},
+                                         ShardedCase{"SevenInThreeSlots", 7, 1, Init::projection, Room::three},
+                                         ShardedCase{"SevenFromTheHost", 7, 1, Init::projection, Room::none},
+                                         ShardedCase{"SevenInThreeSlotsFromRandomLists", 7, 1, Init::random,
+                                                     Room::three},
+                                         ShardedCase{"SevenFromRandomLists", 7, 1, Init::random, Room::all},
+                                         ShardedCase{"EightByTwoWorkers", 8, 2, Init::projection, Room::all}),
                          testing::PrintToStringParamName());
 
 TEST_P(CudaSharded, IsAsGoodAsOneBuild) {
@@ -51,10 +71,7 @@ TEST_P(CudaSharded, IsAsGoodAsOneBuild) {
     const ShardedCase& c = GetParam();
     BuildParams params = gpu_params(32);
     params.init = c.init;
-    if (c.short_of_memory) {
-        const VectorView pair{nullptr, 2 * (base_.n() / c.shards + 1), base_.d(), base_.dtype(), 0};
-        params.device_memory = std::int64_t(plan_memory(pair, params).total() + pair.n * params.k * 8);
-    }
+    params.device_memory = memory_for(c, params);
     build_sharded(base_, params, shard_params(c.shards, c.workers));
     const KnnGraph graph = read_all(ShardedGraph(dir_.file("work")));
     ASSERT_NO_FATAL_FAILURE(expect_valid_graph(graph, base_.view()));
@@ -73,6 +90,7 @@ TEST_P(CudaSharded, GoesOnAfterAnInterrupt) {
     if (c.shards == 1) GTEST_SKIP() << "one task";
     BuildParams params = gpu_params(32);
     params.init = c.init;
+    params.device_memory = memory_for(c, params);
     ShardCallbacks callbacks;
     int done = 0;
     callbacks.progress = [&](const ShardProgress& progress) { done = progress.tasks_done; };
@@ -84,6 +102,43 @@ TEST_P(CudaSharded, GoesOnAfterAnInterrupt) {
     shards.resume = true;
     build_sharded(base_, params, shards);
     expect_valid_graph(read_all(ShardedGraph(shards.work)), base_.view());
+}
+
+// Against the host's.
+TEST(CudaFold, KeepsTheBestOfBoth) {
+    SKIP_WITHOUT_GPU();
+    std::mt19937 random(3);
+    for (const Metric metric : {Metric::L2, Metric::InnerProduct})
+        for (const auto& [k, width] : {std::pair{1, 1}, {10, 10}, {33, 64}, {64, 33}, {kMaxK, kMaxK}}) {
+            const std::int64_t n = 1000, own = 2 * kMaxK, partner_begin = 10 * own;
+            const shards::Partner partner{std::int32_t(own / 2), std::int32_t(own), partner_begin};
+            KnnGraph lists(n, k, metric), found(n, width, metric);
+            for (KnnGraph* graph : {&lists, &found})
+                for (std::int64_t i = 0; i < n; ++i) {
+                    std::vector<std::int32_t> ids(own);
+                    std::iota(ids.begin(), ids.end(), 0);
+                    std::shuffle(ids.begin(), ids.end(), random);
+                    std::vector<std::pair<float, std::int32_t>> row(random() % 4 == 0 ? random() % (graph->k() + 1)
+                                                                                      : graph->k());
+                    for (std::size_t j = 0; j < row.size(); ++j) row[j] = {float(random() % 20), ids[j]};  // many ties
+                    std::sort(row.begin(), row.end());
+                    for (std::int64_t j = 0; j < graph->k(); ++j) {
+                        const bool there = j < std::int64_t(row.size());
+                        graph->ids()[i * graph->k() + j] = there ? row[j].second : -1;
+                        graph->distances()[i * graph->k() + j] = !there                  ? worst_value(metric)
+                                                                 : is_similarity(metric) ? -row[j].first
+                                                                                         : row[j].first;
+                    }
+                }
+            const OnDevice<std::int32_t> list_ids(n * k, lists.ids()), found_ids(n * width, found.ids());
+            const OnDevice<float> list_distances(n * k, lists.distances()),
+                found_distances(n * width, found.distances());
+            cuda::fold({found_ids, found_distances, n, width, metric}, partner,
+                       {list_ids, list_distances, n, k, metric}, nullptr);
+            EXPECT_GT(shards::fold(found, partner, k, lists.ids(), lists.distances(), 2), 0);
+            EXPECT_EQ(list_ids.read(), std::vector(lists.ids(), lists.ids() + n * k)) << k << " " << width;
+            EXPECT_EQ(list_distances.read(), std::vector(lists.distances(), lists.distances() + n * k));
+        }
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <array>
 #include <atomic>
@@ -164,11 +165,35 @@ TEST(ShardBackground, DoesOneThingAfterTheOther) {
     for (int i = 0; i < 100; ++i) background.start([&done, i] { done.push_back(i); });
     background.wait();
     EXPECT_EQ(done.size(), 100u);
-    background.start([] { throw IoError("broken"); });
-    EXPECT_THROW(background.start([&] { done.clear(); }), IoError);
-    background.wait();
+    background.start([] {
+        usleep(10000);
+        throw IoError("broken");
+    });
+    background.start([&] { done.clear(); });  // which waits, and does not come to it
+    EXPECT_THROW(background.wait(), IoError);
     EXPECT_EQ(done.size(), 100u);
     background.start([&] { done.clear(); });
+    background.wait();
+    EXPECT_TRUE(done.empty());
+}
+
+// The item that was forgotten is not written, and is filled anew; what is not there is not found.
+TEST(ShardCacheItems, AreFoundAndForgotten) {
+    HeapResources heap;
+    int filled = 0, written = 0;
+    Cache cache(100, heap, [&](const Cache::Key&, const std::byte*) { ++written; });
+    const Cache::Key key{Cache::Kind::lists, 3};
+    EXPECT_FALSE(cache.find(key));
+    Cache::Pin pin = cache.pin(key, 60, [&](std::byte*) { ++filled; });
+    pin.mark_dirty();
+    cache.forget(std::move(pin));
+    EXPECT_EQ(cache.held(), 0u);
+    EXPECT_FALSE(cache.find(key));
+    cache.pin(key, 60, [&](std::byte*) { ++filled; }).mark_dirty();
+    EXPECT_TRUE(cache.find(key));
+    cache.flush([](const Cache::Key&) { return true; });
+    EXPECT_EQ(filled, 2);
+    EXPECT_EQ(written, 1);
 }
 
 }  // namespace

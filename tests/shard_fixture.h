@@ -15,6 +15,7 @@
 #include "gnnd/io/vector_file.h"
 #include "gnnd/sharded.h"
 #include "gnnd/shards/build.h"
+#include "gnnd/shards/executor.h"
 #include "tests/invariants.h"
 #include "tests/shard_graph.h"
 #include "tests/temp_dir.h"
@@ -22,12 +23,13 @@
 namespace gnnd::test {
 
 /// Compares everything with everything, so that a graph in shards must come out exact.
-class ExactExecutor : public shards::Executor {
+class ExactExecutor : public shards::HostExecutor {
   public:
-    explicit ExactExecutor(const BuildParams& params) : params_(params) {}
+    using HostExecutor::HostExecutor;
 
-    BuildStats build(int, const VectorView& vectors, std::int32_t* ids, float* distances,
-                     const Callbacks& callbacks) override {
+  protected:
+    BuildStats build_graph(const VectorView& vectors, std::int32_t* ids, float* distances,
+                           const Callbacks& callbacks) override {
         std::vector<std::int32_t> all(vectors.n);
         std::iota(all.begin(), all.end(), 0);
         const KnnGraph graph =
@@ -36,10 +38,9 @@ class ExactExecutor : public shards::Executor {
         std::copy_n(graph.distances(), vectors.n * params_.k, distances);
         return {};
     }
-    BuildStats merge(const shards::Side& a, const shards::Side& b, std::int32_t* ids, float* distances,
-                     const Callbacks& callbacks, std::function<void()>& fetch) override {
-        fetch = [] {};
-        for (const shards::Side* side : {&a, &b}) {
+    BuildStats merge_graphs(const Side& a, const Side& b, std::int32_t* ids, float* distances,
+                            const Callbacks& callbacks) override {
+        for (const Side* side : {&a, &b}) {
             EXPECT_EQ(side->local.n, side->vectors.n);
             check_structure(side->local);
         }
@@ -48,16 +49,13 @@ class ExactExecutor : public shards::Executor {
         std::memcpy(both.data(), a.vectors.data, std::size_t(a.vectors.n) * row);
         std::memcpy(both.data() + std::size_t(a.vectors.n) * row, b.vectors.data, std::size_t(b.vectors.n) * row);
         const VectorView all{both.data(), a.vectors.n + b.vectors.n, a.vectors.d, a.vectors.dtype, 0};
-        return build(0, all, ids, distances, callbacks);
+        return ExactExecutor::build_graph(all, ids, distances, callbacks);
     }
-    void prepare(const shards::Side&, const std::function<bool(int)>&) override {}
-
-  protected:
-    BuildParams params_;
 };
 
-inline std::unique_ptr<shards::Executor> exact_executor(const BuildParams& params, const shards::TaskSize&) {
-    return std::make_unique<ExactExecutor>(params);
+inline std::unique_ptr<shards::Executor> exact_executor(shards::Store& store, const BuildParams& params,
+                                                        const shards::Share& share) {
+    return std::make_unique<ExactExecutor>(store, params, share);
 }
 
 class Sharded : public testing::Test {

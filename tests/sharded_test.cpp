@@ -89,16 +89,33 @@ TEST_F(Sharded, RowsAreReadAcrossShards) {
 /// Stops at a task, from within it.
 class FailingExecutor : public ExactExecutor {
   public:
-    FailingExecutor(const BuildParams& params, int& tasks_left) : ExactExecutor(params), tasks_left_(tasks_left) {}
-    BuildStats build(int shard, const VectorView& vectors, std::int32_t* ids, float* distances,
-                     const Callbacks& callbacks) override {
-        if (tasks_left_-- == 0) throw DeviceError("the device broke");
-        return ExactExecutor::build(shard, vectors, ids, distances, callbacks);
+    FailingExecutor(shards::Store& store, const BuildParams& params, const shards::Share& share, int& tasks_left)
+        : ExactExecutor(store, params, share), tasks_left_(tasks_left) {}
+
+  protected:
+    BuildStats build_graph(const VectorView& vectors, std::int32_t* ids, float* distances,
+                           const Callbacks& callbacks) override {
+        fail_if_due();
+        return ExactExecutor::build_graph(vectors, ids, distances, callbacks);
+    }
+    BuildStats merge_graphs(const Side& a, const Side& b, std::int32_t* ids, float* distances,
+                            const Callbacks& callbacks) override {
+        fail_if_due();
+        return ExactExecutor::merge_graphs(a, b, ids, distances, callbacks);
     }
 
   private:
+    void fail_if_due() {
+        if (tasks_left_-- == 0) throw DeviceError("the device broke");
+    }
     int& tasks_left_;
 };
+
+shards::ExecutorFactory failing_after(int& tasks) {
+    return [&tasks](shards::Store& store, const BuildParams& params, const shards::Share& share) {
+        return std::make_unique<FailingExecutor>(store, params, share, tasks);
+    };
+}
 
 TEST_F(Sharded, GoesOnAfterAFailureAnywhere) {
     make_base(120);
@@ -106,12 +123,7 @@ TEST_F(Sharded, GoesOnAfterAFailureAnywhere) {
     for (int task = 0; task < 10; ++task) {
         std::filesystem::remove_all(work());
         int left = task;
-        EXPECT_EQ(message_of<DeviceError>([&] {
-                      build(shards(4), {}, [&](const BuildParams& params, const shards::TaskSize&) {
-                          return std::make_unique<FailingExecutor>(params, left);
-                      });
-                  }),
-                  "the device broke");
+        EXPECT_EQ(message_of<DeviceError>([&] { build(shards(4), {}, failing_after(left)); }), "the device broke");
         EXPECT_THROW(ShardedGraph{work()}, IoError);
         EXPECT_THROW(build(shards(4)), IoError) << "without resume";
         const ShardedStats stats = build(shards(4, true));
@@ -133,11 +145,7 @@ TEST_F(Sharded, GoesOnFromFinishedListsAlone) {
         int left = task;
         ShardParams params = shards(4);
         params.checkpoint_seconds = 1e9;
-        EXPECT_THROW(build(params, {},
-                           [&](const BuildParams& p, const shards::TaskSize&) {
-                               return std::make_unique<FailingExecutor>(p, left);
-                           }),
-                     DeviceError);
+        EXPECT_THROW(build(params, {}, failing_after(left)), DeviceError);
         const std::vector<std::string> names = files();
         const auto count = [&](const char* what) {
             return std::count_if(names.begin(), names.end(), [&](const auto& name) { return name.starts_with(what); });
@@ -317,16 +325,20 @@ TEST_F(Sharded, AlteredFilesAreNoticedAndNamed) {
     class Slow : public ExactExecutor {
       public:
         using ExactExecutor::ExactExecutor;
-        BuildStats merge(const shards::Side& a, const shards::Side& b, std::int32_t* ids, float* distances,
-                         const Callbacks& hooks, std::function<void()>& fetch) override {
+
+      protected:
+        BuildStats merge_graphs(const Side& a, const Side& b, std::int32_t* ids, float* distances,
+                                const Callbacks& hooks) override {
             for (int i = 0; i < 10 && !hooks.interrupt(); ++i) usleep(10000);
             if (hooks.interrupt()) throw Interrupted("stopped");
-            return ExactExecutor::merge(a, b, ids, distances, hooks, fetch);
+            return ExactExecutor::merge_graphs(a, b, ids, distances, hooks);
         }
     };
     stop_after(4, callbacks, done);
     EXPECT_THROW(build(shards(3), callbacks,
-                       [](const BuildParams& p, const shards::TaskSize&) { return std::make_unique<Slow>(p); }),
+                       [](shards::Store& store, const BuildParams& p, const shards::Share& share) {
+                           return std::make_unique<Slow>(store, p, share);
+                       }),
                  Interrupted);
     const auto is_noticed = [&](const std::string& name, const auto& use) {
         const std::string path = work() + "/" + name, bytes = read_bytes(path);

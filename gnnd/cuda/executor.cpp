@@ -1,12 +1,13 @@
 #include "gnnd/cuda/executor.h"
 
 #include <algorithm>
-#include <array>
-#include <atomic>
 #include <mutex>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include "gnnd/cuda/backend.h"
+#include "gnnd/cuda/fold.h"
 #include "gnnd/cuda/memory.h"
 #include "gnnd/cuda/transfer.h"
 #include "gnnd/error.h"
@@ -15,8 +16,8 @@
 namespace gnnd::cuda {
 namespace {
 
-using shards::Side;
-using shards::TaskSize;
+using shards::Cache;
+using shards::Task;
 
 std::size_t aligned(std::size_t bytes) {
     return (bytes + 255) / 256 * 256;
@@ -44,40 +45,58 @@ class WorkMemory final : public Resources {
 
 /// How much of what goes where.
 struct Sizes {
-    Sizes(const BuildParams& params, const TaskSize& size)
-        : row(std::size_t(size.d) * size_of(size.dtype)),
-          k(params.k),
-          vectors(aligned(std::size_t(size.rows) * row)),
-          graph(aligned(std::size_t(size.rows) * std::size_t(params.k) * sizeof(std::int32_t))) {}
-    std::size_t row;  ///< of a vector
-    std::int64_t k;
-    std::size_t vectors;  ///< of a shard
-    std::size_t graph;    ///< ids, or distances, of a shard
-    std::size_t shard() const { return vectors + 2 * graph; }
-    std::size_t result() const { return 4 * graph; }
+    explicit Sizes(const shards::Manifest& manifest)
+        : row(std::size_t(manifest.base.d) * size_of(manifest.base.dtype)),
+          vectors(aligned(std::size_t(manifest.most_rows()) * row)),
+          local(of_graph(manifest.most_rows(), manifest.local_columns())),
+          lists(of_graph(manifest.most_rows(), manifest.params.k)),
+          result(of_graph(2 * manifest.most_rows(), manifest.params.k)) {}
+    /// Ids, or distances.
+    static std::size_t of_graph(std::int64_t rows, std::int64_t k) {
+        return aligned(std::size_t(rows * k) * sizeof(std::int32_t));
+    }
+    std::size_t row;                   ///< of a vector
+    std::size_t vectors;               ///< of a shard
+    std::size_t local, lists, result;  ///< ids, or distances
+    std::size_t shard() const { return vectors + 2 * (local + lists); }
 };
 
-constexpr int kShards = 3, kResults = 2;
+/// Room for shards, all of the same size.
+class Slots final : public Resources {
+  public:
+    Slots(std::byte* data, std::size_t bytes, int count) {
+        for (int i = 0; i < count; ++i) free_.push_back(data + std::size_t(i) * bytes);
+    }
+    void* allocate(std::size_t) override {  // there is one: the cache knows the bound
+        const std::lock_guard lock(mutex_);
+        std::byte* slot = free_.back();
+        free_.pop_back();
+        return slot;
+    }
+    void deallocate(void* pointer, std::size_t) noexcept override {
+        const std::lock_guard lock(mutex_);
+        free_.push_back(static_cast<std::byte*>(pointer));
+    }
+
+  private:
+    std::mutex mutex_;
+    std::vector<std::byte*> free_;
+};
 
 class DeviceExecutor final : public shards::Executor {
   public:
-    DeviceExecutor(const BuildParams& params, const Sizes& sizes, std::size_t work)
-        : params_(params),
+    DeviceExecutor(shards::Store& store, const BuildParams& params, const Sizes& sizes, int slots, std::size_t work)
+        : store_(store),
+          params_(params),
           sizes_(sizes),
-          memory_(std::in_place, heap_, kShards * sizes.shard() + kResults * sizes.result() + work, nullptr),
-          work_(memory_->data() + kShards * sizes.shard() + kResults * sizes.result(), work) {
+          memory_(std::in_place, heap_, std::size_t(slots) * sizes.shard() + 2 * sizes.result + work, nullptr),
+          slots_(memory_->data() + 2 * sizes.result + work, sizes.shard(), slots),
+          work_(memory_->data() + 2 * sizes.result, work),
+          held_(store.manifest().count()),
+          cache_(std::size_t(slots) * sizes.shard(), slots_,
+                 [this](const Cache::Key& key, const std::byte* data) { evict(int(key.number), data); }) {
         GNND_CUDA(cudaStreamSynchronize(nullptr));  // other streams use the memory
         params_.device_memory = 0;
-        std::byte* at = memory_->data();
-        for (Slot& slot : slots_) {
-            slot = {-1, 0, at, reinterpret_cast<std::int32_t*>(at + sizes.vectors),
-                    reinterpret_cast<float*>(at + sizes.vectors + sizes.graph)};
-            at += sizes.shard();
-        }
-        for (std::byte*& result : results_) {
-            result = at;
-            at += sizes.result();
-        }
     }
 
     ~DeviceExecutor() override {
@@ -90,133 +109,218 @@ class DeviceExecutor final : public shards::Executor {
     DeviceExecutor(const DeviceExecutor&) = delete;
     DeviceExecutor& operator=(const DeviceExecutor&) = delete;
 
-    BuildStats build(int shard, const VectorView& vectors, std::int32_t* ids, float* distances,
-                     const Callbacks& callbacks) override {
+    BuildStats build(int shard, const Callbacks& callbacks) override {
         const UseDevice device(params_.device.index);
         const OwnedStream stream(heap_);
-        Slot& slot = slot_for(shard, [](int) { return false; });
-        upload(slot, vectors, stream);
-        GNND_CUDA(cudaStreamSynchronize(stream));
+        const Cache::Pin pin = pinned(shard);
+        ahead_ = {};
+        bring_vectors(shard, pin.data(), stream);
+        const DeviceGraph built = result(store_.rows(shard));
         const BuildStats stats =
-            build_into(view_of(slot, vectors), params_, slot.ids, slot.distances, callbacks, &work_);
-        const std::size_t bytes = std::size_t(vectors.n * sizes_.k) * sizeof(std::int32_t);
-        copy_out(ids, slot.ids, bytes, heap_, stream);
-        copy_out(distances, slot.distances, bytes, heap_, stream);
+            build_into(vectors_of(shard, pin.data()), params_, built.ids, built.distances, callbacks, &work_);
+        Held& held = held_[shard];
+        DeviceGraph lists = lists_of(shard, pin.data());
+        if (store_.manifest().shards[shard].built()) lists.ids = nullptr;
+        split_build(built, store_.manifest().begin(shard), local_of(shard, pin.data()), lists, stream);
+        GNND_CUDA(cudaStreamSynchronize(stream));
+        held.local = held.local_changed = true;
+        if (lists.ids != nullptr) held.lists = held.lists_changed = true;
+        pin.mark_dirty();
+        return stats;
+    }
+
+    BuildStats merge(const Task& pair, const Callbacks& callbacks) override {
+        const UseDevice device(params_.device.index);
+        const OwnedStream stream(heap_);
+        const Cache::Pin first = pinned(pair.first), second = pinned(pair.second);
+        ahead_ = {};
+        bring(pair.first, first, stream);
+        bring(pair.second, second, stream);
+        const std::int64_t n1 = store_.rows(pair.first), n2 = store_.rows(pair.second);
+        const DeviceGraph found = result(n1 + n2);
+        const BuildStats stats =
+            merge_into(vectors_of(pair.first, first.data()), view_of(local_of(pair.first, first.data())),
+                       vectors_of(pair.second, second.data()), view_of(local_of(pair.second, second.data())), params_,
+                       found.ids, found.distances, callbacks, &work_);
+        DeviceGraph half = found;
+        half.n = n1;
+        fold_into(pair.first, pair.second, first, half, std::int32_t(n1), stream);
+        half = {found.ids + n1 * found.k, found.distances + n1 * found.k, n2, found.k, found.metric};
+        fold_into(pair.second, pair.first, second, half, 0, stream);
         GNND_CUDA(cudaStreamSynchronize(stream));
         return stats;
     }
 
-    BuildStats merge(const Side& a, const Side& b, std::int32_t* ids, float* distances, const Callbacks& callbacks,
-                     std::function<void()>& fetch) override {
+    void prepare(const Task& present, const Task& next) override {
         const UseDevice device(params_.device.index);
-        const auto either = [&](int shard) { return shard == a.shard || shard == b.shard || shard == prepared_; };
-        Slot &first = resident(a, either), &second = resident(b, either);
-        const std::int64_t entries = (a.vectors.n + b.vectors.n) * sizes_.k;
-        std::byte* result = results_[turn_++ % kResults];
-        auto* result_ids = reinterpret_cast<std::int32_t*>(result);
-        auto* result_distances = reinterpret_cast<float*>(result + 2 * sizes_.graph);
-        const BuildStats stats =
-            merge_into(view_of(first, a.vectors), graph_of(first, a), view_of(second, b.vectors), graph_of(second, b),
-                       params_, result_ids, result_distances, callbacks, &work_);
-        fetch = [this, ids, distances, result_ids, result_distances, bytes = std::size_t(entries) * 4] {
-            const UseDevice here(params_.device.index);
-            const OwnedStream stream(heap_);
-            copy_out(ids, result_ids, bytes, heap_, stream);
-            copy_out(distances, result_distances, bytes, heap_, stream);
-            GNND_CUDA(cudaStreamSynchronize(stream));
-        };
-        return stats;
+        const OwnedStream stream(heap_);
+        for (const int shard : {next.first, next.second}) {
+            if (present.uses(shard)) continue;
+            Cache::Pin pin = pinned(shard);
+            if (next.kind == Task::Kind::merge)
+                bring(shard, pin, stream);
+            else
+                bring_vectors(shard, pin.data(), stream);
+            ahead_ = std::move(pin);
+            return;
+        }
     }
 
-    void prepare(const Side& side, const std::function<bool(int)>& in_use) override {
+    void deliver(const std::vector<int>& finished) override {
         const UseDevice device(params_.device.index);
-        prepared_ = side.shard;
-        resident(side, in_use);
+        for (const int shard : finished) {
+            Cache::Pin pin = cache_.find(key_of(shard));
+            if (!pin) continue;  // evicted, and delivered with it
+            give_lists(shard, pin.data());
+            cache_.forget(std::move(pin));
+        }
+    }
+
+    void deliver() override {
+        const UseDevice device(params_.device.index);
+        for (int shard = 0; shard < int(held_.size()); ++shard)
+            if (const Cache::Pin pin = cache_.find(key_of(shard))) {
+                give_lists(shard, pin.data());
+                give_local(shard, pin.data());
+            }
+    }
+
+    void release() override {
+        deliver();
+        for (Held& held : held_) held.lists = false;
     }
 
   private:
-    /// Room for a shard on the device; shard: whose, -1 for nobody's.
-    struct Slot {
-        int shard = -1;
-        int used = 0;  ///< when it was last asked for
-        std::byte* vectors = nullptr;
-        std::int32_t* ids = nullptr;
-        float* distances = nullptr;
+    /// What of a shard is in its slot, and whether the store does not have it.
+    struct Held {
+        bool vectors = false, local = false, lists = false;
+        bool local_changed = false, lists_changed = false;
+        std::vector<int> merged;  ///< partners in the lists
     };
 
-    /// The shard's slot, or the least recently used one of a shard that is not to be kept: now this shard's, and empty.
-    template <class Keep>
-    Slot& slot_for(int shard, const Keep& keep, bool* found = nullptr) {
-        const std::lock_guard lock(mutex_);
-        for (Slot& slot : slots_)
-            if (slot.shard == shard) {
-                if (found != nullptr) *found = true;
-                slot.used = ++clock_;
-                return slot;
-            }
-        Slot* oldest = nullptr;  // there is one: at most two others are kept
-        for (Slot& slot : slots_)
-            if ((slot.shard < 0 || !keep(slot.shard)) && (oldest == nullptr || slot.used < oldest->used))
-                oldest = &slot;
-        oldest->shard = shard;
-        oldest->used = ++clock_;
-        return *oldest;
+    static Cache::Key key_of(int shard) { return {Cache::Kind::whole, shard}; }
+    Cache::Pin pinned(int shard) {
+        return cache_.pin(key_of(shard), sizes_.shard(), [&](std::byte*) { held_[shard] = {}; });
     }
 
-    /// Where the side lies on the device; it is brought there first if need be.
-    template <class Keep>
-    Slot& resident(const Side& side, const Keep& keep) {
-        bool found = false;
-        Slot& slot = slot_for(side.shard, keep, &found);
-        if (found) return slot;
-        const OwnedStream stream(heap_);
-        upload(slot, side.vectors, stream);
-        const std::size_t row = std::size_t(sizes_.k) * 4;
-        copy_in(slot.ids, side.local.ids, side.local.n, row, row, heap_, stream);
-        copy_in(slot.distances, side.local.distances, side.local.n, row, row, heap_, stream);
+    VectorView vectors_of(int shard, const std::byte* slot) const {
+        const shards::BaseRecord& base = store_.manifest().base;
+        return {slot, store_.rows(shard), base.d, base.dtype, 0};
+    }
+    DeviceGraph graph_at(std::byte* ids, std::size_t bytes, std::int64_t n, std::int64_t k) const {
+        return {reinterpret_cast<std::int32_t*>(ids), reinterpret_cast<float*>(ids + bytes), n, k, params_.metric};
+    }
+    DeviceGraph local_of(int shard, std::byte* slot) const {
+        return graph_at(slot + sizes_.vectors, sizes_.local, store_.rows(shard), store_.manifest().local_columns());
+    }
+    DeviceGraph lists_of(int shard, std::byte* slot) const {
+        return graph_at(slot + sizes_.vectors + 2 * sizes_.local, sizes_.lists, store_.rows(shard), params_.k);
+    }
+    DeviceGraph result(std::int64_t rows) const { return graph_at(memory_->data(), sizes_.result, rows, params_.k); }
+    static KnnGraphView view_of(const DeviceGraph& graph) {
+        return {graph.n, graph.k, graph.metric, graph.ids, graph.distances};
+    }
+
+    void bring_vectors(int shard, std::byte* slot, Stream stream) {
+        if (std::exchange(held_[shard].vectors, true)) return;
+        const shards::PinnedVectors vectors = store_.vectors(shard);
+        copy_in(slot, vectors.view.data, vectors.view.n, sizes_.row, sizes_.row, heap_, stream);
         GNND_CUDA(cudaStreamSynchronize(stream));
-        return slot;
+    }
+    void bring_graph(const shards::PinnedGraph& from, const DeviceGraph& to, Stream stream) {
+        const std::size_t row = std::size_t(to.k) * sizeof(std::int32_t);
+        copy_in(to.ids, from.ids(), to.n, row, row, heap_, stream);
+        copy_in(to.distances, from.distances(), to.n, row, row, heap_, stream);
+        GNND_CUDA(cudaStreamSynchronize(stream));
+    }
+    /// All that a merge needs.
+    void bring(int shard, const Cache::Pin& pin, Stream stream) {
+        Held& held = held_[shard];
+        bring_vectors(shard, pin.data(), stream);
+        if (!held.local) {
+            bring_graph(store_.local(shard), local_of(shard, pin.data()), stream);
+            held.local = true;
+        }
+        if (!held.lists) {
+            shards::PinnedGraph lists = store_.take_lists(shard, held.merged);
+            bring_graph(lists, lists_of(shard, pin.data()), stream);
+            store_.taken(std::move(lists));
+            held.lists = held.lists_changed = true;
+            pin.mark_dirty();
+        }
     }
 
-    void upload(const Slot& slot, const VectorView& vectors, Stream stream) {
-        copy_in(slot.vectors, vectors.data, vectors.n, sizes_.row, std::size_t(vectors.row_bytes()), heap_, stream);
-    }
-    VectorView view_of(const Slot& slot, VectorView vectors) const {
-        vectors.data = slot.vectors;
-        vectors.stride = 0;
-        return vectors;
-    }
-    KnnGraphView graph_of(const Slot& slot, const Side& side) const {
-        return {side.local.n, sizes_.k, side.local.metric, slot.ids, slot.distances};
+    void fold_into(int shard, int partner, const Cache::Pin& pin, const DeviceGraph& found, std::int32_t first,
+                   Stream stream) {
+        Held& held = held_[shard];
+        const auto at = std::lower_bound(held.merged.begin(), held.merged.end(), partner);
+        if (at != held.merged.end() && *at == partner) return;  // before the last run ended
+        fold(found, {first, std::int32_t(first + store_.rows(partner)), store_.manifest().begin(partner)},
+             lists_of(shard, pin.data()), stream);
+        held.merged.insert(at, partner);
+        held.lists_changed = true;
+        pin.mark_dirty();
     }
 
+    void give_graph(const DeviceGraph& from, const shards::PinnedGraph& to) {
+        const OwnedStream stream(heap_);
+        const std::size_t bytes = std::size_t(from.n * from.k) * sizeof(std::int32_t);
+        copy_out(to.ids(), from.ids, bytes, heap_, stream);
+        copy_out(to.distances(), from.distances, bytes, heap_, stream);
+        GNND_CUDA(cudaStreamSynchronize(stream));
+    }
+    void give_lists(int shard, std::byte* slot) {
+        Held& held = held_[shard];
+        if (!held.lists || !held.lists_changed) return;
+        const shards::PinnedGraph lists = store_.new_lists(shard);
+        give_graph(lists_of(shard, slot), lists);
+        store_.given(shard, lists, held.merged);
+        held.lists_changed = false;
+    }
+    void give_local(int shard, std::byte* slot) {
+        if (!held_[shard].local_changed) return;
+        const shards::PinnedGraph local = store_.new_local(shard);
+        give_graph(local_of(shard, slot), local);
+        local.pin.mark_dirty();
+        held_[shard].local_changed = false;
+    }
+    void evict(int shard, const std::byte* data) {
+        auto* slot = const_cast<std::byte*>(data);
+        give_lists(shard, slot);
+        give_local(shard, slot);
+    }
+
+    shards::Store& store_;
     BuildParams params_;
     const Sizes sizes_;
     HeapResources heap_;
-    std::optional<DeviceMemory> memory_;
+    std::optional<DeviceMemory> memory_;  ///< the result, work memory, slots
+    Slots slots_;
     WorkMemory work_;
-    std::mutex mutex_;
-    std::array<Slot, kShards> slots_;
-    std::array<std::byte*, kResults> results_{};
-    std::atomic<int> prepared_{-1};  ///< the shard that prepare() last brought, or brings
-    int turn_ = 0, clock_ = 0;
+    std::vector<Held> held_;  ///< a shard's belongs to who has its slot pinned
+    Cache cache_;             ///< whole shards
+    Cache::Pin ahead_;        ///< of the next task
 };
 
 }  // namespace
 
-std::unique_ptr<shards::Executor> make_executor(const BuildParams& params, const TaskSize& size) {
-    if (!size.merges || size.local_columns != params.k) return nullptr;
+std::unique_ptr<shards::Executor> make_executor(shards::Store& store, const BuildParams& params,
+                                                const shards::Share& share) {
+    const shards::Manifest& manifest = store.manifest();
+    if (manifest.count() == 1 || manifest.base.n < 2 * manifest.count()) return nullptr;  // build() wants two objects
     const UseDevice device(params.device.index);
-    const Sizes sizes(params, size);
+    const Sizes sizes(manifest);
     try {
         // As if from host memory: the union's vectors are copied to one place, the graphs are not.
-        const VectorView vectors{nullptr, 2 * size.rows, size.d, size.dtype, 0};
+        const VectorView vectors{nullptr, 2 * manifest.most_rows(), manifest.base.d, manifest.base.dtype, 0};
         const MemoryPlan plan = cuda::plan({{vectors}, {}}, params);
-        const std::size_t work = plan.vectors + plan.work,
-                          all = kShards * sizes.shard() + kResults * sizes.result() + work;
-        const std::size_t allowed = params.device_memory != 0 ? std::size_t(params.device_memory) : plan.free;
-        if (all > std::min(allowed, plan.free)) return nullptr;
-        return std::make_unique<DeviceExecutor>(params, sizes, work);
+        const std::size_t work = plan.vectors + plan.work, fixed = 2 * sizes.result + work;
+        std::size_t room = plan.free / std::size_t(share.to_come);
+        if (params.device_memory != 0) room = std::min(room, std::size_t(params.device_memory / share.workers));
+        const int least = std::min(3, share.shards);
+        if (room < fixed + std::size_t(least) * sizes.shard()) return nullptr;
+        const int slots = std::min(share.shards, int((room - fixed) / sizes.shard()));
+        return std::make_unique<DeviceExecutor>(store, params, sizes, slots, work);
     } catch (const OutOfDeviceMemory&) {
         return nullptr;
     }

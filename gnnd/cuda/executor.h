@@ -8,9 +8,11 @@
 
 namespace gnnd::cuda {
 
-/// Takes all the device memory that it will need at once: three shards (those of the present merge and the one of the
-/// next), two results, and what a merge works in. Null where that is more than is free or params.device_memory allows,
-/// or where merges do not start from whole lists.
-std::unique_ptr<shards::Executor> make_executor(const BuildParams& params, const shards::TaskSize& size);
+/// Takes all the device memory that it will need at once: for as many shards as the worker uses, but no more than fit,
+/// vectors, local graph and lists; the result of a merge; and what a merge works in. Null where not even the two shards
+/// of a merge and the one of the next fit into what is free or params.device_memory allows, which workers on the same
+/// device share.
+std::unique_ptr<shards::Executor> make_executor(shards::Store& store, const BuildParams& params,
+                                                const shards::Share& share);
 
 }  // namespace gnnd::cuda

@@ -63,6 +63,8 @@ class GraphFile {
     /// Ids are in [-1, objects).
     std::int64_t objects() const { return objects_; }
     std::size_t bytes() const { return file_.size(); }
+    /// Rows of a block, which is verified as a whole.
+    std::int64_t block_rows() const { return block_rows_; }
     /// Of the header. It covers the checksum table's, so that files with equal ones hold the same graph.
     std::uint64_t checksum() const { return checksum_; }
 

@@ -1,8 +1,9 @@
 #pragma once
 /// \file background.h
-/// A thread that does one thing at a time on behalf of another.
+/// A thread that does things, one after the other, on behalf of others.
 
 #include <condition_variable>
+#include <deque>
 #include <exception>
 #include <functional>
 #include <mutex>
@@ -14,6 +15,7 @@ namespace gnnd::shards {
 class Background {
   public:
     Background() : thread_([this] { run(); }) {}
+    /// What was started is done first, unless something threw.
     ~Background() {
         {
             const std::lock_guard lock(mutex_);
@@ -27,18 +29,18 @@ class Background {
 
     /// After what was started before. \throws what that threw
     void start(std::function<void()> job) {
-        wait();
         {
             const std::lock_guard lock(mutex_);
-            job_ = std::move(job);
+            if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
+            jobs_.push_back(std::move(job));
         }
         changed_.notify_all();
     }
 
-    /// Until what was started is done. \throws what it threw
+    /// Until all that was started is done. \throws what it threw
     void wait() {
         std::unique_lock lock(mutex_);
-        changed_.wait(lock, [&] { return !job_; });
+        changed_.wait(lock, [&] { return jobs_.empty(); });
         if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
     }
 
@@ -46,25 +48,29 @@ class Background {
     void run() {
         std::unique_lock lock(mutex_);
         for (;;) {
-            changed_.wait(lock, [&] { return job_ || stop_; });
-            if (!job_) return;
+            changed_.wait(lock, [&] { return !jobs_.empty() || stop_; });
+            if (jobs_.empty()) return;
+            const std::function<void()> job = std::move(jobs_.front());  // it stays first while it is done
             lock.unlock();
             std::exception_ptr error;
             try {
-                job_();
+                job();
             } catch (...) {
                 error = std::current_exception();
             }
             lock.lock();
-            job_ = nullptr;
-            error_ = error;
+            jobs_.pop_front();
+            if (error) {
+                error_ = error;
+                jobs_.clear();
+            }
             changed_.notify_all();
         }
     }
 
     std::mutex mutex_;
     std::condition_variable changed_;
-    std::function<void()> job_;
+    std::deque<std::function<void()>> jobs_;
     std::exception_ptr error_;
     bool stop_ = false;
     std::thread thread_;  // last: it uses the others

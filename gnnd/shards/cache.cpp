@@ -73,6 +73,25 @@ Cache::Pin Cache::scratch(std::size_t bytes) {
     return pin({Kind::scratch, number}, bytes, nullptr);
 }
 
+Cache::Pin Cache::find(const Key& key) {
+    Lock lock(mutex_);
+    for (;;) {
+        const auto found = items_.find(key);
+        if (found == items_.end()) return {};
+        if (!found->second.busy) {
+            ++found->second.pins;
+            return {*this, key, found->second};
+        }
+        changed_.wait(lock);
+    }
+}
+
+void Cache::forget(Pin pin) {
+    const Lock lock(mutex_);
+    erase(items_.find(pin.key_));
+    pin.cache_ = nullptr;
+}
+
 /// \return false where the lock was let go, so that what the caller knows may not hold any more
 bool Cache::make_room(Lock& lock, std::size_t bytes) {
     while (bytes > bound_ - std::min(held_, bound_)) {

@@ -1,6 +1,6 @@
 #pragma once
 /// \file cache.h
-/// Host memory under a bound: the parts of shards that are in use, and as many others as there is room for.
+/// Memory under a bound: the parts of shards that are in use, and as many others as there is room for.
 
 #include <condition_variable>
 #include <cstddef>
@@ -21,7 +21,7 @@ namespace gnnd::shards {
 /// for a disk.
 class Cache {
   public:
-    enum class Kind { vectors, local, lists, scratch };
+    enum class Kind { vectors, local, lists, whole, scratch };
     struct Key {
         Kind kind;
         std::int64_t number;  ///< of the shard
@@ -54,6 +54,7 @@ class Cache {
         ~Pin() {
             if (cache_ != nullptr) cache_->unpin(key_);
         }
+        explicit operator bool() const { return cache_ != nullptr; }
         std::byte* data() const { return item_->data.data(); }
         std::size_t bytes() const { return item_->bytes; }
         /// The item must be written before it goes. For who alone has it pinned.
@@ -68,8 +69,9 @@ class Cache {
         Item* item_ = nullptr;
     };
 
-    /// \param bound  in bytes, of all items together
-    /// \param write  called for changed items, by any thread, never twice at a time for the same one
+    /// \param bound      in bytes, of all items together
+    /// \param resources  where their memory comes from, by allocate()
+    /// \param write      called for changed items, by any thread, never twice at a time for the same one
     Cache(std::size_t bound, Resources& resources, Write write);
 
     /// The item, filled unless it is there. What fill throws leaves no item behind.
@@ -78,6 +80,10 @@ class Cache {
     /// Memory of its own, content undefined. What was unpinned is given out again while nobody else needs the room:
     /// touching new memory takes longer than a GPU needs to fill it.
     Pin scratch(std::size_t bytes);
+    /// The item, if it is there.
+    Pin find(const Key& key);
+    /// Drops the item, changed or not. For who alone has it pinned.
+    void forget(Pin pin);
     /// Writes what was changed and is wanted; but lists only if nobody has them pinned, who might be changing them.
     void flush(const std::function<bool(const Key&)>& wanted);
 

@@ -1,5 +1,8 @@
 #include "gnnd/shards/executor.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "gnnd/merge.h"
 
 #ifdef GNND_WITH_CUDA
@@ -7,35 +10,67 @@
 #endif
 
 namespace gnnd::shards {
-namespace {
 
-class HostExecutor final : public Executor {
-  public:
-    explicit HostExecutor(const BuildParams& params) : params_(params) {}
-
-    BuildStats build(int, const VectorView& vectors, std::int32_t* ids, float* distances,
-                     const Callbacks& callbacks) override {
-        return build_into(vectors, params_, ids, distances, callbacks);
+BuildStats HostExecutor::build(int shard, const Callbacks& callbacks) {
+    const PinnedVectors vectors = store_.vectors(shard);
+    ahead_ = {};
+    const PinnedGraph built = store_.new_graph(shard);
+    BuildStats stats;
+    if (built.n == 1) {  // which build() refuses
+        std::fill_n(built.ids(), built.k, -1);
+        std::fill_n(built.distances(), built.k, worst_value(built.metric));
+    } else {
+        stats = build_graph(vectors.view, built.ids(), built.distances(), callbacks);
     }
-    BuildStats merge(const Side& a, const Side& b, std::int32_t* ids, float* distances, const Callbacks& callbacks,
-                     std::function<void()>& fetch) override {
-        fetch = [] {};
-        return merge_into(a.vectors, a.local, b.vectors, b.local, params_, ids, distances, callbacks);
+    store_.split_build(shard, built);
+    return stats;
+}
+
+BuildStats HostExecutor::merge(const Task& pair, const Callbacks& callbacks) {
+    const PinnedVectors first = store_.vectors(pair.first), second = store_.vectors(pair.second);
+    const PinnedGraph first_local = store_.local(pair.first), second_local = store_.local(pair.second);
+    ahead_ = {};
+    auto result = std::make_shared<PinnedGraph>(store_.scratch(first.view.n + second.view.n));
+    const BuildStats stats = merge_graphs({first.view, first_local.view()}, {second.view, second_local.view()},
+                                          result->ids(), result->distances(), callbacks);
+    folding_.wait();  // for no more than two results are there at a time
+    folding_.start(counted([this, pair, result = std::move(result)]() mutable {
+        store_.fold_pair(pair, result->view());
+        result.reset();
+    }));
+    if (!overlap_) folding_.wait();
+    return stats;
+}
+
+/// One shard at most, for more there may be no room. It has a local graph if it is to be merged, since builds stand
+/// directly before the merge that needs them.
+void HostExecutor::prepare(const Task& present, const Task& next) {
+    for (const int shard : {next.first, next.second}) {
+        if (present.uses(shard)) continue;
+        Inputs inputs;
+        inputs.vectors.push_back(store_.vectors(shard));
+        if (next.kind == Task::Kind::merge) inputs.locals.push_back(store_.local(shard));
+        ahead_ = std::move(inputs);
+        return;
     }
-    void prepare(const Side&, const std::function<bool(int)>&) override {}
+}
 
-  private:
-    BuildParams params_;
-};
+BuildStats HostExecutor::build_graph(const VectorView& vectors, std::int32_t* ids, float* distances,
+                                     const Callbacks& callbacks) {
+    return build_into(vectors, params_, ids, distances, callbacks);
+}
 
-}  // namespace
+BuildStats HostExecutor::merge_graphs(const Side& a, const Side& b, std::int32_t* ids, float* distances,
+                                      const Callbacks& callbacks) {
+    return merge_into(a.vectors, a.local, b.vectors, b.local, params_, ids, distances, callbacks);
+}
 
-std::unique_ptr<Executor> make_executor(const BuildParams& params, [[maybe_unused]] const TaskSize& size) {
+std::unique_ptr<Executor> make_executor(Store& store, const BuildParams& params, const Share& share) {
 #ifdef GNND_WITH_CUDA
     if (params.device.kind == Device::Kind::cuda)
-        if (auto executor = cuda::make_executor(params, size)) return executor;
+        if (auto executor = cuda::make_executor(store, params, share)) return executor;
 #endif
-    return std::make_unique<HostExecutor>(params);
+    return std::make_unique<HostExecutor>(store, params, share);
 }
 
 }  // namespace gnnd::shards

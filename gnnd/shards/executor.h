@@ -2,52 +2,92 @@
 /// \file executor.h
 /// What a worker computes with.
 
-#include <cstdint>
 #include <functional>
 #include <memory>
+#include <vector>
 
 #include "gnnd/builder.h"
+#include "gnnd/shards/background.h"
+#include "gnnd/shards/plan.h"
+#include "gnnd/shards/store.h"
 
 namespace gnnd::shards {
 
-/// One side of a pair: the shard's vectors and the local graph, in host memory.
-struct Side {
-    int shard;
-    VectorView vectors;
-    KnnGraphView local;
-};
-
-/// The largest task of a worker.
-struct TaskSize {
-    std::int64_t rows;  ///< of a shard, at most
-    std::int64_t d;
-    DType dtype;
-    std::int64_t local_columns;
-    bool merges;  ///< there is more than one shard
-};
-
-/// build(), merge() and, once a merge has begun, fetch() and prepare() each run in a thread of their own; none of them
-/// twice at a time.
+/// Carries out tasks on what a Store holds. Their results may stay with the executor until they are delivered.
+///
+/// build() and merge() are called by the worker; prepare() and, for shards that are through, deliver() by one other
+/// thread meanwhile.
 class Executor {
   public:
     virtual ~Executor() = default;
-    /// The shard's own graph, n x k, ids local.
-    virtual BuildStats build(int shard, const VectorView& vectors, std::int32_t* ids, float* distances,
-                             const Callbacks& callbacks) = 0;
-    /// GGM: neighbours in the union, rows of a and then of b, (a.n + b.n) x k; ids are rows. Objects of the own side
-    /// are passed over by who takes it.
-    /// \param fetch  set to what brings the result to ids and distances. To be called before the next merge but one
-    virtual BuildStats merge(const Side& a, const Side& b, std::int32_t* ids, float* distances,
-                             const Callbacks& callbacks, std::function<void()>& fetch) = 0;
-    /// The side will be merged next, with one of the present task's.
-    virtual void prepare(const Side&, const std::function<bool(int)>& in_use) = 0;
+    /// The shard's own graph, which becomes its local graph and, unless it has some from an earlier run, its lists.
+    virtual BuildStats build(int shard, const Callbacks& callbacks) = 0;
+    /// GGM. What either shard finds in the other goes into its lists, unless these have seen the other before.
+    virtual BuildStats merge(const Task& pair, const Callbacks& callbacks) = 0;
+    /// Gets what the next task needs and the present one does not use.
+    virtual void prepare(const Task& present, const Task& next) = 0;
+    /// The lists of these shards, which no task will change any more, are in the store on return.
+    virtual void deliver(const std::vector<int>& finished) = 0;
+    /// Everything is. No task may be running.
+    virtual void deliver() = 0;
+    /// deliver(), and from now on other workers may use the shards.
+    virtual void release() = 0;
+};
+
+/// What an executor can count on.
+struct Share {
+    int shards;    ///< most that its worker uses in a round
+    int workers;   ///< that use the same device
+    int to_come;   ///< of these, whose executors are not made yet, itself included
+    bool overlap;  ///< whether host memory is enough for results that wait and for inputs of the next task
 };
 
 /// Makes the executor of a worker; params.device is the worker's.
-using ExecutorFactory = std::function<std::unique_ptr<Executor>(const BuildParams& params, const TaskSize& size)>;
+using ExecutorFactory = std::function<std::unique_ptr<Executor>(Store&, const BuildParams& params, const Share&)>;
 
-/// On a GPU with room for it, one that keeps shards there from one task to the next and brings results back while the
-/// next merge runs; else one that works from and to host memory.
-std::unique_ptr<Executor> make_executor(const BuildParams& params, const TaskSize& size);
+/// On a GPU with room for it, one that keeps shards there; else a HostExecutor.
+std::unique_ptr<Executor> make_executor(Store& store, const BuildParams& params, const Share& share);
+
+/// Works from and to the store's memory, by build_into() and merge_into() on whatever device. What a merge found goes
+/// into the lists while the next task runs.
+class HostExecutor : public Executor {
+  public:
+    HostExecutor(Store& store, const BuildParams& params, const Share& share)
+        : params_(params), store_(store), overlap_(share.overlap) {}
+
+    BuildStats build(int shard, const Callbacks& callbacks) override;
+    BuildStats merge(const Task& pair, const Callbacks& callbacks) override;
+    void prepare(const Task& present, const Task& next) override;
+    void deliver(const std::vector<int>&) override { folding_.wait(); }
+    void deliver() override { folding_.wait(); }
+    void release() override { folding_.wait(); }
+
+  protected:
+    /// One side of a pair.
+    struct Side {
+        VectorView vectors;
+        KnnGraphView local;
+    };
+    /// The vectors' graph, n x k.
+    virtual BuildStats build_graph(const VectorView& vectors, std::int32_t* ids, float* distances,
+                                   const Callbacks& callbacks);
+    /// Neighbours in the union, rows of a and then of b, (a.n + b.n) x k; ids are rows. Objects of the own side are
+    /// passed over by who takes it.
+    virtual BuildStats merge_graphs(const Side& a, const Side& b, std::int32_t* ids, float* distances,
+                                    const Callbacks& callbacks);
+    BuildParams params_;
+
+  private:
+    /// What tasks read, pinned.
+    struct Inputs {
+        std::vector<PinnedVectors> vectors;
+        std::vector<PinnedGraph> locals;  ///< none for a build
+    };
+
+    Store& store_;
+    const bool overlap_;
+    Inputs ahead_;        ///< of the next task
+    Background folding_;  ///< last: it uses the others
+};
 
 }  // namespace gnnd::shards

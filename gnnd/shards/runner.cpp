@@ -2,12 +2,13 @@
 
 #include <algorithm>
 #include <chrono>
-#include <optional>
+#include <set>
 #include <string>
 #include <thread>
 #include <utility>
 
 #include "gnnd/error.h"
+#include "gnnd/shards/background.h"
 
 namespace gnnd::shards {
 namespace {
@@ -23,18 +24,31 @@ std::string name_of(const Task& task) {
     return "merge " + std::to_string(task.first) + " " + std::to_string(task.second);
 }
 
+/// Most shards that a worker uses in a round.
+int most_shards(const std::vector<std::vector<Task>>& rounds) {
+    std::size_t most = 0;
+    for (const std::vector<Task>& tasks : rounds) {
+        std::set<int> used;
+        for (const Task& task : tasks) used.insert({task.first, task.second});
+        most = std::max(most, used.size());
+    }
+    return int(most);
+}
+
 }  // namespace
 
 Runner::Runner(Store& store, const Plan& plan, const BuildParams& params, const std::vector<Device>& workers,
-               bool overlap, const ExecutorFactory& make_executor, const ShardCallbacks& callbacks)
-    : store_(store), overlap_(overlap), callbacks_(callbacks) {
+               bool overlap, double checkpoint_seconds, const ExecutorFactory& make_executor,
+               const ShardCallbacks& callbacks)
+    : store_(store),
+      overlap_(overlap),
+      checkpoint_seconds_(checkpoint_seconds),
+      callbacks_(callbacks),
+      tasks_left_(store.manifest().count()) {
     for (const Device& device : workers) {
         auto worker = std::make_unique<Worker>();
         worker->params = params;
         worker->params.device = worker->progress.device = device;
-        const Manifest& manifest = store.manifest();
-        worker->executor = make_executor(worker->params, {manifest.most_rows(), manifest.base.d, manifest.base.dtype,
-                                                          manifest.local_columns(), manifest.count() > 1});
         workers_.push_back(std::move(worker));
     }
     for (const auto& round : plan.rounds)
@@ -50,13 +64,26 @@ Runner::Runner(Store& store, const Plan& plan, const BuildParams& params, const 
                 tasks.push_back(task);
                 ++(task.kind == Task::Kind::build ? worker.builds_left : worker.merges_left);
                 ++worker.progress.left;
+                for (const int shard : std::set{task.first, task.second}) ++tasks_left_[shard];
             }
         }
+    for (auto worker = workers_.begin(); worker != workers_.end(); ++worker) {
+        const auto shares = [&](const auto& other) {
+            return other->params.device.name() == (*worker)->params.device.name();
+        };
+        const Share share{most_shards((*worker)->rounds), int(std::count_if(workers_.begin(), workers_.end(), shares)),
+                          int(std::count_if(worker, workers_.end(), shares)), overlap};
+        (*worker)->executor = make_executor(store, (*worker)->params, share);
+    }
 }
 
 void Runner::run() {
     if (callbacks_.progress) callbacks_.progress(progress());
     for (std::size_t round = 0; round < workers_[0]->rounds.size(); ++round) run_round(round);
+}
+
+void Runner::deliver() {
+    for (const auto& worker : workers_) worker->executor->deliver();
 }
 
 /// One thread per worker; this one listens to the callbacks meanwhile.
@@ -69,7 +96,7 @@ void Runner::run_round(std::size_t round) {
         ++running_;
         threads.emplace_back([this, &worker = *worker, round] {
             try {
-                work(worker, worker.rounds[round]);
+                work(worker, worker.rounds[round], round + 1 == worker.rounds.size());
             } catch (...) {
                 fail(std::current_exception());
             }
@@ -113,113 +140,47 @@ Callbacks Runner::hooks() const {
     return callbacks;
 }
 
-/// What tasks read, pinned.
-struct Runner::Inputs {
-    std::vector<PinnedVectors> vectors;
-    std::vector<PinnedGraph> locals;  ///< none for a build
-};
-
-Runner::Inputs Runner::inputs_of(const Task& task) const {
-    Inputs inputs;
-    inputs.vectors.push_back(store_.vectors(task.first));
-    if (task.kind == Task::Kind::build) return inputs;
-    inputs.vectors.push_back(store_.vectors(task.second));
-    for (const int shard : {task.first, task.second}) inputs.locals.push_back(store_.local(shard));
-    return inputs;
+BuildStats Runner::compute(Worker& worker, const Task& task) {
+    if (task.kind == Task::Kind::build) return worker.executor->build(task.first, hooks());
+    return worker.executor->merge(task, hooks());
 }
 
-/// The shard of the next task that the present one does not use: one at most, for more there may be no room. It has a
-/// local graph if it is to be merged, since builds stand directly before the merge that needs them.
-Runner::Inputs Runner::inputs_ahead(const Task& task, const Task& next) const {
-    Inputs inputs;
-    for (const int shard : {next.first, next.second}) {
-        if (task.uses(shard)) continue;
-        inputs.vectors.push_back(store_.vectors(shard));
-        if (next.kind == Task::Kind::merge) inputs.locals.push_back(store_.local(shard));
-        break;
-    }
-    return inputs;
-}
-
-void Runner::work(Worker& worker, const std::vector<Task>& tasks) {
+void Runner::work(Worker& worker, const std::vector<Task>& tasks, bool last_round) {
     const CountTraffic count(worker.traffic);
-    Inputs ahead;  // outlives the thread that fills it
-    Background reading, writing, folding;
+    Background writing;
+    std::vector<int> finished;  // by the task before
+    const auto write_finished = [&] {
+        if (finished.empty()) return;
+        worker.executor->deliver(finished);
+        writing.start(counted([this, shards = std::exchange(finished, {})] { store_.write_lists_of(shards); }));
+    };
+    Background fetching;  // last: it uses the others
     for (std::size_t i = 0; i < tasks.size(); ++i) {
         const Task& task = tasks[i];
         if (stop_) throw Interrupted("another worker stopped");
         begin(worker, task);
-        reading.wait();
-        const Inputs inputs = inputs_of(task);
-        ahead = {};
-        if (overlap_ && i + 1 < tasks.size())
-            reading.start([this, &worker, &ahead, &task, &next = tasks[i + 1]] {
-                const CountTraffic count_here(worker.traffic);
-                ahead = inputs_ahead(task, next);
-                if (task.kind != Task::Kind::merge || next.kind != Task::Kind::merge || ahead.vectors.empty()) return;
-                const Side side{task.uses(next.first) ? next.second : next.first, ahead.vectors[0].view,
-                                ahead.locals[0].view()};
-                worker.executor->prepare(side, [&task](int shard) { return task.uses(shard); });
-            });
-        if (task.kind == Task::Kind::build)
-            run_build(worker, task, inputs, folding);
-        else
-            run_merge(worker, task, inputs, folding, writing);
-    }
-    folding.wait();
-    writing.wait();
-}
-
-void Runner::run_build(Worker& worker, const Task& task, const Inputs& inputs, Background& folding) {
-    const Clock::time_point start = Clock::now();
-    BuildStats stats;
-    {
-        const PinnedGraph built = store_.new_graph(task.first);
-        if (built.n == 1) {  // which build() refuses
-            std::fill_n(built.ids(), built.k, -1);
-            std::fill_n(built.distances(), built.k, worst_value(built.metric));
-        } else {
-            stats = worker.executor->build(task.first, inputs.vectors[0].view, built.ids(), built.distances(), hooks());
+        if (overlap_)
+            fetching.start(counted([&, next = i + 1 < tasks.size() ? &tasks[i + 1] : nullptr] {
+                write_finished();
+                if (next != nullptr) worker.executor->prepare(task, *next);
+            }));
+        const Clock::time_point start = Clock::now();
+        const BuildStats stats = compute(worker, task);
+        const double seconds = seconds_since(start);
+        fetching.wait();
+        finished = end(worker, task, stats, seconds);
+        if (!overlap_) write_finished();
+        if (seconds_since(worker.checkpoint) >= checkpoint_seconds_) {
+            worker.executor->deliver();
+            writing.wait();
+            writing.start(counted([this] { store_.flush(); }));
+            if (checkpoint_seconds_ == 0 || !overlap_) writing.wait();
+            worker.checkpoint = Clock::now();
         }
-        store_.split_build(task.first, built);
     }
-    note(worker, task, stats, seconds_since(start));
-    in_background(worker, folding, [this] { store_.checkpoint_if_due(); });
-}
-
-void Runner::run_merge(Worker& worker, const Task& task, const Inputs& inputs, Background& folding,
-                       Background& writing) {
-    const Clock::time_point start = Clock::now();
-    const auto side = [&](int which, int shard) {
-        return Side{shard, inputs.vectors[which].view, inputs.locals[which].view()};
-    };
-    auto result = std::make_shared<PinnedGraph>(store_.scratch(store_.rows(task.first) + store_.rows(task.second)));
-    std::function<void()> fetch;
-    const BuildStats stats = worker.executor->merge(side(0, task.first), side(1, task.second), result->ids(),
-                                                    result->distances(), hooks(), fetch);
-    note(worker, task, stats, seconds_since(start));
-    in_background(worker, folding,
-                  [this, &worker, &writing, &task, fetch = std::move(fetch), result = std::move(result)]() mutable {
-                      fetch();
-                      store_.fold_pair(task, result->view());
-                      result.reset();
-                      store_.checkpoint_if_due();
-                      if (std::vector<int> finished = store_.finished_by(task); !finished.empty())
-                          writing.start([this, &worker, finished = std::move(finished)] {
-                              const CountTraffic count_here(worker.traffic);
-                              store_.write_lists_of(finished);
-                          });
-                  });
-}
-
-/// What ends a task, while the next one begins.
-void Runner::in_background(Worker& worker, Background& folding, std::function<void()> job) {
-    folding.start([this, &worker, job = std::move(job)] {
-        const CountTraffic count(worker.traffic);
-        job();
-        end(worker);
-    });
-    if (!overlap_) folding.wait();
+    write_finished();
+    if (!last_round) worker.executor->release();
+    writing.wait();
 }
 
 void Runner::begin(Worker& worker, const Task& task) {
@@ -227,7 +188,8 @@ void Runner::begin(Worker& worker, const Task& task) {
     worker.progress.task = name_of(task);
 }
 
-void Runner::note(Worker& worker, const Task& task, const BuildStats& stats, double seconds) {
+/// \return the task's shards that no task uses any more
+std::vector<int> Runner::end(Worker& worker, const Task& task, const BuildStats& stats, double seconds) {
     const std::lock_guard lock(mutex_);
     peak_work_bytes_ = std::max(peak_work_bytes_, std::uint64_t(stats.peak_work_bytes));
     worker.progress.seconds += seconds;
@@ -235,15 +197,15 @@ void Runner::note(Worker& worker, const Task& task, const BuildStats& stats, dou
     ++(build ? worker.builds_done : worker.merges_done);
     --(build ? worker.builds_left : worker.merges_left);
     (build ? worker.build_seconds : worker.merge_seconds) += seconds;
-}
-
-void Runner::end(Worker& worker) {
-    const std::lock_guard lock(mutex_);
     ++worker.progress.done;
     --worker.progress.left;
     ++tasks_done_;
     news_ = true;
     changed_.notify_all();
+    std::vector<int> finished;
+    for (const int shard : std::set{task.first, task.second})
+        if (--tasks_left_[shard] == 0) finished.push_back(shard);
+    return finished;
 }
 
 /// From what tasks took so far; a merge that nobody has seen yet counts as a build.

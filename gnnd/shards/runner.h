@@ -1,9 +1,10 @@
 #pragma once
 /// \file runner.h
-/// Carries a plan out: one thread per worker, and for each three more, which read the next shard, fold the last result,
-/// and write lists that are finished, while the present task is computed.
+/// Carries a plan out: one thread per worker, and for each two more, which fetch what the next task needs and write
+/// what is finished or due, while the present task is computed.
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <exception>
 #include <functional>
@@ -12,7 +13,6 @@
 #include <vector>
 
 #include "gnnd/sharded.h"
-#include "gnnd/shards/background.h"
 #include "gnnd/shards/executor.h"
 #include "gnnd/shards/store.h"
 
@@ -21,12 +21,14 @@ namespace gnnd::shards {
 class Runner {
   public:
     /// \param workers  devices, one each
-    /// \param overlap  whether reading and folding go on beside merges, which takes HostNeed::overlapped
+    /// \param overlap  whether fetching and folding go on beside merges, which takes HostNeed::overlapped
     Runner(Store& store, const Plan& plan, const BuildParams& params, const std::vector<Device>& workers, bool overlap,
-           const ExecutorFactory& make_executor, const ShardCallbacks& callbacks);
+           double checkpoint_seconds, const ExecutorFactory& make_executor, const ShardCallbacks& callbacks);
 
     /// All tasks that are not done. What any thread throws ends all of them and is thrown here, as is Interrupted.
     void run();
+    /// After run() was interrupted: what was done until then is in the store.
+    void deliver();
 
     ShardProgress progress() const;
     std::uint64_t peak_work_bytes() const { return peak_work_bytes_; }
@@ -40,19 +42,14 @@ class Runner {
         WorkerProgress progress;
         double build_seconds = 0, merge_seconds = 0;
         int builds_done = 0, merges_done = 0, builds_left = 0, merges_left = 0;
+        std::chrono::steady_clock::time_point checkpoint = std::chrono::steady_clock::now();
     };
-    struct Inputs;
 
     void run_round(std::size_t round);
-    void work(Worker& worker, const std::vector<Task>& tasks);
-    void run_build(Worker& worker, const Task& task, const Inputs& inputs, Background& folding);
-    void run_merge(Worker& worker, const Task& task, const Inputs& inputs, Background& folding, Background& writing);
-    void in_background(Worker& worker, Background& folding, std::function<void()> job);
-    Inputs inputs_of(const Task& task) const;
-    Inputs inputs_ahead(const Task& task, const Task& next) const;
+    void work(Worker& worker, const std::vector<Task>& tasks, bool last_round);
+    BuildStats compute(Worker& worker, const Task& task);
     void begin(Worker& worker, const Task& task);
-    void note(Worker& worker, const Task& task, const BuildStats& stats, double seconds);
-    void end(Worker& worker);
+    std::vector<int> end(Worker& worker, const Task& task, const BuildStats& stats, double seconds);
     void finish(Worker& worker);
     void fail(std::exception_ptr error);
     double seconds_left() const;
@@ -60,12 +57,15 @@ class Runner {
 
     Store& store_;
     const bool overlap_;
+    const double checkpoint_seconds_;
     const ShardCallbacks& callbacks_;
     const std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
     std::vector<std::unique_ptr<Worker>> workers_;
-    int tasks_ = 0, tasks_done_ = 0;
+    int tasks_ = 0;
 
     mutable std::mutex mutex_;  ///< of what follows and the workers' progress
+    int tasks_done_ = 0;
+    std::vector<int> tasks_left_;  ///< of each shard
     std::condition_variable changed_;
     int running_ = 0;
     bool news_ = false;

@@ -19,10 +19,18 @@ void count_written(std::uint64_t bytes) {
     if (current_traffic != nullptr) current_traffic->written += bytes;
 }
 
+/// One thread neither copies nor touches new memory as fast as a disk reads; more rows at a time than these are no
+/// faster.
+constexpr std::int64_t kReadRows = 1 << 16;
+
 /// All of the file, as a PinnedGraph has it.
-void read_graph(const io::GraphFile& file, std::byte* data) {
+void read_graph(const io::GraphFile& file, std::byte* data, int threads) {
     auto* ids = reinterpret_cast<std::int32_t*>(data);
-    file.read_into(0, file.n(), ids, reinterpret_cast<float*>(ids + file.n() * file.k()));
+    auto* distances = reinterpret_cast<float*>(ids + file.n() * file.k());
+    const std::int64_t rows = std::max<std::int64_t>(1, kReadRows / file.block_rows()) * file.block_rows();
+    cpu::Team{threads, nullptr}.for_chunks(file.n(), rows, [&](int, std::int64_t begin, std::int64_t end) {
+        file.read_into(begin, end - begin, ids + begin * file.k(), distances + begin * file.k());
+    });
     count_read(file.bytes());
 }
 
@@ -38,6 +46,13 @@ CountTraffic::CountTraffic(Traffic& traffic) {
 
 CountTraffic::~CountTraffic() {
     current_traffic = nullptr;
+}
+
+std::function<void()> counted(std::function<void()> job) {
+    return [job = std::move(job), traffic = current_traffic] {
+        const CountTraffic count(*traffic);
+        job();
+    };
 }
 
 HostNeed host_need(const Manifest& manifest, int workers) {
@@ -57,13 +72,11 @@ HostNeed host_need(const Manifest& manifest, int workers) {
     return need;
 }
 
-Store::Store(const io::VectorFile& base, Folder& folder, std::uint64_t host_bytes, double checkpoint_seconds,
-             int threads, Resources& resources)
+Store::Store(const io::VectorFile& base, Folder& folder, std::uint64_t host_bytes, int threads, Resources& resources)
     : base_(base),
       folder_(folder),
       manifest_(folder.manifest()),
-      checkpoint_seconds_(checkpoint_seconds),
-      threads_(threads),
+      threads_(cpu::Team::resolve(threads)),
       cache_(host_bytes, resources, [this](const Cache::Key& key, const std::byte* data) { write(key, data); }) {
     for (const ShardRecord& shard : manifest_.shards) merged_.push_back(shard.merged);
 }
@@ -84,7 +97,10 @@ PinnedVectors Store::vectors(int shard) {
     const std::int64_t n = rows(shard);
     const std::size_t bytes = std::size_t(n) * std::size_t(base_.d()) * size_of(base_.dtype());
     Cache::Pin pin = cache_.pin({Cache::Kind::vectors, shard}, bytes, [&](std::byte* data) {
-        base_.read(manifest_.begin(shard), n, data);
+        const std::size_t row = bytes / std::size_t(n);
+        cpu::Team{threads_, nullptr}.for_chunks(n, kReadRows, [&](int, std::int64_t begin, std::int64_t end) {
+            base_.read(manifest_.begin(shard) + begin, end - begin, data + std::size_t(begin) * row);
+        });
         count_read(bytes);
     });
     const VectorView view{pin.data(), n, base_.d(), base_.dtype(), 0};
@@ -98,7 +114,35 @@ PinnedGraph Store::graph(Cache::Kind kind, int shard, std::int64_t k, const Cach
 
 PinnedGraph Store::local(int shard) {
     return graph(Cache::Kind::local, shard, manifest_.local_columns(),
-                 [&](std::byte* data) { read_graph(folder_.open_local(shard), data); });
+                 [&](std::byte* data) { read_graph(folder_.open_local(shard), data, threads_); });
+}
+
+PinnedGraph Store::new_local(int shard) {
+    return graph(Cache::Kind::local, shard, manifest_.local_columns(), nullptr);
+}
+
+PinnedGraph Store::lists(int shard) {
+    return graph(Cache::Kind::lists, shard, manifest_.params.k,
+                 [&](std::byte* data) { read_graph(folder_.open_lists(shard), data, threads_); });
+}
+
+PinnedGraph Store::take_lists(int shard, std::vector<int>& merged) {
+    PinnedGraph graph = lists(shard);
+    merged = merged_[shard];
+    return graph;
+}
+
+void Store::taken(PinnedGraph&& lists) {
+    cache_.forget(std::move(lists.pin));
+}
+
+PinnedGraph Store::new_lists(int shard) {
+    return graph(Cache::Kind::lists, shard, manifest_.params.k, nullptr);
+}
+
+void Store::given(int shard, const PinnedGraph& lists, const std::vector<int>& merged) {
+    merged_[shard] = merged;
+    lists.pin.mark_dirty();
 }
 
 PinnedGraph Store::scratch(std::int64_t rows) {
@@ -109,16 +153,15 @@ PinnedGraph Store::scratch(std::int64_t rows) {
 
 PinnedGraph Store::new_graph(int shard) {
     if (manifest_.shards[shard].built()) return scratch(rows(shard));
-    return graph(Cache::Kind::lists, shard, manifest_.params.k, nullptr);
+    return new_lists(shard);
 }
 
 void Store::split_build(int shard, const PinnedGraph& lists) {
     constexpr std::int64_t kRows = 4096;
     const std::int64_t columns = manifest_.local_columns(), begin = manifest_.begin(shard);
     std::optional<PinnedGraph> local;
-    if (manifest_.count() > 1) local = graph(Cache::Kind::local, shard, columns, nullptr);
-    const cpu::Team team{cpu::Team::resolve(threads_), nullptr};
-    team.for_chunks(lists.n, kRows, [&](int, std::int64_t first, std::int64_t last) {
+    if (manifest_.count() > 1) local = new_local(shard);
+    cpu::Team{threads_, nullptr}.for_chunks(lists.n, kRows, [&](int, std::int64_t first, std::int64_t last) {
         for (std::int64_t i = first; i < last; ++i) {
             std::int32_t* ids = lists.ids() + i * lists.k;
             if (local) {
@@ -144,8 +187,7 @@ void Store::fold_pair(const Task& task, const KnnGraphView& result) {
 
 /// \param first  id of the partner's first object in what was found
 void Store::fold_into(int shard, int partner, const KnnGraphView& found, std::int32_t first) {
-    const PinnedGraph lists = graph(Cache::Kind::lists, shard, manifest_.params.k,
-                                    [&](std::byte* data) { read_graph(folder_.open_lists(shard), data); });
+    const PinnedGraph lists = this->lists(shard);
     std::vector<int>& merged = merged_[shard];
     if (contains(merged, partner))
         return;  // before the last run ended, when its lists were written and the other's not
@@ -153,13 +195,6 @@ void Store::fold_into(int shard, int partner, const KnnGraphView& found, std::in
     fold(found, objects, lists.k, lists.ids(), lists.distances(), threads_);
     merged.insert(std::lower_bound(merged.begin(), merged.end(), partner), partner);
     lists.pin.mark_dirty();
-}
-
-std::vector<int> Store::finished_by(const Task& task) const {
-    std::vector<int> finished;
-    for (const int shard : {task.first, task.second})
-        if (int(merged_[shard].size()) == manifest_.count() - 1) finished.push_back(shard);
-    return finished;
 }
 
 void Store::write_lists_of(const std::vector<int>& shards) {
@@ -174,16 +209,6 @@ void Store::flush() {
 
 void Store::flush_lists() {
     cache_.flush([](const Cache::Key& key) { return key.kind == Cache::Kind::lists; });
-}
-
-void Store::checkpoint_if_due() {
-    if (checkpoint_seconds_ == 0) return flush();
-    const std::unique_lock lock(checkpoint_mutex_, std::try_to_lock);
-    if (!lock.owns_lock()) return;  // somebody else is at it
-    const std::chrono::duration<double> since = std::chrono::steady_clock::now() - checkpoint_;
-    if (since.count() < checkpoint_seconds_) return;
-    flush();
-    checkpoint_ = std::chrono::steady_clock::now();
 }
 
 void Store::write(const Cache::Key& key, const std::byte* data) {

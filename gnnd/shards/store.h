@@ -3,10 +3,8 @@
 /// The shards of a set: their vectors, local graphs and lists, in host memory as far as it goes and on disk.
 
 #include <atomic>
-#include <chrono>
 #include <cstdint>
-#include <mutex>
-#include <optional>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -30,6 +28,9 @@ class CountTraffic {
     CountTraffic(const CountTraffic&) = delete;
     CountTraffic& operator=(const CountTraffic&) = delete;
 };
+
+/// The job, to be done by another thread, counted as this thread's.
+std::function<void()> counted(std::function<void()> job);
 
 /// Vectors of a shard, pinned.
 struct PinnedVectors {
@@ -60,12 +61,9 @@ HostNeed host_need(const Manifest& manifest, int workers);
 /// All member functions may be called from several threads, for different shards.
 class Store {
   public:
-    /// \param folder              open, of this base
-    /// \param host_bytes          bound of what is held, at least host_need().least
-    /// \param checkpoint_seconds  lists become durable when this time has passed since they last did, and when they
-    ///                            leave the memory; 0: always
-    Store(const io::VectorFile& base, Folder& folder, std::uint64_t host_bytes, double checkpoint_seconds, int threads,
-          Resources& resources);
+    /// \param folder      open, of this base
+    /// \param host_bytes  bound of what is held, at least host_need().least
+    Store(const io::VectorFile& base, Folder& folder, std::uint64_t host_bytes, int threads, Resources& resources);
 
     const Manifest& manifest() const { return manifest_; }
     std::int64_t rows(int shard) const { return manifest_.rows(shard); }
@@ -74,25 +72,33 @@ class Store {
 
     PinnedVectors vectors(int shard);
     PinnedGraph local(int shard);
+    /// Where the shard's local graph is to be put by who made it; marked dirty then. Content undefined.
+    PinnedGraph new_local(int shard);
     /// A graph of that many rows in memory of its own, content undefined.
     PinnedGraph scratch(std::int64_t rows);
+
+    /// Lists have one holder at a time: the store, or who took them.
+    /// \param merged  their partners so far
+    PinnedGraph take_lists(int shard, std::vector<int>& merged);
+    /// Forgets the copy that the holder has read.
+    void taken(PinnedGraph&& lists);
+    /// Where the holder puts them, content undefined; given() then says that they are there. The holder may keep them
+    /// and give them again.
+    PinnedGraph new_lists(int shard);
+    void given(int shard, const PinnedGraph& lists, const std::vector<int>& merged);
 
     /// Where the shard's own graph is to be built, with local ids; content undefined.
     PinnedGraph new_graph(int shard);
     /// What was built there becomes the shard's lists, unless it has some already, and its first columns the local
     /// graph, which merges can use at once.
     void split_build(int shard, const PinnedGraph& built);
-
     /// Folds the result of a pair merge, rows of task.first and then of task.second, into the lists of those of both
     /// that have not seen the other yet.
     void fold_pair(const Task& task, const KnnGraphView& result);
-    /// Those of the pair whose lists have seen all partners now: there is nothing more to come.
-    std::vector<int> finished_by(const Task& task) const;
+
     /// Makes their lists durable.
     void write_lists_of(const std::vector<int>& shards);
-    /// Makes everything durable that nobody has in hands, if it is time to.
-    void checkpoint_if_due();
-    /// Makes everything durable that builds and merges made. Nobody may be at it.
+    /// Makes everything durable that the store has, but lists only where nobody has them in hands.
     void flush();
     /// The same for the lists, which are all that counts in the end.
     void flush_lists();
@@ -101,6 +107,7 @@ class Store {
     std::size_t peak_host_bytes() const { return cache_.peak(); }
 
   private:
+    PinnedGraph lists(int shard);
     PinnedGraph graph(Cache::Kind kind, int shard, std::int64_t k, const Cache::Fill& fill);
     void fold_into(int shard, int partner, const KnnGraphView& found, std::int32_t first);
     void write(const Cache::Key& key, const std::byte* data);
@@ -108,11 +115,8 @@ class Store {
     const io::VectorFile& base_;
     Folder& folder_;
     const Manifest manifest_;  ///< as it was when the folder was opened
-    const double checkpoint_seconds_;
     const int threads_;
-    std::vector<std::vector<int>> merged_;  ///< partners in the lists as they are now; belongs to who has them pinned
-    std::mutex checkpoint_mutex_;
-    std::chrono::steady_clock::time_point checkpoint_ = std::chrono::steady_clock::now();
+    std::vector<std::vector<int>> merged_;  ///< partners in the store's lists; belongs to who has these pinned
     Cache cache_;
 };
 

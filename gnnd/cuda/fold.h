@@ -1,0 +1,30 @@
+#pragma once
+/// \file fold.h
+/// What shards/store.h does on the host with the results of builds and pair merges, on the device.
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+
+#include "gnnd/metric.h"
+#include "gnnd/shards/fold.h"
+
+namespace gnnd::cuda {
+
+/// A graph on the device, n x k.
+struct DeviceGraph {
+    std::int32_t* ids;
+    float* distances;
+    std::int64_t n, k;
+    Metric metric;
+};
+
+/// The first columns of what was built, with local ids, become the local graph, and all of it, with ids from `begin`
+/// on, the lists. \param lists  ids may be null: none are wanted
+void split_build(const DeviceGraph& built, std::int64_t begin, const DeviceGraph& local, const DeviceGraph& lists,
+                 cudaStream_t stream);
+
+/// As shards::fold().
+void fold(const DeviceGraph& found, const shards::Partner& partner, const DeviceGraph& lists, cudaStream_t stream);
+
+}  // namespace gnnd::cuda
