@@ -127,8 +127,16 @@ void run(const std::string& path, int k, const std::string& work, int queries, c
         const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
         json line = gnnd::benchs::describe(path, {nullptr, n, base.d(), base.dtype(), 0}, params.metric, k, text);
         line["seconds"] = seconds.count();
-        for (const gnnd::WorkerProgress& worker : stats.progress.workers)
-            line["busy"].push_back(worker.seconds / seconds.count());
+        double building = 0, merging = 0;
+        for (const gnnd::WorkerProgress& worker : stats.progress.workers) {
+            line["busy"].push_back((worker.build_seconds + worker.merge_seconds) / seconds.count());
+            building += worker.build_seconds;
+            merging += worker.merge_seconds;
+        }
+        // For sharded_plan: every shard is built once, and in every pair but its own.
+        line["shards"] = stats.shards;
+        line["build_seconds_per_million"] = building / double(n) * 1e6;
+        if (stats.shards > 1) line["merge_seconds_per_million"] = merging / (double(n) * (stats.shards - 1)) * 1e6;
         line["read_bytes"] = stats.progress.bytes_read;
         line["written_bytes"] = stats.progress.bytes_written;
         line["host_bytes"] = stats.peak_host_bytes;

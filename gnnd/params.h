@@ -19,6 +19,7 @@ struct Device {
     Kind kind = Kind::automatic;  ///< automatic: the GPU where there is one, else the CPU
     int index = 0;                ///< which GPU, for cuda
 
+    friend bool operator==(const Device&, const Device&) = default;
     /// "auto", "cpu", "cuda" or "cuda:N"; throws InvalidArgument otherwise.
     static Device parse(std::string_view text);
     std::string name() const;

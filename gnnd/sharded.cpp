@@ -24,6 +24,11 @@ std::uint64_t cpu_work_bytes(std::int64_t rows, const BuildParams& params) {
     return std::uint64_t(rows * object) + (std::uint64_t(cpu::Team::resolve(params.threads)) << 20);
 }
 
+std::uint64_t host_bound(std::int64_t given) {
+    if (given > 0) return std::uint64_t(given);
+    return std::uint64_t(sysconf(_SC_PHYS_PAGES)) * std::uint64_t(sysconf(_SC_PAGESIZE)) / 4 * 3;
+}
+
 /// What a call comes to, before anything is done.
 struct Request {
     Manifest manifest;
@@ -32,19 +37,15 @@ struct Request {
     Plan plan;
     HostNeed need;           ///< of what is cached and pinned
     std::uint64_t work = 0;  ///< host memory of the builds and merges themselves
+
+    std::uint64_t host_need() const { return need.least + work; }
 };
 
-Request make_request(const io::VectorFile& base, const BuildParams& params, const ShardParams& given) {
-    given.validate();
-    params.validate();
-    if (given.shards > base.n())
-        throw InvalidArgument("ShardParams::shards = " + std::to_string(given.shards) + ", " + base.path() +
-                              " has only " + std::to_string(base.n()) + " vectors");
-    detail::check_shape({&base, base.n(), base.d(), base.dtype(), 0});
+Request make_request(const io::VectorFile& base, const BuildParams& params, const ShardParams& given, int shards) {
     Request request;
     request.manifest.base = BaseRecord::of(base);
     request.manifest.params = params;
-    request.manifest.shards.resize(given.shards);
+    request.manifest.shards.resize(shards);
     const std::vector<Device> devices = given.devices.empty() ? std::vector{params.device} : given.devices;
     const int count = given.workers > 0 ? given.workers : int(devices.size());
     int on_cpu = 0;
@@ -54,16 +55,38 @@ Request make_request(const io::VectorFile& base, const BuildParams& params, cons
     }
     request.params = params;
     if (params.threads == 0 && on_cpu > 1) request.params.threads = std::max(1, cpu::Team::resolve(0) / on_cpu);
-    request.plan = make_plan(given.shards, count);
+    request.plan = make_plan(shards, count);
     request.need = host_need(request.manifest, count);
     const std::int64_t rows = std::min<std::int64_t>(base.n(), 2 * request.manifest.most_rows());
     request.work = std::uint64_t(on_cpu) * cpu_work_bytes(rows, request.params);
     return request;
 }
 
-std::uint64_t host_bound(std::int64_t given) {
-    if (given > 0) return std::uint64_t(given);
-    return std::uint64_t(sysconf(_SC_PHYS_PAGES)) * std::uint64_t(sysconf(_SC_PAGESIZE)) / 4 * 3;
+bool fits(const Request& request, const ShardParams& given) {
+    if (request.host_need() > host_bound(given.host_memory)) return false;
+    return std::all_of(request.workers.begin(), request.workers.end(), [&](const Device& device) {
+        BuildParams params = request.params;
+        params.device = device;
+        const int sharing = int(std::count(request.workers.begin(), request.workers.end(), device));
+        return has_room(request.manifest, params, {request.plan.most_shards(), sharing, sharing, true});
+    });
+}
+
+Request make_request(const io::VectorFile& base, const BuildParams& params, const ShardParams& given) {
+    given.validate();
+    params.validate();
+    if (given.shards > base.n())
+        throw InvalidArgument("ShardParams::shards = " + std::to_string(given.shards) + ", " + base.path() +
+                              " has only " + std::to_string(base.n()) + " vectors");
+    detail::check_shape({&base, base.n(), base.d(), base.dtype(), 0});
+    if (given.shards != 0) return make_request(base, params, given, given.shards);
+    const std::string manifest = given.work + "/" + kManifestName;
+    if (given.resume && std::filesystem::exists(manifest))
+        return make_request(base, params, given, Manifest::read(manifest).count());
+    const int most = int(std::min<std::int64_t>(kMaxShards, base.n()));
+    for (int shards = 1; shards <= most; ++shards)
+        if (Request request = make_request(base, params, given, shards); fits(request, given)) return request;
+    throw Error("no number of shards up to " + std::to_string(most) + " fits the memory that is allowed or free");
 }
 
 }  // namespace
@@ -72,7 +95,7 @@ void ShardParams::validate() const {
     const auto check = [](const char* field, auto value, auto low, auto high) {
         detail::check_range("ShardParams", field, value, low, high);
     };
-    check("shards", shards, 1, kMaxShards);
+    check("shards (0: as few as fit)", shards, 0, kMaxShards);
     check("workers (0: one per device)", workers, 0, kMaxWorkers);
     check("devices.size()", devices.size(), std::size_t(0), std::size_t(kMaxWorkers));
     check("host_memory (0: chosen)", host_memory, std::int64_t(0), std::int64_t(1) << 60);
@@ -84,11 +107,11 @@ ShardedPlan plan_sharded(const io::VectorFile& base, const BuildParams& params, 
     const Request request = make_request(base, params, shards);
     const int workers = int(request.workers.size());
     ShardedPlan plan;
-    plan.builds = shards.shards;
+    plan.builds = request.manifest.count();
     plan.merges = int(request.plan.tasks().size()) - plan.builds;
     plan.disk = disk_need(request.manifest, workers);
     plan.work = request.work;
-    plan.host = request.need.least + request.work;
+    plan.host = request.host_need();
     plan.host_overlapped = request.need.overlapped + request.work;
     return plan;
 }
@@ -102,9 +125,9 @@ ShardedStats shards::build_with(const io::VectorFile& base, const BuildParams& p
                                 const ShardCallbacks& callbacks, const ExecutorFactory& make_executor) {
     const Request request = make_request(base, params, given);
     const std::uint64_t bound = host_bound(given.host_memory);
-    if (bound < request.need.least + request.work)
-        throw Error("host memory: " + std::to_string(request.need.least + request.work) + " bytes are needed for " +
-                    std::to_string(given.shards) + " shards, allowed are " + std::to_string(bound) +
+    if (bound < request.host_need())
+        throw Error("host memory: " + std::to_string(request.host_need()) + " bytes are needed for " +
+                    std::to_string(request.manifest.count()) + " shards, allowed are " + std::to_string(bound) +
                     "; more shards need less");
     const std::uint64_t cached = bound - request.work;
     const int workers = int(request.workers.size());
@@ -124,6 +147,7 @@ ShardedStats shards::build_with(const io::VectorFile& base, const BuildParams& p
         folder.complete();
     }
     ShardedStats stats;
+    stats.shards = request.manifest.count();
     stats.progress = runner.progress();
     stats.progress.seconds_left = 0;
     if (callbacks.progress) callbacks.progress(stats.progress);

@@ -16,7 +16,9 @@
 namespace gnnd {
 
 struct ShardParams {
-    int shards = 1;    ///< 1 to 1024, at most one per object
+    /// 1 to 1024, at most one per object. 0: as few as there is memory for, on the host and, for a GPU to keep those
+    /// that it works on, in its own; where a graph is resumed, as many as it has.
+    int shards = 0;
     std::string work;  ///< the folder, created if need be
     /// Go on with what an earlier call, interrupted or killed, has left in the folder. Base and parameters must be the
     /// same, but for threads, device, device_memory and those here.
@@ -39,7 +41,7 @@ struct WorkerProgress {
     std::string task;    ///< "build 3" or "merge 3 5"; empty: nothing now
     int done = 0;        ///< tasks in this call
     int left = 0;        ///< tasks
-    double seconds = 0;  ///< in builds and merges
+    double build_seconds = 0, merge_seconds = 0;
     std::uint64_t bytes_read = 0, bytes_written = 0;
 };
 
@@ -60,6 +62,7 @@ struct ShardCallbacks {
 };
 
 struct ShardedStats {
+    int shards = 0;                     ///< given or chosen
     ShardProgress progress;             ///< at the end
     double seconds = 0;                 ///< of all calls that made the graph
     std::uint64_t peak_host_bytes = 0;  ///< most held at once of what host_bytes counts
@@ -70,13 +73,13 @@ struct ShardedStats {
 /// What a sharded build takes. `host` is for one task after the other; with `host_overlapped` reading, merging and
 /// folding results into lists go on at the same time.
 struct ShardedPlan {
-    int builds = 0, merges = 0;
+    int builds = 0, merges = 0;  ///< one build per shard
     std::uint64_t disk = 0;  ///< most bytes in the folder
     std::uint64_t work = 0;  ///< of host memory, for the builds and merges themselves; 0 on a GPU
     std::uint64_t host = 0, host_overlapped = 0;
 };
 
-/// \throws InvalidArgument
+/// \throws InvalidArgument, and as build_sharded() for shards = 0
 ShardedPlan plan_sharded(const io::VectorFile& base, const BuildParams& params, const ShardParams& shards);
 
 /// Builds the graph. On return the folder holds it whole; ShardedGraph reads it. When the call ends otherwise, by an
@@ -84,7 +87,7 @@ ShardedPlan plan_sharded(const io::VectorFile& base, const BuildParams& params, 
 /// with `resume` goes on. Interrupted by the callback, it first makes durable what it has.
 /// \throws InvalidArgument, Unavailable, Interrupted as build(); IoError for the files, and where another process uses
 ///         the folder, it holds a part of another graph, or the disk is too small; Error where host_memory is too small
-///         (needed and allowed are told)
+///         (needed and allowed are told), or with shards = 0 no number of them fits
 ShardedStats build_sharded(const io::VectorFile& base, const BuildParams& params, const ShardParams& shards,
                            const ShardCallbacks& callbacks = {});
 

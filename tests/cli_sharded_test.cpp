@@ -97,12 +97,31 @@ TEST_F(CliSharded, TellsProgressAndPlan) {
     EXPECT_TRUE(failed(run(arguments({"-q", "--host-memory", "1000"})), 1, "bytes are needed for 5 shards"));
 }
 
+// Without --shards as few as there is memory for.
+TEST_F(CliSharded, ChoosesTheNumberOfShards) {
+    const auto shards_with = [&](const std::string& memory) {
+        Arguments tool{"build", base(), "-k", "8", "--work", work(), "--dry-run", "--json", "--device", "cpu"};
+        if (!memory.empty()) tool.insert(tool.end(), {"--host-memory", memory});
+        return good(tool).parsed()["builds"].get<int>();
+    };
+    EXPECT_EQ(shards_with(""), 1);
+    const json two =
+        good({"build", base(), "-k", "8", "--work", work(), "--shards", "2", "--dry-run", "--json", "--device", "cpu"})
+            .parsed();
+    const int chosen = shards_with(std::to_string(two["host_least"].get<std::int64_t>() - 1));
+    EXPECT_GT(chosen, 2);
+    EXPECT_TRUE(failed(run({"build", base(), "--work", work(), "--host-memory", "1000"}), 1, "no number of shards"));
+    const json report = good({"build", base(), "-k", "8", "--work", work(), "-q", "--json"}).parsed();
+    EXPECT_EQ(report["shards"], 1);
+}
+
 TEST_F(CliSharded, RefusesWrongUsage) {
     EXPECT_TRUE(failed(run({"build", base(), "--shards", "2"}), 2, "--work"));
-    EXPECT_TRUE(failed(run({"build", base(), "--work", "w"}), 2, "--shards"));
-    EXPECT_TRUE(failed(run({"build", base(), "-o", "g", "--resume"}), 2, "--shards"));
+    EXPECT_TRUE(failed(run({"build", base(), "-o", "g", "--resume"}), 2, "--work"));
+    EXPECT_TRUE(
+        failed(run({"build", base(), "-o", "g", "--device-memory", "1MB", "--host-memory", "1GB"}), 2, "--work"));
     EXPECT_TRUE(failed(run(arguments({"-o", file("g")})), 2, "--output"));
-    EXPECT_TRUE(failed(run(arguments({"--method", "exact"})), 2, "--shards"));
+    EXPECT_TRUE(failed(run(arguments({"--method", "exact"})), 2, "--work"));
     EXPECT_TRUE(failed(run(arguments({"--devices", "cpu,tpu"})), 2, "tpu"));
     EXPECT_TRUE(failed(run(arguments({"--checkpoint", "-1"})), 2, "--checkpoint"));
     EXPECT_FALSE(std::filesystem::exists(work()));

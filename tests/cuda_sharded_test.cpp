@@ -104,6 +104,30 @@ TEST_P(CudaSharded, GoesOnAfterAnInterrupt) {
     expect_valid_graph(read_all(ShardedGraph(shards.work)), base_.view());
 }
 
+// As few as keep three shards within the device memory that is allowed.
+TEST(CudaShardedMemory, DecidesTheNumberOfShards) {
+    SKIP_WITHOUT_GPU();
+    const io::VectorFile base(GNND_TEST_DATA "/photosift20k.u8bin");
+    const TempDir dir;
+    BuildParams params = gpu_params(32);
+    ShardParams shards;
+    shards.work = dir.file("work");
+    const std::size_t whole = plan_memory(base.view(), params).total();
+    int before = 1;
+    for (const std::size_t part : {1, 2, 4}) {
+        params.device_memory = std::int64_t(whole / part);
+        const int count = plan_sharded(base, params, shards).builds;
+        part == 1 ? EXPECT_EQ(count, 1) : EXPECT_GT(count, before) << part;
+        before = count;
+    }
+    const ShardedStats stats = build_sharded(base, params, shards);
+    EXPECT_EQ(stats.shards, before);
+    EXPECT_LE(stats.peak_work_bytes, std::uint64_t(params.device_memory));
+    expect_valid_graph(read_all(ShardedGraph(shards.work)), base.view());
+    params.device_memory = 1 << 20;
+    EXPECT_THROW(plan_sharded(base, params, shards), Error);
+}
+
 // Against the host's.
 TEST(CudaFold, KeepsTheBestOfBoth) {
     SKIP_WITHOUT_GPU();

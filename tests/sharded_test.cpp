@@ -226,6 +226,31 @@ TEST_F(Sharded, HostMemoryStaysWithinItsBound) {
     }
 }
 
+TEST_F(Sharded, AsFewAsThereIsHostMemoryFor) {
+    make_base(1000);
+    params_.k = 20;
+    params_.device.kind = Device::Kind::cpu;
+    const auto need = [&](int count) { return plan_sharded(*base_, params_, shards(count)).host; };
+    ShardParams params = shards(0);
+    EXPECT_EQ(plan_sharded(*base_, params_, params).builds, 1);
+    for (const int wanted : {5, 9}) {
+        std::filesystem::remove_all(work());
+        params.resume = false;
+        params.host_memory = std::int64_t(need(wanted));
+        int fewest = 1;
+        while (need(fewest) > need(wanted)) ++fewest;
+        EXPECT_EQ(build(params).shards, fewest);
+        expect_exact();
+        params.resume = true;
+        params.host_memory = 0;
+        EXPECT_EQ(build(params).shards, fewest) << "as many as it has";
+    }
+    params.work = dir_.file("other");
+    params.host_memory = 1000;
+    EXPECT_EQ(message_of<Error>([&] { build(params); }),
+              "no number of shards up to 1000 fits the memory that is allowed or free");
+}
+
 // With the real builders instead of exact ones.
 TEST_F(Sharded, AreAsGoodAsOneBuild) {
     VectorView sample = sample_.view();
@@ -452,7 +477,8 @@ TEST_F(Sharded, RefusesWhatCannotBe) {
         change(params);
         return message_of<InvalidArgument>([&] { build(params); });
     };
-    EXPECT_EQ(message([](ShardParams& p) { p.shards = 0; }), "ShardParams::shards = 0, allowed are 1 to 1024");
+    EXPECT_EQ(message([](ShardParams& p) { p.shards = -1; }),
+              "ShardParams::shards (0: as few as fit) = -1, allowed are 0 to 1024");
     EXPECT_EQ(message([](ShardParams& p) { p.shards = 11; }),
               "ShardParams::shards = 11, " + base_->path() + " has only 10 vectors");
     EXPECT_EQ(message([](ShardParams& p) { p.work.clear(); }), "ShardParams::work is empty; it must name a folder");

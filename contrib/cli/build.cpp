@@ -102,7 +102,7 @@ void add_build(CLI::App& app) {
     iterations->description(iterations->get_description() + "; nndescent: so many, 10 by default");
     add_sharded(command, options->shards);
     command.add_flag("--dry-run", options->dry_run,
-                     "only print the GPU memory that the build would take; with --shards disk and host memory");
+                     "only print the GPU memory that the build would take; with --work shards, disk and host memory");
     command.add_option("--nlist", options->ivfpq.nlist, "ivfpq: coarse centroids; 0: 4 sqrt(n), at most 65536")
         ->capture_default_str();
     command.add_option("--code-bytes", options->ivfpq.code_bytes, "ivfpq: bytes of a vector's code")
@@ -113,21 +113,21 @@ void add_build(CLI::App& app) {
         "An interrupted or failed build writes nothing and leaves an older GRAPH as it was. In shards it keeps what\n"
         "it has done in DIR, whatever ends it, and --resume goes on.\n"
         "Example: gnnd build base.fvecs -k 32 -o base.gnnd\n"
-        "         gnnd build huge.u8bin -k 32 --shards 16 --work huge.graph");
+        "         gnnd build huge.u8bin -k 32 --work huge.graph --device-memory 24GB");
     command.callback([options, &command] {
         const bool with_gnnd = options->method == "gnnd";
-        const bool in_shards = command.get_option("--shards")->count() > 0;
+        const bool in_shards = command.get_option("--work")->count() > 0;
         const bool output_given = command.get_option("--output")->count() > 0;
         if (!in_shards && !output_given) throw CLI::RequiredError("--output");
         if (in_shards && output_given)
-            throw CLI::ValidationError("--output", "has no meaning with --shards: the graph goes to --work");
+            throw CLI::ValidationError("--output", "has no meaning with --work, where the graph goes");
         const auto only_for = [&](const char* method, std::initializer_list<const char*> names) {
             for (const char* name : names)
                 if (command.get_option(name)->count() > 0 && options->method != method)
                     throw CLI::ValidationError(name, "has no meaning for --method " + options->method);
         };
         only_for("gnnd", {"--samples", "--delta", "--list-size", "--init", "--trees", "--update", "--locks",
-                          "--deterministic", "--threads", "--device-memory", "--dry-run", "--shards"});
+                          "--deterministic", "--threads", "--device-memory", "--dry-run", "--work"});
         only_for("ivfpq", {"--nlist", "--code-bytes", "--nprobe"});
         const bool iterations_given = command.get_option("--iterations")->count() > 0;
         if (iterations_given && !with_gnnd) only_for("nndescent", {"--iterations"});

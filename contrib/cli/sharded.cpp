@@ -64,7 +64,8 @@ Json sharded_report(const ShardedOptions& options, const gnnd::io::VectorFile& b
     for (const gnnd::WorkerProgress& worker : stats.progress.workers)
         workers.push_back({{"device", worker.device.name()},
                            {"tasks", worker.done},
-                           {"seconds", worker.seconds},
+                           {"build_seconds", worker.build_seconds},
+                           {"merge_seconds", worker.merge_seconds},
                            {"bytes_read", worker.bytes_read},
                            {"bytes_written", worker.bytes_written}});
     return {{"graph", options.shards.work},
@@ -73,7 +74,7 @@ Json sharded_report(const ShardedOptions& options, const gnnd::io::VectorFile& b
             {"n", base.n()},
             {"d", base.d()},
             {"dtype", name_of(base.dtype())},
-            {"shards", options.shards.shards},
+            {"shards", stats.shards},
             {"params", params_json},
             {"tasks", stats.progress.tasks},
             {"seconds", stats.progress.seconds},
@@ -90,25 +91,25 @@ Json sharded_report(const ShardedOptions& options, const gnnd::io::VectorFile& b
 }  // namespace
 
 void add_sharded(CLI::App& app, gnnd::ShardParams& shards) {
-    CLI::Option* count = app.add_option("--shards", shards.shards,
-                                        "build in so many shards, merged pair by pair (GGM): for more vectors or a "
-                                        "larger graph than memory holds; needs --work")
-                             ->check(CLI::PositiveNumber);
-    count->needs(
-        app.add_option("--work", shards.work, "folder for a graph in shards: its files and what is needed to go on")
-            ->type_name("DIR")
-            ->needs(count));
+    CLI::Option* work = app.add_option("--work", shards.work,
+                                       "build in shards, merged pair by pair (GGM), for more vectors or a larger graph "
+                                       "than memory holds: the folder for them, and for what is needed to go on")
+                            ->type_name("DIR");
+    app.add_option("--shards", shards.shards,
+                   "so many; 0: as few as --device-memory and --host-memory, or what is free, allow")
+        ->needs(work)
+        ->capture_default_str();
     app.add_flag("--resume", shards.resume, "go on with what an interrupted or killed build has left in --work")
-        ->needs(count);
+        ->needs(work);
     app.add_option("--host-memory", shards.host_memory,
                    "most host memory to take, in bytes or as 8GiB; 0: three quarters of the machine's")
         ->transform(CLI::AsSizeValue(false))
-        ->needs(count)
+        ->needs(work)
         ->capture_default_str();
     app.add_option("--checkpoint", shards.checkpoint_seconds,
                    "make results durable so often, in seconds; 0: after every build and merge")
         ->check(CLI::NonNegativeNumber)
-        ->needs(count)
+        ->needs(work)
         ->capture_default_str();
     const auto add_devices = [&shards](const std::vector<std::string>& names) {
         try {
@@ -121,7 +122,7 @@ void add_sharded(CLI::App& app, gnnd::ShardParams& shards) {
            "--devices", add_devices, "instead of --device: several for a build in shards, as in cuda:0,cuda:1")
         ->delimiter(',')
         ->type_name("NAMES")
-        ->needs(count);
+        ->needs(work);
 }
 
 void build_in_shards(const ShardedOptions& options, const Json& params_json) {
@@ -144,7 +145,7 @@ void build_in_shards(const ShardedOptions& options, const Json& params_json) {
         return;
     }
     print_base(base);
-    std::printf("tasks       %d, of %d shards\n", stats.progress.tasks, options.shards.shards);
+    std::printf("tasks       %d, of %d shards\n", stats.progress.tasks, stats.shards);
     std::printf("seconds     %.3f, %.3f with earlier runs\n", stats.progress.seconds, stats.seconds);
     std::printf("disk        %s\n", traffic(stats.progress.bytes_read, stats.progress.bytes_written).c_str());
     std::printf("memory      %s at most, %s of it for shards\n", human_bytes(peak_memory()).c_str(),

@@ -302,27 +302,50 @@ class DeviceExecutor final : public shards::Executor {
     Cache::Pin ahead_;        ///< of the next task
 };
 
-}  // namespace
+/// How the device memory is divided.
+struct Room {
+    std::size_t work = 0;  ///< what a merge works in
+    int slots = 0;         ///< for shards; 0: not enough to keep any
+};
 
-std::unique_ptr<shards::Executor> make_executor(shards::Store& store, const BuildParams& params,
-                                                const shards::Share& share) {
-    const shards::Manifest& manifest = store.manifest();
-    if (manifest.count() == 1 || manifest.base.n < 2 * manifest.count()) return nullptr;  // build() wants two objects
-    const UseDevice device(params.device.index);
+Room room_for(const shards::Manifest& manifest, const BuildParams& params, const shards::Share& share) {
+    if (manifest.base.n < 2 * manifest.count()) return {};  // build() wants two objects
     const Sizes sizes(manifest);
     try {
         // As if from host memory: the union's vectors are copied to one place, the graphs are not.
         const VectorView vectors{nullptr, 2 * manifest.most_rows(), manifest.base.d, manifest.base.dtype, 0};
         const MemoryPlan plan = cuda::plan({{vectors}, {}}, params);
         const std::size_t work = plan.vectors + plan.work, fixed = 2 * sizes.result + work;
-        std::size_t room = plan.free / std::size_t(share.to_come);
-        if (params.device_memory != 0) room = std::min(room, std::size_t(params.device_memory / share.workers));
+        std::size_t bytes = plan.free / std::size_t(share.to_come);
+        if (params.device_memory != 0) bytes = std::min(bytes, std::size_t(params.device_memory / share.workers));
         const int least = std::min(3, share.shards);
-        if (room < fixed + std::size_t(least) * sizes.shard()) return nullptr;
-        const int slots = std::min(share.shards, int((room - fixed) / sizes.shard()));
-        return std::make_unique<DeviceExecutor>(store, params, sizes, slots, work);
+        if (bytes < fixed + std::size_t(least) * sizes.shard()) return {};
+        return {work, int(std::min<std::size_t>(share.shards, (bytes - fixed) / sizes.shard()))};
     } catch (const OutOfDeviceMemory&) {
-        return nullptr;
+        return {};
+    }
+}
+
+}  // namespace
+
+std::unique_ptr<shards::Executor> make_executor(shards::Store& store, const BuildParams& params,
+                                                const shards::Share& share) {
+    const shards::Manifest& manifest = store.manifest();
+    if (manifest.count() == 1) return nullptr;
+    const UseDevice device(params.device.index);
+    const Room room = room_for(manifest, params, share);
+    if (room.slots == 0) return nullptr;
+    return std::make_unique<DeviceExecutor>(store, params, Sizes(manifest), room.slots, room.work);
+}
+
+bool has_room(const shards::Manifest& manifest, const BuildParams& params, const shards::Share& share) {
+    const UseDevice device(params.device.index);
+    if (manifest.count() > 1) return room_for(manifest, params, share).slots != 0;
+    try {
+        cuda::plan({{{nullptr, manifest.base.n, manifest.base.d, manifest.base.dtype, 0}}, {}}, params);
+        return true;
+    } catch (const OutOfDeviceMemory&) {
+        return false;
     }
 }
 

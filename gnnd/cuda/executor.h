@@ -15,4 +15,7 @@ namespace gnnd::cuda {
 std::unique_ptr<shards::Executor> make_executor(shards::Store& store, const BuildParams& params,
                                                 const shards::Share& share);
 
+/// As shards::has_room().
+bool has_room(const shards::Manifest& manifest, const BuildParams& params, const shards::Share& share);
+
 }  // namespace gnnd::cuda

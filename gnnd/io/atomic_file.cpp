@@ -16,6 +16,7 @@ namespace gnnd::io {
 namespace {
 
 constexpr std::size_t kBufferBytes = 1 << 20;
+constexpr off_t kSendBytes = 16 << 20;
 
 /// Where the path leads. Links that lead nowhere are followed too: the file is created where they point.
 std::filesystem::path follow_links(std::filesystem::path path) {
@@ -77,6 +78,11 @@ void AtomicFile::write_through(const char* data, std::size_t bytes) {
         if (written < 0) fail("cannot write", errno);
         data += written;
         bytes -= std::size_t(written);
+        written_ += written;
+        if (written_ - sent_ < kSendBytes) continue;
+        // So that the disk does not wait for commit(). Only advice: errors come with fsync.
+        sync_file_range(descriptor_, sent_, written_ - sent_, SYNC_FILE_RANGE_WRITE);
+        sent_ = written_;
     }
 }
 

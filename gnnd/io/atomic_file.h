@@ -3,6 +3,7 @@
 /// Writing a file so that it is either the old or the new one, whole, whatever happens.
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 
 namespace gnnd::io {
@@ -34,6 +35,7 @@ class AtomicFile {
 
     std::string path_, target_, temporary_;
     int descriptor_ = -1;
+    std::int64_t written_ = 0, sent_ = 0;  ///< bytes, and how many of them are on their way to the disk
     std::string buffer_;
 };
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "gnnd/cpu/parallel.h"
 #include "gnnd/error.h"
 #include "gnnd/io/atomic_file.h"
 #include "gnnd/vectors.h"
@@ -81,14 +82,15 @@ void write_graph(const std::string& path, const KnnGraphView& graph, DType dtype
 
     AtomicFile file(path);  // before the pass over the graph, which would be in vain if the file cannot be created
     const std::int64_t block_rows = block_rows_for(k);
-    std::vector<std::uint64_t> table;
-    table.reserve(std::size_t(blocks_of(n, block_rows)));
-    for (std::int64_t first = 0; first < n; first += block_rows) {
-        const std::int64_t entries = std::min(block_rows, n - first) * k;
-        const std::int64_t bad = find_bad_id(graph.ids_of(first), entries, objects);
-        if (bad < entries) refuse(bad_id(first + bad / k, graph.ids_of(first)[bad], objects));
-        table.push_back(checksum_of(graph.ids_of(first), graph.distances_of(first), entries));
-    }
+    std::vector<std::uint64_t> table(std::size_t(blocks_of(n, block_rows)));
+    cpu::Team{cpu::Team::resolve(0), nullptr}.for_chunks(
+        n, block_rows, [&](int, std::int64_t first, std::int64_t last) {
+            const std::int64_t entries = (last - first) * k;
+            const std::int64_t bad = find_bad_id(graph.ids_of(first), entries, objects);
+            if (bad < entries) refuse(bad_id(first + bad / k, graph.ids_of(first)[bad], objects));
+            table[std::size_t(first / block_rows)] =
+                checksum_of(graph.ids_of(first), graph.distances_of(first), entries);
+        });
 
     Header header{};
     std::copy(std::begin(kMagic), std::end(kMagic), header.magic);

@@ -65,6 +65,14 @@ BuildStats HostExecutor::merge_graphs(const Side& a, const Side& b, std::int32_t
     return merge_into(a.vectors, a.local, b.vectors, b.local, params_, ids, distances, callbacks);
 }
 
+bool has_room([[maybe_unused]] const Manifest& manifest, const BuildParams& params,
+              [[maybe_unused]] const Share& share) {
+#ifdef GNND_WITH_CUDA
+    if (params.device.kind == Device::Kind::cuda) return cuda::has_room(manifest, params, share);
+#endif
+    return params.device.kind == Device::Kind::cpu;
+}
+
 std::unique_ptr<Executor> make_executor(Store& store, const BuildParams& params, const Share& share) {
 #ifdef GNND_WITH_CUDA
     if (params.device.kind == Device::Kind::cuda)

@@ -45,6 +45,10 @@ struct Share {
 /// Makes the executor of a worker; params.device is the worker's.
 using ExecutorFactory = std::function<std::unique_ptr<Executor>(Store&, const BuildParams& params, const Share&)>;
 
+/// Whether a device has room to keep shards while all workers use it; of one shard, room to build its graph. The CPU
+/// has. \param share  to_come is all of them
+bool has_room(const Manifest& manifest, const BuildParams& params, const Share& share);
+
 /// On a GPU with room for it, one that keeps shards there; else a HostExecutor.
 std::unique_ptr<Executor> make_executor(Store& store, const BuildParams& params, const Share& share);
 

@@ -30,6 +30,7 @@ struct Plan {
     std::vector<std::vector<std::vector<Task>>> rounds;
 
     std::vector<Task> tasks() const;  ///< all of them
+    int most_shards() const;          ///< that a worker uses in a round
 };
 
 /// One worker goes through all pairs in one round, back and forth. With more, shards are put into two groups per worker

@@ -24,17 +24,6 @@ std::string name_of(const Task& task) {
     return "merge " + std::to_string(task.first) + " " + std::to_string(task.second);
 }
 
-/// Most shards that a worker uses in a round.
-int most_shards(const std::vector<std::vector<Task>>& rounds) {
-    std::size_t most = 0;
-    for (const std::vector<Task>& tasks : rounds) {
-        std::set<int> used;
-        for (const Task& task : tasks) used.insert({task.first, task.second});
-        most = std::max(most, used.size());
-    }
-    return int(most);
-}
-
 }  // namespace
 
 Runner::Runner(Store& store, const Plan& plan, const BuildParams& params, const std::vector<Device>& workers,
@@ -68,10 +57,8 @@ Runner::Runner(Store& store, const Plan& plan, const BuildParams& params, const 
             }
         }
     for (auto worker = workers_.begin(); worker != workers_.end(); ++worker) {
-        const auto shares = [&](const auto& other) {
-            return other->params.device.name() == (*worker)->params.device.name();
-        };
-        const Share share{most_shards((*worker)->rounds), int(std::count_if(workers_.begin(), workers_.end(), shares)),
+        const auto shares = [&](const auto& other) { return other->params.device == (*worker)->params.device; };
+        const Share share{plan.most_shards(), int(std::count_if(workers_.begin(), workers_.end(), shares)),
                           int(std::count_if(worker, workers_.end(), shares)), overlap};
         (*worker)->executor = make_executor(store, (*worker)->params, share);
     }
@@ -192,11 +179,10 @@ void Runner::begin(Worker& worker, const Task& task) {
 std::vector<int> Runner::end(Worker& worker, const Task& task, const BuildStats& stats, double seconds) {
     const std::lock_guard lock(mutex_);
     peak_work_bytes_ = std::max(peak_work_bytes_, std::uint64_t(stats.peak_work_bytes));
-    worker.progress.seconds += seconds;
     const bool build = task.kind == Task::Kind::build;
     ++(build ? worker.builds_done : worker.merges_done);
     --(build ? worker.builds_left : worker.merges_left);
-    (build ? worker.build_seconds : worker.merge_seconds) += seconds;
+    (build ? worker.progress.build_seconds : worker.progress.merge_seconds) += seconds;
     ++worker.progress.done;
     --worker.progress.left;
     ++tasks_done_;
@@ -213,8 +199,8 @@ double Runner::seconds_left() const {
     double build = 0, merge = 0, longest = 0;
     int builds = 0, merges = 0;
     for (const auto& worker : workers_) {
-        build += worker->build_seconds;
-        merge += worker->merge_seconds;
+        build += worker->progress.build_seconds;
+        merge += worker->progress.merge_seconds;
         builds += worker->builds_done;
         merges += worker->merges_done;
     }

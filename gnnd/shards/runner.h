@@ -40,7 +40,6 @@ class Runner {
         Traffic traffic;
         std::vector<std::vector<Task>> rounds;  ///< what is not done yet
         WorkerProgress progress;
-        double build_seconds = 0, merge_seconds = 0;
         int builds_done = 0, merges_done = 0, builds_left = 0, merges_left = 0;
         std::chrono::steady_clock::time_point checkpoint = std::chrono::steady_clock::now();
     };
