@@ -95,7 +95,7 @@ class Insertion {
           graph_(input.n(), params.k, params.metric),
           known_(input.vectors[0].n) {
         const auto walked = std::size_t(detail::beam_for(known_, input.vectors[1].n));
-        const Beam beam(walked, std::max(walked, std::size_t(params.k)));
+        const Beam beam(walked, std::size_t(detail::kept_by(int(walked), params.k)));
         for (int t = 0; t < team.threads; ++t)
             workers_.push_back({Block(space, 1, detail::kBranches, resources), beam, {}, {}, {}, 0});
         adopt(input.graphs[0]);
@@ -220,10 +220,11 @@ class Insertion {
             if (links < back_links_.size()) look_at(worker, object, &back_links_[links], detail::kBackLinks);
         }
         const std::vector<Entry>& found = worker.beam.entries();
-        for (int j = 0; j < std::min(params_.k, int(found.size())); ++j) {
+        for (int j = 0; j < int(found.size()); ++j) {
+            worker.offers.push_back({id_of(found[j]), make_entry(key_of(found[j]), object, true)});
+            if (j >= params_.k) continue;
             row(object).ids[j] = id_of(found[j]);
             row(object).distances[j] = space_.value_of(key_of(found[j]));
-            worker.offers.push_back({id_of(found[j]), make_entry(key_of(found[j]), object, true)});
         }
     }
 

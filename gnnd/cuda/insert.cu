@@ -58,6 +58,8 @@ class Insertion {
                           at<u32>(plan_.peer_places),
                           starts.all,
                           peers.all,
+                          at<u64>(plan_.found),
+                          plan_.length,
                           at<u32>(plan_.slots),
                           at<u32>(plan_.touched),
                           at<u32>(plan_.counts),
@@ -150,10 +152,9 @@ class Insertion {
     /// Step 2.
     void search(const Batch& batch, const Pivots& pivots) {
         const int beam = detail::beam_for(input_.vectors[0].n, input_.vectors[1].n);
-        const int length = std::max(params_.k, beam);
         visit_both([&]<class T, class M>(T, M) {
             launch("search", search_kernel<T, M>, blocks_for(batch.count, kInsertWarps), kThreads,
-                   kInsertWarps * search_bytes(length), stream_, sets_, rows_, back_, pivots, batch, beam, length,
+                   kInsertWarps * search_bytes(batch.length), stream_, sets_, rows_, back_, pivots, batch, beam,
                    counters());
         });
     }
@@ -165,9 +166,9 @@ class Insertion {
         offer_kernel<<<blocks, kThreads, 0, stream_>>>(rows_, batch, counters());
         GNND_LAUNCHED("offer_kernel");
         reserve(batch.counts, batch.ends, std::int64_t(batch.first) + batch.count, nullptr, stream_);
-        scatter_offers_kernel<<<blocks, kThreads, 0, stream_>>>(rows_, batch);
+        scatter_offers_kernel<<<blocks, kThreads, 0, stream_>>>(batch);
         GNND_LAUNCHED("scatter_offers_kernel");
-        const auto most = std::min<std::int64_t>(input_.n(), std::int64_t(batch.count) * params_.k);
+        const auto most = std::min<std::int64_t>(input_.n(), std::int64_t(batch.count) * batch.length);
         launch("take_in", take_in_kernel, std::min(kTakeInBlocks, blocks_for(most, kInsertWarps)), kThreads,
                kInsertWarps * SortedList::bytes(params_.k), stream_, rows_, batch, counters());
     }

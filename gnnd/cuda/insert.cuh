@@ -57,7 +57,9 @@ struct Batch {
     u32 first, count;
     const u32 *starts, *peers;  ///< count x start_count numbers of pivots, count x peer_count objects of the batch
     int start_count, peer_count;
-    u32* slots;    ///< count x k: which of its row's offers this one is; kNoId: none
+    u64* found;  ///< count x length, sorted, kNothing behind: what the searches have found
+    int length;
+    u32* slots;    ///< count x length: which of a row's offers this one is; kNoId: none
     u32* touched;  ///< rows that have offers
     u32* counts;   ///< n: how many; 0 before
     u64* ends;     ///< n: where they begin
@@ -214,12 +216,12 @@ inline __host__ __device__ int search_bytes(int length) {
 }
 
 /// Finds the rows of a batch.
-/// \param beam    objects whose rows are walked along
-/// \param length  entries that are kept, at least k and beam
+/// \param beam  objects whose rows are walked along, at most batch.length, which is at least k
 template <class T, class M>
 __global__ void __launch_bounds__(kInsertWarps* kWarp)
-    search_kernel(Sets sets, Rows rows, BackLinks back, Pivots pivots, Batch batch, int beam, int length,
+    search_kernel(Sets sets, Rows rows, BackLinks back, Pivots pivots, Batch batch, int beam,
                   InsertCounters* counters) {
+    const int length = batch.length;
     const u32 number = blockIdx.x * kInsertWarps + threadIdx.x / kWarp, object = batch.first + number;
     if (number >= batch.count) return;
     std::byte* memory = memory_of_warp(search_bytes(length));
@@ -312,6 +314,8 @@ __global__ void __launch_bounds__(kInsertWarps* kWarp)
         compare();
     }
     list.store(rows, object);
+    for (int j = lane_id(); j < length; j += kWarp)
+        batch.found[std::int64_t(number) * length + j] = j < list.size ? list.entries[j] : kNothing;
     if (lane_id() == 0) atomicAdd(&counters->distances, compared);
 }
 
@@ -321,23 +325,26 @@ __global__ void __launch_bounds__(kInsertWarps* kWarp) offer_kernel(Rows rows, B
     if (number >= batch.count) return;
     u32 offered = 0, entries = 0;
     float phi = 0;
-    for (int j = lane_id(); j < rows.k; j += kWarp) {
-        const std::int64_t at = std::int64_t(object) * rows.k + j;
-        const std::int32_t id = rows.ids[at];
+    for (int j = lane_id(); j < batch.length; j += kWarp) {
+        const std::int64_t at = std::int64_t(number) * batch.length + j;
+        const u64 entry = batch.found[at];
         u32 slot = kNoId;
-        if (id >= 0) {
-            const float distance = rows.distances[at];
+        if (entry != kNothing) {
+            const u32 id = ranked_id(entry) & ~kNewBit;
+            const float key = ranked_distance(entry);
             const std::int64_t last = std::int64_t(id) * rows.k + rows.k - 1;
             const u32 last_id = rows.ids[last] < 0 ? kNoId : u32(rows.ids[last]);
-            if (nearer(rows.key_of(distance), object, rows.key_of(rows.distances[last]), last_id)) {
+            if (nearer(key, object, rows.key_of(rows.distances[last]), last_id)) {
                 slot = atomicAdd(&batch.counts[id], 1u);
-                if (slot == 0) batch.touched[atomicAdd(&counters->touched, 1u)] = u32(id);
+                if (slot == 0) batch.touched[atomicAdd(&counters->touched, 1u)] = id;
                 ++offered;
             }
-            phi += distance;
-            ++entries;
+            if (j < rows.k) {
+                phi += rows.key_of(key);
+                ++entries;
+            }
         }
-        batch.slots[std::int64_t(number) * rows.k + j] = slot;
+        batch.slots[at] = slot;
     }
     offered = warp_sum(offered);
     entries = warp_sum(entries);
@@ -349,14 +356,15 @@ __global__ void __launch_bounds__(kInsertWarps* kWarp) offer_kernel(Rows rows, B
 }
 
 /// Writes the offers down, those to a row together.
-__global__ void __launch_bounds__(kInsertWarps* kWarp) scatter_offers_kernel(Rows rows, Batch batch) {
+__global__ void __launch_bounds__(kInsertWarps* kWarp) scatter_offers_kernel(Batch batch) {
     const u32 number = blockIdx.x * kInsertWarps + threadIdx.x / kWarp, object = batch.first + number;
     if (number >= batch.count) return;
-    for (int j = lane_id(); j < rows.k; j += kWarp) {
-        const u32 slot = batch.slots[std::int64_t(number) * rows.k + j];
+    for (int j = lane_id(); j < batch.length; j += kWarp) {
+        const std::int64_t at = std::int64_t(number) * batch.length + j;
+        const u32 slot = batch.slots[at];
         if (slot == kNoId) continue;
-        const std::int64_t at = std::int64_t(object) * rows.k + j;
-        batch.offers[batch.ends[rows.ids[at]] + slot] = ranked(rows.key_of(rows.distances[at]), object);
+        const u64 entry = batch.found[at];
+        batch.offers[batch.ends[ranked_id(entry) & ~kNewBit] + slot] = ranked(ranked_distance(entry), object);
     }
 }
 

@@ -33,6 +33,7 @@ InsertPlan make_insert_plan(const detail::Input& input, const InsertInPlace& in_
     const std::int64_t row = d * std::int64_t(size_of(input.dtype()));
     InsertPlan plan;
     plan.sample = form_of(input.vectors[0], false, params.metric);
+    plan.length = detail::kept_by(detail::beam_for(old, added), params.k);
     const auto lay_out = [&](std::int64_t batch) {
         plan.batch = batch;
         Layout layout;
@@ -46,9 +47,10 @@ InsertPlan make_insert_plan(const detail::Input& input, const InsertInPlace& in_
         if (detail::links_back(old, added)) plan.back = layout.take(old * detail::kBackLinks * 4);
         plan.counts = layout.take(n * 4);
         plan.ends = layout.take(n * 8 + 8);
-        plan.touched = layout.take(std::min(n, batch * k) * 4);
-        plan.slots = layout.take(batch * k * 4);
-        plan.offers = layout.take(batch * k * 8);
+        plan.touched = layout.take(std::min(n, batch * plan.length) * 4);
+        plan.found = layout.take(batch * plan.length * 8);
+        plan.slots = layout.take(batch * plan.length * 4);
+        plan.offers = layout.take(batch * plan.length * 8);
         const std::int64_t sample = batch + kInsertPivots;
         plan.gathered = layout.take(sample * row);
         if (!plan.sample.vectors_in_place) plan.rows = layout.take(sample * plan.sample.row_bytes);

@@ -26,10 +26,11 @@ struct InsertInPlace {
 struct InsertPlan {
     VectorForm sample;
     std::int64_t batch = 0;  ///< objects
+    int length = 0;          ///< what a search keeps
 
     Part vectors[2], given;
     Part graph_ids, graph_distances;
-    Part back, counts, ends, touched, slots, offers;
+    Part back, counts, ends, touched, found, slots, offers;
     Part gathered, rows, bias, mean, start_places, peer_places, small;
     std::size_t total = 0;
 

