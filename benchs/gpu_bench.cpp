@@ -3,6 +3,7 @@
 //
 //   gpu_bench photosift1m.u8bin -k 64 --repeat 5 p=32,iterations=3 p=32,where=pinned
 //   gpu_bench photosift1m.u8bin -k 64 iterations=3,merge=500000     (the graphs of the first rows and of the others)
+//   gpu_bench photosift1m.u8bin -k 64 iterations=3 append=990000    (the others are added to the first rows' graph)
 //   gpu_bench manifold:1000000:960:20 -k 64          (generated: n, d, intrinsic dimension)
 //   gpu_bench mix:photosift1m.u8bin:10000000 -k 64   (10,000,000 rows made from the file's, see generate.h)
 #include <cuda_runtime_api.h>
@@ -131,7 +132,11 @@ gnnd::VectorView part_of(gnnd::VectorView view, std::int64_t begin, std::int64_t
 struct Configuration {
     std::string text, where = "device";
     gnnd::BuildParams params;
-    std::int64_t merge = 0;  ///< objects of the first of two sets whose graphs are merged; 0: one build
+    std::int64_t merge = 0;   ///< objects of the first of two sets whose graphs are merged; 0: one build
+    std::int64_t append = 0;  ///< objects of the graph that the others are added to; 0: likewise
+    gnnd::AppendMethod method = gnnd::AppendMethod::automatic;
+
+    std::int64_t first() const { return std::max(merge, append); }
 };
 
 Configuration parse(const std::string& text, int k, gnnd::Metric metric) {
@@ -146,19 +151,33 @@ Configuration parse(const std::string& text, int k, gnnd::Metric metric) {
     settings.take("memory", [&](const std::string& v) { c.params.device_memory = std::stoll(v); });
     settings.take("where", [&](const std::string& v) { c.where = v; });
     settings.take("merge", [&](const std::string& v) { c.merge = std::stoll(v); });
+    settings.take("append", [&](const std::string& v) { c.append = std::stoll(v); });
+    settings.take("method", [&](const std::string& v) { c.method = gnnd::parse_append_method(v); });
     settings.end("gpu_bench");
+    if (c.merge != 0 && c.append != 0) throw gnnd::InvalidArgument("gpu_bench: merge or append, not both");
     return c;
+}
+
+using Queries = std::vector<std::int32_t>;
+
+/// Random objects in [begin, end).
+Queries draw(std::int64_t begin, std::int64_t end, int count) {
+    std::mt19937 random(1);
+    Queries objects(count);
+    for (std::int32_t& object : objects) object = std::int32_t(begin + random() % (end - begin));
+    return objects;
 }
 
 void run(const std::string& base, std::int64_t rows, int k, gnnd::Metric metric, int repeat, int queries,
          const std::vector<std::string>& texts) {
     const Data data = load(base, rows);
     const std::int64_t n = data.view.n;
-    std::mt19937 random(1);
-    std::vector<std::int32_t> objects(queries);
-    for (std::int32_t& object : objects) object = std::int32_t(random() % n);
     const int at = std::min(k, 10);
-    const gnnd::KnnGraph truth = gnnd::exact_neighbors(data.view, objects.data(), queries, at, metric);
+    const auto neighbors_of = [&](const Queries& of) {
+        return gnnd::exact_neighbors(data.view, of.data(), std::int64_t(of.size()), at, metric);
+    };
+    const Queries objects = draw(0, n, queries);
+    const gnnd::KnnGraph truth = neighbors_of(objects);
     cudaDeviceProp properties;
     GNND_CUDA(cudaGetDeviceProperties(&properties, 0));
 
@@ -168,12 +187,12 @@ void run(const std::string& base, std::int64_t rows, int k, gnnd::Metric metric,
         GNND_CUDA(cudaMemcpy(x.as(), data.bytes.data(), data.bytes.size(), cudaMemcpyDefault));
         gnnd::VectorView view = data.view;
         view.data = x.as();
-        const gnnd::VectorView sets[2] = {part_of(view, 0, c.merge), part_of(view, c.merge, n - c.merge)};
-        const Memory set_ids(c.merge != 0 ? n * k * 4 : 1, c.where),
-            set_distances(c.merge != 0 ? n * k * 4 : 1, c.where);
+        const gnnd::VectorView sets[2] = {part_of(view, 0, c.first()), part_of(view, c.first(), n - c.first())};
+        const Memory set_ids(c.first() != 0 ? n * k * 4 : 1, c.where),
+            set_distances(c.first() != 0 ? n * k * 4 : 1, c.where);
         gnnd::KnnGraphView graphs[2];
-        for (int set = 0; c.merge != 0 && set < 2; ++set) {
-            const std::int64_t before = set * c.merge * k;
+        for (int set = 0; set < (c.merge != 0 ? 2 : c.append != 0 ? 1 : 0); ++set) {
+            const std::int64_t before = set * c.first() * k;
             gnnd::BuildParams for_set = parse("iterations=4", k, metric).params;
             gnnd::build_into(sets[set], for_set, set_ids.as<std::int32_t>() + before,
                              set_distances.as<float>() + before);
@@ -189,6 +208,9 @@ void run(const std::string& base, std::int64_t rows, int k, gnnd::Metric metric,
             if (c.merge != 0)
                 stats = gnnd::merge_into(sets[0], graphs[0], sets[1], graphs[1], c.params, ids.as<std::int32_t>(),
                                          distances.as<float>(), {}, &counted);
+            else if (c.append != 0)
+                stats = gnnd::append_into(sets[0], graphs[0], sets[1], c.params, ids.as<std::int32_t>(),
+                                          distances.as<float>(), {}, &counted, c.method);
             else
                 stats = gnnd::build_into(view, c.params, ids.as<std::int32_t>(), distances.as<float>(), {}, &counted);
             if (round > 0)
@@ -198,19 +220,28 @@ void run(const std::string& base, std::int64_t rows, int k, gnnd::Metric metric,
         std::vector<float> result(n * k);
         GNND_CUDA(cudaMemcpy(result.data(), distances.as(), result.size() * 4, cudaMemcpyDefault));
         const double sign = gnnd::is_similarity(metric) ? -1 : 1;
-        std::int64_t hits = 0;
-        for (int q = 0; q < queries; ++q) {
-            // Sums of floats round differently here and there: 1e-6 apart counts as equal.
-            const double last = sign * truth.distances_of(q)[at - 1], limit = last + 1e-6 * std::abs(last);
-            for (int j = 0; j < at; ++j) hits += sign * result[std::int64_t(objects[q]) * k + j] <= limit;
-        }
+        const auto recall = [&](const Queries& of, const gnnd::KnnGraph& exact) {
+            std::int64_t hits = 0;
+            for (std::size_t q = 0; q < of.size(); ++q) {
+                // Sums of floats round differently here and there: 1e-6 apart counts as equal.
+                const double last = sign * exact.distances_of(q)[at - 1], limit = last + 1e-6 * std::abs(last);
+                for (int j = 0; j < at; ++j) hits += sign * result[std::int64_t(of[q]) * k + j] <= limit;
+            }
+            return double(hits) / (double(of.size()) * at);
+        };
         json line = describe(data.name, data.view, metric, k, text);
         line["where"] = c.where;
-        line["recall@" + std::to_string(at)] = double(hits) / (double(queries) * at);
+        const std::string recall_name = "recall@" + std::to_string(at);
+        line[recall_name] = recall(objects, truth);
+        if (c.append != 0) {
+            const Queries added = draw(c.append, n, queries), old = draw(0, c.append, queries);
+            line[recall_name + " old"] = recall(old, neighbors_of(old));
+            line[recall_name + " added"] = recall(added, neighbors_of(added));
+        }
         line["seconds"] = seconds[seconds.size() / 2];
         line["seconds_least"] = seconds.front();
         line["seconds_most"] = seconds.back();
-        line["iterations"] = stats.iterations.size() - 1;
+        line["iterations"] = int(stats.iterations.size()) - 1;
         line["stop"] = gnnd::name_of(stats.stop);
         line["allocated_bytes"] = counted.peak();
         line["graph_bytes"] = n * k * 8;
@@ -234,7 +265,8 @@ int main(int argc, char** argv) {
     CLI::App app{
         "Times whole builds on a GPU; prints one JSON line each. A configuration is 'default' or a list of name=value: "
         "p, list, iterations, delta, seed, trees, init, update, locks, deterministic, memory, where (device, pinned or "
-        "pageable), merge (so many first rows and the others have graphs, whose merge is timed)."};
+        "pageable), merge (so many first rows and the others have graphs, whose merge is timed), append (so many first "
+        "rows have a graph, and adding the others to it is timed), method (of append: auto, merge or search)."};
     std::string base, metric = "l2";
     std::int64_t rows = 0;
     int k = 64, repeat = 5, queries = 10000;

@@ -8,6 +8,7 @@
 #include "gnnd/detail/run.h"
 #include "gnnd/device.h"
 #include "gnnd/error.h"
+#include "gnnd/names.h"
 
 namespace gnnd {
 namespace {
@@ -71,6 +72,54 @@ struct Merge {
     BuildParams params;
 };
 
+constexpr NameTable<AppendMethod, 3> kMethodNames{
+    "append method",
+    {{{AppendMethod::automatic, "auto"}, {AppendMethod::merge, "merge"}, {AppendMethod::search, "search"}}}};
+
+/// An append(), whose arguments are checked before anything is built.
+struct Append {
+    Append(const VectorView& x, const KnnGraphView& g, const VectorView& added, const BuildParams& params,
+           AppendMethod method)
+        : x(x), g(g), added(added), params(params), method(method) {
+        params.validate();
+        name_of(method);
+        check_vectors(kAppend, x, added);
+        check_graph(kAppend, kAppend.first, x, g, params);
+    }
+
+    bool searches() const {
+        if (x.n == 0 || added.n == 0) return false;
+        if (method != AppendMethod::automatic) return method == AppendMethod::search;
+        return double(added.n) <= kSearchedShare * double(x.n) && params.k <= g.k;
+    }
+    detail::Input search_input() const { return {{x, added}, {g}, true}; }
+
+    BuildResult build_added(const Callbacks& callbacks, Resources* resources) const {
+        BuildResult result;
+        if (added.n < 2) {
+            result.graph = KnnGraph(added.n, params.k, params.metric);
+            return result;
+        }
+        try {
+            return build(added, params, callbacks, resources);
+        } catch (const InvalidArgument& error) {  // which may name a row
+            refuse(kAppend, std::string("of the added vectors: ") + error.what());
+        }
+    }
+    /// Adds what build_added() took to what the merge did.
+    void count(const BuildStats& of_added, BuildStats& stats) const {
+        stats.seconds += of_added.seconds;
+        const auto graph_bytes = added.n * params.k * std::int64_t(sizeof(std::int32_t) + sizeof(float));
+        stats.peak_work_bytes = graph_bytes + std::max(stats.peak_work_bytes, of_added.peak_work_bytes);
+    }
+
+    const VectorView& x;
+    const KnnGraphView& g;
+    const VectorView& added;
+    const BuildParams& params;
+    AppendMethod method;
+};
+
 }  // namespace
 
 BuildResult merge(const VectorView& x1, const KnnGraphView& g1, const VectorView& x2, const KnnGraphView& g2,
@@ -86,27 +135,33 @@ BuildStats merge_into(const VectorView& x1, const KnnGraphView& g1, const Vector
     return detail::run_into("merge_into", merge.input, merge.params, ids, distances, callbacks, resources);
 }
 
+std::string_view name_of(AppendMethod method) {
+    return kMethodNames.name_of(method);
+}
+AppendMethod parse_append_method(std::string_view name) {
+    return kMethodNames.parse(name);
+}
+
 BuildResult append(const VectorView& x, const KnnGraphView& g, const VectorView& added, const BuildParams& params,
-                   const Callbacks& callbacks, Resources* resources) {
-    // What merge() would refuse is refused before the added vectors' graph is built.
-    params.validate();
-    check_vectors(kAppend, x, added);
-    check_graph(kAppend, kAppend.first, x, g, params);
-    BuildResult second;
-    if (added.n < 2) {
-        second.graph = KnnGraph(added.n, params.k, params.metric);
-    } else {
-        try {
-            second = build(added, params, callbacks, resources);
-        } catch (const InvalidArgument& error) {  // which may name a row
-            refuse(kAppend, std::string("of the added vectors: ") + error.what());
-        }
-    }
+                   const Callbacks& callbacks, Resources* resources, AppendMethod method) {
+    const Append append(x, g, added, params, method);
+    if (append.searches()) return detail::run(append.search_input(), params, callbacks, resources);
+    const BuildResult second = append.build_added(callbacks, resources);
     BuildResult result = merge(x, g, added, second.graph, params, callbacks, resources);
-    result.stats.seconds += second.stats.seconds;
-    const auto graph_bytes = added.n * params.k * std::int64_t(sizeof(std::int32_t) + sizeof(float));
-    result.stats.peak_work_bytes = graph_bytes + std::max(result.stats.peak_work_bytes, second.stats.peak_work_bytes);
+    append.count(second.stats, result.stats);
     return result;
+}
+
+BuildStats append_into(const VectorView& x, const KnnGraphView& g, const VectorView& added, const BuildParams& params,
+                       std::int32_t* ids, float* distances, const Callbacks& callbacks, Resources* resources,
+                       AppendMethod method) {
+    const Append append(x, g, added, params, method);
+    if (append.searches())
+        return detail::run_into("append_into", append.search_input(), params, ids, distances, callbacks, resources);
+    const BuildResult second = append.build_added(callbacks, resources);
+    BuildStats stats = merge_into(x, g, added, second.graph, params, ids, distances, callbacks, resources);
+    append.count(second.stats, stats);
+    return stats;
 }
 
 int merge_columns(const BuildParams& params) {

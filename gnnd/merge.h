@@ -1,9 +1,11 @@
 #pragma once
 /// \file merge.h
 /// GGM, the paper's Algorithm 3: two graphs become one. What the graphs know is kept, and GNND's steps run on pairs of
-/// one object of each set only. With it vectors are added to a graph.
+/// one object of each set only. With it, or by
+/// searching the graph for them, vectors are added to one.
 
 #include <cstdint>
+#include <string_view>
 
 #include "gnnd/builder.h"
 
@@ -36,16 +38,44 @@ BuildStats merge_into(const VectorView& x1, const KnnGraphView& g1, const Vector
                       const BuildParams& params, std::int32_t* ids, float* distances, const Callbacks& callbacks = {},
                       Resources* resources = nullptr);
 
-/// Adds vectors to a graph, the paper's incremental construction: GNND on the added ones, then GGM. It costs a merge of
-/// the whole, however few are added, so that it pays to add many at once.
-/// \param x, g    as a set of merge()
+/// How append() adds vectors to a graph.
+enum class AppendMethod {
+    automatic,  ///< `search` where few are added, `merge` otherwise: see append()
+    merge,      ///< the paper's incremental construction: GNND on the added ones, then GGM
+    search,     ///< every added vector is searched for in the graph, and offered to the rows of all that it finds
+};
+
+/// "auto", "merge" or "search"; parse_append_method throws InvalidArgument for others.
+std::string_view name_of(AppendMethod method);
+AppendMethod parse_append_method(std::string_view name);
+
+/// The largest share of the old vectors that may be added for append() to search. Measured: see benchs/NOTEBOOK.md.
+inline constexpr double kSearchedShare = 0.05;
+
+/// Adds vectors to a graph.
+///
+/// Merging costs about two thirds of building the whole anew, however few are added. Searching costs the same for each
+/// added vector, whatever the graph's size, but for the copy of the graph; so it is what `automatic` takes for up to
+/// kSearchedShare times as many vectors as there are, unless params.k is larger than the graph's. Many are searched for
+/// batch after batch. Of params only k, metric, seed, threads, device, device_memory and verbose matter to it then, and
+/// the result is the same bit for bit every time.
+///
+/// \param x, g    as a set of merge(). Searching takes the values of x as good, as they were when the graph was built,
+///                and finds what a walk along the graph's rows can reach: the better where rows are long (16 and more).
 /// \param added   vectors of the same type; one is enough, and none leave the graph as merge() does
-/// \param params  as for merge(); the added vectors' own graph is built with them too
+/// \param params  as for merge(); the added vectors' own graph, where there is one, is built with them too
+/// \param method  where there are no old vectors, or none added, there is nothing to search: all methods do the same
 /// \return (x.n + added.n) x k: old objects keep their numbers, added object j becomes x.n + j. The statistics are of
-///         the merge, but seconds and peak_work_bytes of both
+///         the merge, but seconds and peak_work_bytes of both; of a search they have a record for every batch
 /// \throws as build() and merge()
 BuildResult append(const VectorView& x, const KnnGraphView& g, const VectorView& added, const BuildParams& params,
-                   const Callbacks& callbacks = {}, Resources* resources = nullptr);
+                   const Callbacks& callbacks = {}, Resources* resources = nullptr,
+                   AppendMethod method = AppendMethod::automatic);
+
+/// The same into arrays of the caller, as merge_into().
+BuildStats append_into(const VectorView& x, const KnnGraphView& g, const VectorView& added, const BuildParams& params,
+                       std::int32_t* ids, float* distances, const Callbacks& callbacks = {},
+                       Resources* resources = nullptr, AppendMethod method = AppendMethod::automatic);
 
 /// How many columns of the graphs steer a merge with these parameters; the others only return to the result.
 int merge_columns(const BuildParams& params);

@@ -14,10 +14,12 @@ namespace gnnd {
 /// One iteration of GNND. Iteration 0 is the initialisation.
 struct IterationStats {
     int iteration = 0;
-    std::int64_t objects = 0;  ///< that have lists: append() first builds the graph of the added ones only
+    std::int64_t objects = 0;  ///< that have lists: append() first builds the graph of the added ones
+                               ///< only, or takes them batch by batch
     double seconds = 0;        ///< wall time of this iteration
     /// The paper's phi(G): sum of the metric's values over all k x n entries. Where segments of lists longer than k
     /// have locks of their own, over the first k places, which need not be the nearest yet.
+    /// Where append() searches, over the rows of the batch.
     double phi = 0;
     std::int64_t changed = 0;    ///< NEW entries of the lists: entered and not sampled yet; the early stop looks at it
     std::int64_t offered = 0;    ///< candidates that the cross-matches offered to lists
@@ -29,6 +31,7 @@ enum class StopReason {
     converged,   ///< fewer than delta * n * k entries were NEW after an iteration
     iterations,  ///< BuildParams::iterations was reached
     exhaustive,  ///< the set is so small that all pairs were compared; the graph is exact
+    searched,    ///< append() has searched for all added vectors; there are no iterations but a record a batch
 };
 
 std::string_view name_of(StopReason reason);

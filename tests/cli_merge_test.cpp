@@ -133,6 +133,22 @@ TEST_F(CliMerge, AppendsVectors) {
     expect_good_graph(file("one.gnnd"), 5001, 10);
 }
 
+TEST_F(CliMerge, AppendsByEitherMethod) {
+    for (const std::string method : {"search", "merge"}) {
+        const std::string out = file(method + ".gnnd");
+        const json report =
+            good({"append", graph_of(a_), a_, part(3000, 100), "-o", out, "-q", "--json", "--method", method}).parsed();
+        EXPECT_EQ(report["stop"] == "searched", method == "search");
+        expect_good_graph(out, 3100, 16);
+    }
+    const Result result =
+        good({"append", graph_of(a_), a_, part(3000, 100), "-o", file("few.gnnd"), "--device", "cpu"});
+    EXPECT_TRUE(matches(result.out, "\nbatches     1, stopped: searched")) << result.out;
+    expect_good_graph(file("few.gnnd"), 3100, 16);
+    EXPECT_TRUE(failed(run({"append", graph_of(a_), a_, b_, "-o", file("g"), "--method", "best"}), 2,
+                       "unknown append method 'best'; known are auto, merge, search"));
+}
+
 TEST_F(CliMerge, AddsToAGraphInShardsAndInPlace) {
     const std::string work = file("work"), out = file("all.gnnd");
     good({"build", a_, "-k", "16", "--shards", "3", "--work", work, "-q"});

@@ -35,7 +35,7 @@ TEST_F(Cli, HelpListsEveryCommandAndOption) {
                    "--nprobe",     "--stats",  "--json",
                    "--quiet"}},
         {"merge", {"GRAPH1", "BASE1", "GRAPH2", "BASE2", "-k", "-o", "--samples", "--device-memory", "--stats"}},
-        {"append", {"GRAPH", "BASE", "NEW", "-k", "-o", "--samples", "--device-memory", "--stats"}},
+        {"append", {"GRAPH", "BASE", "NEW", "-k", "--method", "-o", "--samples", "--device-memory", "--stats"}},
         {"eval", {"GRAPH", "BASE", "-k", "--queries", "--seed", "--device", "--json"}},
         {"exact", {"BASE", "-k", "-o", "--metric", "--device", "--json"}},
         {"info", {"FILE", "--json"}},

@@ -34,6 +34,8 @@ const char* explain(gnnd::StopReason reason) {
             return "the limit";
         case gnnd::StopReason::exhaustive:
             return "the set is small: all pairs were compared, the graph is exact";
+        case gnnd::StopReason::searched:
+            return "the graph was searched for all that is new";
     }
     return "";
 }
@@ -46,7 +48,7 @@ Json report(const BuildOptions& options, const gnnd::BuildStats& stats) {
             {"device", stats.device.name()},
             {"threads", stats.threads},
             {"stop", name_of(stats.stop)},
-            {"phi", final_phi(stats)},
+            {"phi", final_phi(stats)},  // of append by searching: of the last batch's rows
             {"seconds", stats.seconds},
             {"peak_work_bytes", stats.peak_work_bytes},
             {"peak_memory_bytes", peak_memory()},
@@ -59,9 +61,11 @@ void print_summary(const BuildOptions& options, const gnnd::BuildStats& stats) {
     else
         std::printf("device      cpu, %d threads%s\n", stats.threads,
                     stats.device_reason.empty() ? "" : (" (" + stats.device_reason + ")").c_str());
-    std::printf("iterations  %d, stopped: %s (%s)\n", iterations_run(stats), std::string(name_of(stats.stop)).c_str(),
-                explain(stats.stop));
-    std::printf("phi(G)      %.6g\n", final_phi(stats));
+    const bool searched = stats.stop == gnnd::StopReason::searched;
+    std::printf("%s  %d, stopped: %s (%s)\n", searched ? "batches   " : "iterations",
+                searched ? int(stats.iterations.size()) : iterations_run(stats),
+                std::string(name_of(stats.stop)).c_str(), explain(stats.stop));
+    if (!searched) std::printf("phi(G)      %.6g\n", final_phi(stats));
     std::printf("seconds     %.3f\n", stats.seconds);
     std::printf("memory      %s at most, %s of it to work in\n", human_bytes(peak_memory()).c_str(),
                 human_bytes(stats.peak_work_bytes).c_str());

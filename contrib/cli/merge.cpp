@@ -18,6 +18,7 @@ struct MergeOptions : BuildOptions {
     const char* method;
     std::vector<std::string> bases, graphs;  ///< append has a graph of the first base only
     bool k_given = false;
+    gnnd::AppendMethod append_method = gnnd::AppendMethod::automatic;
 };
 
 /// Two sets of as many vectors may be mistaken for each other, which the distances tell.
@@ -70,7 +71,8 @@ void run(MergeOptions& options) {
     const std::int64_t n = bases[0].n() + bases[1].n();
     const gnnd::BuildResult result = run_with_progress(options, n, [&](const gnnd::Callbacks& callbacks) {
         return graphs.size() == 1
-                   ? gnnd::append(bases[0].view(), graphs[0], bases[1].view(), options.params, callbacks)
+                   ? gnnd::append(bases[0].view(), graphs[0], bases[1].view(), options.params, callbacks, nullptr,
+                                  options.append_method)
                    : gnnd::merge(bases[0].view(), graphs[0], bases[1].view(), graphs[1], options.params, callbacks);
     });
     const Json about{{"graph", options.graph},
@@ -119,7 +121,7 @@ void add_merge(CLI::App& app) {
 }
 
 void add_append(CLI::App& app) {
-    CLI::App& command = *app.add_subcommand("append", "Add vectors to a graph: build theirs and merge");
+    CLI::App& command = *app.add_subcommand("append", "Add vectors to a graph");
     const auto options = std::make_shared<MergeOptions>();
     options->method = "append";
     options->graphs.resize(1);
@@ -127,10 +129,17 @@ void add_append(CLI::App& app) {
     add_graph(command, options->graphs[0]);
     add_base(command, options->bases[0]);
     add_base(command, options->bases[1], "NEW");
+    add_parsed(command, "--method", options->append_method, gnnd::parse_append_method,
+               std::string(name_of(options->append_method)),
+               "search (look every new vector up in the graph), merge (build the graph of the new ones and merge) or "
+               "auto (search for up to " +
+                   std::to_string(int(gnnd::kSearchedShare * 100)) + "% new ones)");
     add_merge_options(command, options, "the graph's");
     command.footer(
-        "The result is a graph over the vectors of BASE followed by those of NEW, under the graph's metric. It costs\n"
-        "a merge of the whole, however few are added. When interrupted or failed it writes nothing.\n"
+        "The result is a graph over the vectors of BASE followed by those of NEW, under the graph's metric. A few\n"
+        "vectors are searched for, which takes time by their number; many are merged, which takes most of the time of "
+        "a\n"
+        "build. When interrupted or failed it writes nothing.\n"
         "Example: gnnd append base.gnnd base.fvecs new.fvecs -o all.gnnd");
 }
 

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "gnnd/cpu/backend.h"
+#include "gnnd/cpu/insert.h"
 #include "gnnd/cpu/steps.h"
 
 namespace gnnd::cpu {
@@ -49,6 +50,15 @@ class Joined {
 /// Below this many objects all pairs cost less than sampling.
 std::int64_t exhaustive_limit(const BuildParams& params) {
     return std::max<std::int64_t>(1024, 2 * params.resolved_list_size());
+}
+
+/// The old ones were checked when their graph was built.
+void check_added(const VectorView& added, const BuildParams& params, const Callbacks& callbacks) {
+    try {
+        check_vectors(added, params.metric, params.threads, callbacks);
+    } catch (const InvalidArgument& error) {
+        throw InvalidArgument(std::string("append: of the added vectors: ") + error.what());
+    }
 }
 
 /// Chosen by measurement (benchs/NOTEBOOK.md): more of them cost more time than the iterations they save.
@@ -116,7 +126,10 @@ BuildResult run(const detail::Input& input, const BuildParams& params, const Cal
     CountedResources resources(upstream);
     const Joined joined(input, resources);
     const VectorView& vectors = joined.view();
-    check_vectors(vectors, params.metric, params.threads, callbacks);
+    if (input.inserts)
+        check_added(input.vectors[1], params, callbacks);
+    else
+        check_vectors(vectors, params.metric, params.threads, callbacks);
     BuildResult result;
     BuildStats& stats = result.stats;
     const Team team{Team::resolve(params.threads), &callbacks.interrupt};
@@ -129,6 +142,10 @@ BuildResult run(const detail::Input& input, const BuildParams& params, const Cal
         result.graph = exact_neighbors(vectors, all.data(), vectors.n, params.k, params.metric, params.threads,
                                        callbacks, resources);
         stats.stop = StopReason::exhaustive;
+    } else if (input.inserts) {
+        const Space space(vectors, params.metric, team, resources);
+        result.graph = insert(space, input, params, team, callbacks, resources, stats);
+        stats.stop = StopReason::searched;
     } else {
         stats.samples = params.resolved_samples();
         const Space space(vectors, params.metric, team, resources);

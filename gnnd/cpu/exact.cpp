@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "gnnd/cpu/backend.h"
+#include "gnnd/cpu/insert.h"
 #include "gnnd/cpu/lists.h"
 #include "gnnd/cpu/space.h"
 
@@ -26,11 +27,9 @@ void keep_smallest(std::vector<Entry>& heap, int k, Entry entry) {
 
 }  // namespace
 
-KnnGraph exact_neighbors(const VectorView& vectors, const std::int32_t* queries, std::int64_t count, int k,
-                         Metric metric, int threads, const Callbacks& callbacks, Resources& resources) {
-    const Team team{Team::resolve(threads), &callbacks.interrupt};
-    const Space space(vectors, metric, team, resources);
-    KnnGraph graph(count, k, metric);
+KnnGraph nearest_among(const Space& space, const Team& team, const std::int32_t* queries, std::int64_t count,
+                       const std::int32_t* others, std::int64_t other_count, int k, Resources& resources) {
+    KnnGraph graph(count, k, space.metric);
     std::vector<Block> blocks;
     for (int t = 0; t < team.threads; ++t) blocks.emplace_back(space, kQueries, kColumns, resources);
 
@@ -38,10 +37,11 @@ KnnGraph exact_neighbors(const VectorView& vectors, const std::int32_t* queries,
         Block& block = blocks[thread];
         const int rows = int(end - begin);
         std::vector<std::vector<Entry>> heaps(rows);
-        std::int32_t columns[kColumns];
-        for (std::int64_t first = 0; first < vectors.n; first += kColumns) {
-            const int column_count = int(std::min<std::int64_t>(kColumns, vectors.n - first));
-            std::iota(columns, columns + column_count, std::int32_t(first));
+        std::int32_t numbers[kColumns];
+        for (std::int64_t first = 0; first < other_count; first += kColumns) {
+            const int column_count = int(std::min<std::int64_t>(kColumns, other_count - first));
+            std::iota(numbers, numbers + column_count, std::int32_t(first));
+            const std::int32_t* columns = others != nullptr ? others + first : numbers;
             block.compute(queries + begin, rows, columns, column_count);
             for (int i = 0; i < rows; ++i) {
                 const float* row = block.row(i);
@@ -60,6 +60,13 @@ KnnGraph exact_neighbors(const VectorView& vectors, const std::int32_t* queries,
         }
     });
     return graph;
+}
+
+KnnGraph exact_neighbors(const VectorView& vectors, const std::int32_t* queries, std::int64_t count, int k,
+                         Metric metric, int threads, const Callbacks& callbacks, Resources& resources) {
+    const Team team{Team::resolve(threads), &callbacks.interrupt};
+    const Space space(vectors, metric, team, resources);
+    return nearest_among(space, team, queries, count, nullptr, vectors.n, k, resources);
 }
 
 void pair_distances(const VectorView& vectors, Metric metric, const std::int32_t* a, const std::int32_t* b,

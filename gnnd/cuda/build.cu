@@ -8,6 +8,7 @@
 #include "gnnd/cpu/backend.h"
 #include "gnnd/cuda/backend.h"
 #include "gnnd/cuda/init.cuh"
+#include "gnnd/cuda/insert.h"
 #include "gnnd/cuda/launch.h"
 #include "gnnd/cuda/memory.h"
 #include "gnnd/cuda/transfer.h"
@@ -312,6 +313,12 @@ BuildStats run(const detail::Input& input, const BuildParams& params, const Call
     if (input.n() <= exhaustive_limit(params)) {
         run_exhaustively(input, params, callbacks, resources, ids, distances);
         stats.stop = StopReason::exhaustive;
+        stats.seconds = seconds();
+        return stats;
+    }
+    if (input.inserts) {
+        insert(input, params, callbacks, resources, ids, distances, stats);
+        stats.stop = StopReason::searched;
         stats.seconds = seconds();
         return stats;
     }

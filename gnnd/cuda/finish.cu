@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "gnnd/cuda/device/columns.cuh"
+#include "gnnd/cuda/device/exact.cuh"
 #include "gnnd/cuda/device/raw.cuh"
 #include "gnnd/cuda/errors.h"
 #include "gnnd/cuda/launch.h"
@@ -11,51 +13,6 @@ namespace gnnd::cuda {
 namespace {
 
 constexpr int kWarps = 4;
-
-/// The metric's value of a pair of rows in the caller's own type: float32 sums, integers exactly. By a whole warp.
-template <class T, class M>
-__device__ float exact(const T* a, const T* b, std::int64_t d) {
-    constexpr bool kInteger = M::exact_in_integers && std::is_integral_v<T>;
-    using Value = std::conditional_t<kInteger, int, float>;
-    using Total = std::conditional_t<kInteger, long long, float>;
-    Total sum = 0, aa = 0, bb = 0;
-    constexpr int kRun = 1 << 14;  // components that an int is sure to hold the sum of, a lane
-    for (std::int64_t begin = lane_id(); begin < d; begin += std::int64_t(kRun) * kWarp) {
-        const std::int64_t end = min(d, begin + std::int64_t(kRun) * kWarp);
-        Value part = 0, part_aa = 0, part_bb = 0;
-#pragma unroll 4
-        for (std::int64_t c = begin; c < end; c += kWarp) {
-            const Value x = Value(a[c]), y = Value(b[c]);
-            part = M::accumulate(part, x, y);
-            if (M::normalized) {
-                part_aa += x * x;
-                part_bb += y * y;
-            }
-        }
-        sum = M::combine(sum, Total(part));
-        aa += Total(part_aa);
-        bb += Total(part_bb);
-    }
-    for (int step = kWarp / 2; step > 0; step /= 2) sum = M::combine(sum, __shfl_xor_sync(kAllLanes, sum, step));
-    if (!M::normalized) return float(sum);
-    return float(sum) / (sqrtf(float(warp_sum(aa))) * sqrtf(float(warp_sum(bb))));
-}
-
-/// Columns of a graph's row, in its order, without what is no neighbour. By a whole warp; returns how many there are.
-template <class Take>
-__device__ int read_columns(const Columns& columns, std::int64_t object, const Take& take) {
-    const std::int64_t row = object - columns.first;
-    int count = 0;
-    for (std::int64_t first = columns.begin; first < columns.end; first += kWarp) {
-        const std::int64_t j = first + lane_id();
-        const u32 id = j < columns.end ? u32(columns.ids[row * columns.stride + j]) : kNoId;
-        const bool real = id < u32(columns.n) && id != u32(row);
-        const u32 all = __ballot_sync(kAllLanes, real);
-        if (real) take(count + rank_in(all), id + columns.first, columns.distances[row * columns.stride + j]);
-        count += __popc(all);
-    }
-    return count;
-}
 
 /// One warp an object.
 __global__ void adopt_kernel(Columns columns, Lists lists, const SpaceInfo* info) {
@@ -99,7 +56,7 @@ __global__ void finish_kernel(RawVectors vectors, bool trusted, Lists lists, Set
     __syncwarp();
     if (!trusted)
         for (int j = 0; j < present; ++j) {
-            const float distance = exact<T, M>(row, raw_row<T>(vectors, ids[j]), vectors.d);
+            const float distance = exact<T, M, kWarp, 1>(row, raw_row<T>(vectors, ids[j]), vectors.d);
             if (lane_id() == 0) distances[j] = distance;
         }
     const int listed = present;
@@ -116,7 +73,7 @@ __global__ void finish_kernel(RawVectors vectors, bool trusted, Lists lists, Set
         bool known = id == u32(object);
         for (int j = lane_id(); j < present; j += kWarp) known |= ids[j] == id;
         if (__any_sync(kAllLanes, known)) continue;
-        const float distance = exact<T, M>(row, raw_row<T>(vectors, id), vectors.d);
+        const float distance = exact<T, M, kWarp, 1>(row, raw_row<T>(vectors, id), vectors.d);
         if (lane_id() == 0) {
             ids[present] = id;
             distances[present] = distance;

@@ -1,31 +1,18 @@
 // search_links() on the GPU.
 #include <algorithm>
-#include <chrono>
-#include <thread>
 
 #include "gnnd/cuda/backend.h"
 #include "gnnd/cuda/launch.h"
 #include "gnnd/cuda/links.cuh"
 #include "gnnd/cuda/memory.h"
 #include "gnnd/cuda/transfer.h"
-#include "gnnd/error.h"
+#include "gnnd/cuda/wait.h"
 
 namespace gnnd::cuda {
 namespace {
 
 /// Objects between two questions to the interrupt callback.
 constexpr std::int64_t kAtOnce = 1 << 20;
-
-/// Waits for the stream where there is somebody to ask meanwhile.
-void await(cudaStream_t stream, const Callbacks& callbacks) {
-    while (callbacks.interrupt) {
-        if (callbacks.interrupt()) throw Interrupted("interrupted by the caller");
-        const cudaError_t state = cudaStreamQuery(stream);
-        if (state == cudaSuccess) return;
-        if (state != cudaErrorNotReady) check(state, "cudaStreamQuery", __FILE__, __LINE__);
-        std::this_thread::sleep_for(std::chrono::microseconds(20));
-    }
-}
 
 void complete(const Links& links, const u64* ends, const u64* edges, const std::int32_t* graph, std::int64_t k,
               std::int64_t n, cudaStream_t stream) {

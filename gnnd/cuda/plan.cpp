@@ -3,24 +3,11 @@
 #include <algorithm>
 #include <string>
 
+#include "gnnd/cuda/layout.h"
 #include "gnnd/error.h"
 
 namespace gnnd::cuda {
 namespace {
-
-std::int64_t round_up(std::int64_t value, std::int64_t to) {
-    return (value + to - 1) / to * to;
-}
-
-class Layout {
-  public:
-    Part take(std::int64_t bytes) {
-        const Part part{end_, std::size_t(bytes)};
-        end_ = std::size_t(round_up(std::int64_t(end_) + bytes, 256));
-        return part;
-    }
-    std::size_t end_ = 0;
-};
 
 constexpr std::int64_t kFilterBytes = 64;  // kFilterWords words a list
 
@@ -31,6 +18,8 @@ int shift_for(Cell cell, std::int64_t d) {
     while (shift < 8 && bound << (shift + 1) < (std::int64_t(1) << 31) - 256) ++shift;
     return shift;
 }
+
+}  // namespace
 
 VectorForm form_of(const VectorView& vectors, bool on_device, Metric metric) {
     const std::int64_t d = vectors.d;
@@ -46,8 +35,6 @@ VectorForm form_of(const VectorView& vectors, bool on_device, Metric metric) {
     form.vectors_in_place = stride == form.row_bytes && aligned && d == form.row_bytes;
     return form;
 }
-
-}  // namespace
 
 VectorForm integer_form(Cell cell, std::int64_t d) {
     VectorForm form;

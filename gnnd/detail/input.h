@@ -26,11 +26,12 @@ struct Pairs {
     }
 };
 
-/// A set of vectors, alone (build) or with a graph to improve (refine); or two sets with a graph each (merge), the
-/// objects of the second one numbered after those of the first.
+/// A set of vectors, alone (build) or with a graph to improve (refine); or two sets with a graph each (merge), or with
+/// one of the first only (append), the objects of the second one numbered after those of the first.
 struct Input {
     VectorView vectors[2];
     KnnGraphView graphs[2];
+    bool inserts = false;  ///< the second set has no graph: its objects are inserted into the first one's (insert.h)
 
     std::int64_t n() const { return vectors[0].n + vectors[1].n; }
     std::int64_t d() const { return vectors[0].d; }

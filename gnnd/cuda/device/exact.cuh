@@ -1,0 +1,95 @@
+#pragma once
+/// \file exact.cuh
+/// The metric's value of a pair of rows in the caller's own type: float32 sums, integers exactly.
+
+#include <cuda_fp16.h>
+
+#include <cstdint>
+#include <type_traits>
+
+#include "gnnd/cuda/device/warp.cuh"
+#include "gnnd/metric.h"
+
+namespace gnnd::cuda {
+
+/// Components that are read at once.
+template <class T, int Run>
+struct alignas(sizeof(T) * Run) Components {
+    T at[Run];
+};
+
+/// Adds a run of components to a partial result. Instructions that take four bytes at a time do where they can.
+template <class M, class T, int Run, class Value>
+__device__ Value accumulate(Value sum, const Components<T, Run>& x, const Components<T, Run>& y) {
+    constexpr bool kBytes = M::exact_in_integers && std::is_integral_v<T> && !M::normalized && Run % 4 == 0;
+    if constexpr (kBytes) {
+        const u32 *a = reinterpret_cast<const u32*>(&x), *b = reinterpret_cast<const u32*>(&y);
+#pragma unroll
+        for (int i = 0; i < Run / 4; ++i) {
+            if constexpr (M::similarity) {
+                if constexpr (std::is_signed_v<T>)
+                    sum = __dp4a(int(a[i]), int(b[i]), sum);
+                else
+                    sum = int(__dp4a(a[i], b[i], u32(sum)));
+            } else {
+                const u32 apart = std::is_signed_v<T> ? __vabsdiffs4(a[i], b[i]) : __vabsdiffu4(a[i], b[i]);
+                sum = int(__dp4a(apart, apart, u32(sum)));
+            }
+        }
+        static_assert(std::is_same_v<M, metrics::L2> || std::is_same_v<M, metrics::InnerProduct>);
+    } else {
+#pragma unroll
+        for (int i = 0; i < Run; ++i) sum = M::accumulate(sum, Value(x.at[i]), Value(y.at[i]));
+    }
+    return sum;
+}
+
+/// By `Lanes` neighbouring lanes for one pair, by a whole warp for as many pairs as that gives.
+/// \tparam Run  components that a lane reads at once: a and b are aligned to so many
+template <class T, class M, int Lanes, int Run>
+__device__ float exact(const T* a, const T* b, std::int64_t d) {
+    constexpr bool kInteger = M::exact_in_integers && std::is_integral_v<T>;
+    using Value = std::conditional_t<kInteger, int, float>;
+    using Total = std::conditional_t<kInteger, long long, float>;
+    using Part = Components<T, Run>;
+    Total sum = 0, aa = 0, bb = 0;
+    constexpr int kAtOnce = 1 << 14;  // components that an int is sure to hold the sum of, a lane
+    for (std::int64_t begin = 0; begin < d; begin += std::int64_t(kAtOnce) * Lanes) {
+        const std::int64_t end = min(d, begin + std::int64_t(kAtOnce) * Lanes);
+        Value part = 0, part_aa = 0, part_bb = 0;
+#pragma unroll 4
+        for (std::int64_t c = begin + lane_id() % Lanes * Run; c < end; c += Lanes * Run) {
+            Part x, y;
+            if (Run == 1 || c + Run <= end) {
+                x = *reinterpret_cast<const Part*>(a + c);
+                y = *reinterpret_cast<const Part*>(b + c);
+            } else {
+#pragma unroll
+                for (int i = 0; i < Run; ++i) {
+                    x.at[i] = c + i < end ? a[c + i] : T(0);
+                    y.at[i] = c + i < end ? b[c + i] : T(0);
+                }
+            }
+            part = accumulate<M>(part, x, y);
+            if constexpr (M::normalized) {
+                part_aa = accumulate<metrics::InnerProduct>(part_aa, x, x);
+                part_bb = accumulate<metrics::InnerProduct>(part_bb, y, y);
+            }
+        }
+        sum = M::combine(sum, Total(part));
+        aa += Total(part_aa);
+        bb += Total(part_bb);
+    }
+#pragma unroll
+    for (int step = Lanes / 2; step > 0; step /= 2) {
+        sum = M::combine(sum, __shfl_xor_sync(kAllLanes, sum, step));
+        if constexpr (M::normalized) {
+            aa += __shfl_xor_sync(kAllLanes, aa, step);
+            bb += __shfl_xor_sync(kAllLanes, bb, step);
+        }
+    }
+    if constexpr (M::normalized) return float(sum) / (sqrtf(float(aa)) * sqrtf(float(bb)));
+    return float(sum);
+}
+
+}  // namespace gnnd::cuda

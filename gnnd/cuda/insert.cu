@@ -1,0 +1,248 @@
+// append() by searching on the GPU: the batches, see detail/insert.h.
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <vector>
+
+#include "gnnd/cpu/backend.h"
+#include "gnnd/cuda/backend.h"
+#include "gnnd/cuda/insert.cuh"
+#include "gnnd/cuda/insert.h"
+#include "gnnd/cuda/insert_plan.h"
+#include "gnnd/cuda/memory.h"
+#include "gnnd/cuda/start.cuh"
+#include "gnnd/cuda/transfer.h"
+#include "gnnd/cuda/wait.h"
+#include "gnnd/error.h"
+
+namespace gnnd::cuda {
+namespace {
+
+constexpr int kThreads = kInsertWarps * kWarp;
+/// Of rows that take objects in, more than run at once.
+constexpr unsigned kTakeInBlocks = 4096;
+
+/// What the host reads of a batch.
+struct InsertRecord {
+    InsertCounters counters;
+    SpaceInfo info;
+};
+
+class Insertion {
+  public:
+    Insertion(const detail::Input& input, const BuildParams& params, const InsertPlan& plan, Resources& resources,
+              std::byte* memory, std::int32_t* ids, float* distances, cudaStream_t stream)
+        : input_(input), params_(params), plan_(plan), resources_(resources), memory_(memory), stream_(stream) {
+        for (int set = 0; set < 2; ++set) {
+            const VectorView& vectors = input.vectors[set];
+            sets_.of[set] =
+                upload({{vectors}, {}}, on_device(vectors.data), at<std::byte>(plan.vectors[set]), resources, stream);
+        }
+        sets_.aligned = true;
+        for (const RawVectors& set : sets_.of)
+            sets_.aligned &= reinterpret_cast<std::uintptr_t>(set.data) % 16 == 0 && set.stride % 16 == 0;
+        rows_ = {ids, distances, params.k, is_similarity(params.metric)};
+        adopt();
+        link_back();
+    }
+
+    /// Inserts the objects [begin, begin + count) of the second set.
+    void insert(std::int64_t begin, std::int64_t count) {
+        const auto known = u32(input_.vectors[0].n + begin);
+        const Pivots pivots{u32(std::min(input_.vectors[0].n, kInsertPivots)), known,
+                            mix(u32(params_.seed) ^ mix(u32(params_.seed >> 32) + known))};
+        const Share starts = share_of(pivots.count, kStarts), peers = share_of(count, kPeers);
+        const Batch batch{known,
+                          u32(count),
+                          at<u32>(plan_.start_places),
+                          at<u32>(plan_.peer_places),
+                          starts.all,
+                          peers.all,
+                          at<u64>(plan_.found),
+                          plan_.length,
+                          at<u32>(plan_.slots),
+                          at<u32>(plan_.touched),
+                          at<u32>(plan_.counts),
+                          at<u64>(plan_.ends),
+                          at<u64>(plan_.offers)};
+        GNND_CUDA(cudaMemsetAsync(counters(), 0, sizeof(InsertCounters), stream_));
+        compare_all(batch, pivots, starts.of_group, peers.of_group);
+        search(batch, pivots);
+        exchange(batch);
+    }
+
+    /// What the last batch did, once the stream is done.
+    const InsertRecord& record() { return record_[0]; }
+    void fetch_record() {
+        GNND_CUDA(
+            cudaMemcpyAsync(&record_[0].counters, counters(), sizeof(InsertCounters), cudaMemcpyDeviceToHost, stream_));
+        GNND_CUDA(cudaMemcpyAsync(&record_[0].info, info(), sizeof(SpaceInfo), cudaMemcpyDeviceToHost, stream_));
+    }
+
+    void fill() {
+        const std::int64_t n = input_.n();
+        const int wanted = int(std::min<std::int64_t>(params_.k, n - 1));
+        visit_both([&]<class T, class M>(T, M) {
+            launch("fill", fill_kernel<T, M>, blocks_for(n, kThreads), kThreads,
+                   kInsertWarps * SortedList::bytes(params_.k), stream_, sets_, rows_, n, wanted,
+                   mix(u32(params_.seed)));
+        });
+    }
+
+  private:
+    template <class T>
+    T* at(const Part& part) const {
+        return reinterpret_cast<T*>(memory_ + part.offset);
+    }
+    SpaceInfo* info() const { return at<SpaceInfo>(plan_.small); }
+    InsertCounters* counters() const { return reinterpret_cast<InsertCounters*>(at<std::byte>(plan_.small) + 256); }
+
+    template <class F>
+    void visit_both(const F& f) const {
+        visit_dtype(input_.dtype(), [&](auto component) { visit(params_.metric, [&](auto m) { f(component, m); }); });
+    }
+
+    void adopt() {
+        const KnnGraphView& graph = input_.graphs[0];
+        const std::int64_t kept = std::min<std::int64_t>(graph.k, params_.k);
+        Columns columns{graph.ids, graph.distances, graph.n, graph.k, 0, kept, 0};
+        if (!on_device(graph.ids)) {
+            auto* ids = kept == params_.k ? rows_.ids : at<std::int32_t>(plan_.given);
+            auto* distances = kept == params_.k ? rows_.distances : reinterpret_cast<float*>(ids + graph.n * kept);
+            const std::size_t row = std::size_t(kept) * 4, stride = std::size_t(graph.k) * 4;
+            copy_in(ids, graph.ids, graph.n, row, stride, resources_, stream_);
+            copy_in(distances, graph.distances, graph.n, row, stride, resources_, stream_);
+            columns = {ids, distances, graph.n, kept, 0, kept, 0};
+        }
+        adopt_rows_kernel<<<blocks_for(graph.n, kInsertWarps), kThreads, 0, stream_>>>(columns, rows_);
+        GNND_LAUNCHED("adopt_rows_kernel");
+    }
+
+    void link_back() {
+        const std::int64_t old = input_.vectors[0].n;
+        if (plan_.back.bytes == 0) return;
+        back_ = {at<std::int32_t>(plan_.back), u32(old)};
+        GNND_CUDA(cudaMemsetAsync(back_.ids, 0xff, plan_.back.bytes, stream_));
+        const int columns = std::min(params_.k, detail::kLinkedColumns);
+        link_back_kernel<<<blocks_for(old * columns, kThreads), kThreads, 0, stream_>>>(rows_, columns, back_);
+        GNND_LAUNCHED("link_back_kernel");
+    }
+
+    /// Step 1 of detail/insert.h; checks the vectors, too.
+    void compare_all(const Batch& batch, const Pivots& pivots, int starts, int peers) {
+        const std::int64_t d = input_.d(), all = std::int64_t(batch.count) + pivots.count;
+        const RawVectors gathered{at<std::byte>(plan_.gathered), all, d, d * std::int64_t(size_of(input_.dtype())),
+                                  input_.dtype()};
+        visit_dtype(input_.dtype(), [&](auto component) {
+            using T = decltype(component);
+            gather_kernel<T>
+                <<<blocks_for(all, kInsertWarps), kThreads, 0, stream_>>>(sets_, batch, pivots, at<T>(plan_.gathered));
+            GNND_LAUNCHED("gather_kernel");
+        });
+        std::uint8_t* rows = plan_.sample.vectors_in_place ? nullptr : at<std::uint8_t>(plan_.rows);
+        u32* bias = at<u32>(plan_.bias);
+        prepare_space(gathered, params_.metric, plan_.sample, rows, bias, at<float>(plan_.mean), info(), stream_);
+        const Points points = points_of(gathered, params_.metric, plan_.sample, rows, bias);
+        find_nearest(points, plan_.sample.cell, params_.metric, {0, batch.count, batch.count, pivots.count}, starts,
+                     at<u32>(plan_.start_places), stream_);
+        find_nearest(points, plan_.sample.cell, params_.metric, {0, batch.count, 0, batch.count}, peers,
+                     at<u32>(plan_.peer_places), stream_);
+    }
+
+    /// Step 2.
+    void search(const Batch& batch, const Pivots& pivots) {
+        const int beam = detail::beam_for(input_.vectors[0].n, input_.vectors[1].n);
+        visit_both([&]<class T, class M>(T, M) {
+            launch("search", search_kernel<T, M>, blocks_for(batch.count, kInsertWarps), kThreads,
+                   kInsertWarps * search_bytes(batch.length), stream_, sets_, rows_, back_, pivots, batch, beam,
+                   counters());
+        });
+    }
+
+    /// Step 3.
+    void exchange(const Batch& batch) {
+        const unsigned blocks = blocks_for(batch.count, kInsertWarps);
+        GNND_CUDA(cudaMemsetAsync(batch.counts, 0, plan_.counts.bytes, stream_));
+        offer_kernel<<<blocks, kThreads, 0, stream_>>>(rows_, batch, counters());
+        GNND_LAUNCHED("offer_kernel");
+        reserve(batch.counts, batch.ends, std::int64_t(batch.first) + batch.count, nullptr, stream_);
+        scatter_offers_kernel<<<blocks, kThreads, 0, stream_>>>(batch);
+        GNND_LAUNCHED("scatter_offers_kernel");
+        const auto most = std::min<std::int64_t>(input_.n(), std::int64_t(batch.count) * batch.length);
+        launch("take_in", take_in_kernel, std::min(kTakeInBlocks, blocks_for(most, kInsertWarps)), kThreads,
+               kInsertWarps * SortedList::bytes(params_.k), stream_, rows_, batch, counters());
+    }
+
+    const detail::Input& input_;
+    const BuildParams& params_;
+    const InsertPlan& plan_;
+    Resources& resources_;
+    std::byte* memory_;
+    cudaStream_t stream_;
+    Sets sets_{};
+    Rows rows_{};
+    BackLinks back_{};
+    PinnedArray<InsertRecord, 1> record_;
+    Drain drain_{stream_};  // the last member: copies into the page-locked one end first
+};
+
+/// The host's check says it in the same words as the CPU backend.
+[[noreturn]] void throw_bad_row(const VectorView& added, std::int64_t row, Metric metric) {
+    std::vector<std::byte> copy(std::size_t(added.d) * size_of(added.dtype));
+    GNND_CUDA(cudaMemcpy(copy.data(), added.row(row), copy.size(), cudaMemcpyDefault));
+    throw InvalidArgument("append: of the added vectors: vector " + std::to_string(row) + " " +
+                          cpu::fault_of_row({copy.data(), 1, added.d, added.dtype, 0}, metric));
+}
+
+}  // namespace
+
+void insert(const detail::Input& input, const BuildParams& params, const Callbacks& callbacks, Resources& resources,
+            std::int32_t* ids, float* distances, BuildStats& stats) {
+    const OwnedStream stream(resources);
+    const InsertInPlace in_place{{on_device(input.vectors[0].data), on_device(input.vectors[1].data)},
+                                 on_device(input.graphs[0].ids),
+                                 on_device(ids)};
+    const InsertPlan plan = make_insert_plan(input, in_place, params, resources.free_device_memory());
+    const DeviceMemory memory(resources, plan.total, stream);
+    const Drain drain(stream);
+    auto* device_ids = in_place.result ? ids : reinterpret_cast<std::int32_t*>(memory.data() + plan.graph_ids.offset);
+    auto* device_distances =
+        in_place.result ? distances : reinterpret_cast<float*>(memory.data() + plan.graph_distances.offset);
+    Insertion insertion(input, params, plan, resources, memory.data(), device_ids, device_distances, stream);
+    const VectorView& added = input.vectors[1];
+    for (std::int64_t begin = 0; begin < added.n; begin += plan.batch) {
+        const auto start = std::chrono::steady_clock::now();
+        const std::int64_t count = std::min(plan.batch, added.n - begin);
+        insertion.insert(begin, count);
+        if (begin + count == added.n) insertion.fill();
+        insertion.fetch_record();
+        await(stream, callbacks);
+        GNND_CUDA(cudaStreamSynchronize(stream));
+        const auto& [counters, info] = insertion.record();
+        if (info.first_bad < u64(count)) throw_bad_row(added, begin + std::int64_t(info.first_bad), params.metric);
+        IterationStats here;
+        here.iteration = int(begin / plan.batch);
+        here.objects = count;
+        here.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+        here.phi = counters.phi;
+        here.changed = std::int64_t(counters.entries);
+        here.offered = std::int64_t(counters.offered);
+        here.accepted = std::int64_t(counters.accepted);
+        here.distances =
+            std::int64_t(counters.distances) + count * (count - 1 + std::min(input.vectors[0].n, kInsertPivots));
+        stats.iterations.push_back(here);
+        if (params.verbose)
+            std::printf("GNND batch %d: %lld objects inserted, %.4f s\n", here.iteration,
+                        static_cast<long long>(begin + count), here.seconds);
+        if (callbacks.progress) callbacks.progress(here);
+    }
+    if (!in_place.result) {
+        const std::size_t bytes = std::size_t(input.n()) * params.k * 4;
+        copy_out(ids, device_ids, bytes, resources, stream);
+        copy_out(distances, device_distances, bytes, resources, stream);
+    }
+    GNND_CUDA(cudaStreamSynchronize(stream));
+    stats.peak_work_bytes = std::int64_t(plan.work_bytes());
+}
+
+}  // namespace gnnd::cuda

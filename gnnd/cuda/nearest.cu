@@ -1,0 +1,30 @@
+// All pairs of two ranges of objects, for every kind of cells and metric.
+#include "gnnd/cuda/insert.h"
+#include "gnnd/cuda/nearest.cuh"
+#include "gnnd/cuda/start.cuh"
+
+namespace gnnd::cuda {
+
+void find_nearest(const Points& points, Cell cell, Metric metric, const Ranges& ranges, int take, u32* places,
+                  cudaStream_t stream) {
+    const auto start = [&]<class E>(E) {
+        const dim3 blocks(blocks_for(ranges.rows, kBlockRows), blocks_for(ranges.columns, kGroup));
+        nearest_kernel<E><<<blocks, 2 * kBlockRows, 0, stream>>>(points, ranges.first_row, ranges.rows,
+                                                                 ranges.first_column, ranges.columns, take, places);
+        GNND_LAUNCHED("nearest_kernel");
+    };
+    if (metric == Metric::L1)
+        start(ScalarEngine<Cell::f16, metrics::L1>());
+    else if (metric == Metric::Linf)
+        start(ScalarEngine<Cell::f16, metrics::Linf>());
+    else if (metric == Metric::ChiSquare)
+        start(ScalarEngine<Cell::f16, metrics::ChiSquare>());
+    else if (cell == Cell::u8)
+        start(TensorEngine<Cell::u8>());
+    else if (cell == Cell::i8)
+        start(TensorEngine<Cell::i8>());
+    else
+        start(TensorEngine<Cell::f16>());
+}
+
+}  // namespace gnnd::cuda

@@ -1,0 +1,133 @@
+// append() by searching on the CPU: the invariants, recall against one build, which method is taken, what it reports.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "gnnd/error.h"
+#include "gnnd/io/vector_file.h"
+#include "tests/append_cases.h"
+#include "tests/io_conditions.h"
+
+namespace gnnd {
+namespace {
+
+using test::message_of;
+using test::random_vectors;
+using test::Vectors;
+
+BuildParams params_of(int k, Metric metric = Metric::L2) {
+    BuildParams params;
+    params.k = k;
+    params.metric = metric;
+    params.device.kind = Device::Kind::cpu;
+    return params;
+}
+
+TEST(Append, SearchKeepsTheInvariants) {
+    for (const test::MergeCase& c : test::merge_cases()) {
+        SCOPED_TRACE(c);
+        test::expect_good_search(c, params_of(c.k, c.metric));
+    }
+}
+
+TEST(Append, SearchIsAsGoodAsOneBuild) {
+    const io::VectorFile sample(GNND_TEST_DATA "/photosift20k.u8bin");
+    for (const std::int64_t count : {200, 950}) {  // 950: as many as are searched for by default
+        SCOPED_TRACE(count);
+        test::expect_search_as_good_as_one_build(sample.view(), count, params_of(32));
+    }
+}
+
+TEST(Append, SearchOfOneAmongManyIsAsGood) {
+    const io::VectorFile sample(GNND_TEST_DATA "/photosift20k.u8bin");
+    test::expect_search_as_good_as_one_build(sample.view(), 19, params_of(32));  // too few for links back
+}
+
+TEST(Append, SearchFindsANewCluster) {
+    for (const std::int64_t count : {20, 100, 1500})
+        test::expect_search_as_good_as_one_build(test::with_far_cluster(6000, count, 12), count, params_of(16));
+}
+
+TEST(Append, SearchIsTheSameOnAnyNumberOfThreads) {
+    const Vectors vectors = random_vectors(5000, 12, DType::u8);
+    BuildParams params = params_of(16);
+    params.threads = 1;
+    const KnnGraph expected = test::search_last(vectors, 1300, params).graph;
+    for (const int threads : {2, 5}) {
+        params.threads = threads;
+        EXPECT_TRUE(test::same_graph(test::search_last(vectors, 1300, params).graph, expected)) << threads;
+    }
+}
+
+TEST(Append, TakesDuplicates) {
+    Vectors vectors(3000, 4, DType::u8);
+    for (int i = 0; i < 3000; ++i)
+        for (int c = 0; c < 4; ++c) vectors.set(i, c, float(i % 7));
+    test::expect_valid_graph(test::search_last(vectors, 1000, params_of(10)).graph, vectors);
+}
+
+TEST(Append, ChoosesByShareAndK) {
+    const Vectors vectors = random_vectors(4200, 6, DType::f32);
+    const VectorView old = test::rows_of(vectors, 0, 4000);
+    const KnnGraph graph = build(old, params_of(16)).graph;
+    const auto stop = [&](std::int64_t count, int k, AppendMethod method) {
+        return append(old, graph, test::rows_of(vectors, 4000, count), params_of(k), {}, nullptr, method).stats.stop;
+    };
+    EXPECT_EQ(stop(200, 16, AppendMethod::automatic), StopReason::searched);
+    EXPECT_NE(stop(200, 17, AppendMethod::automatic), StopReason::searched) << "rows would be filled at random";
+    EXPECT_NE(stop(200, 16, AppendMethod::merge), StopReason::searched);
+    EXPECT_NE(append(test::rows_of(old, 0, 3999), test::graph_of(test::rows_of(old, 0, 3999), params_of(16), 16),
+                     test::rows_of(vectors, 3999, 201), params_of(16))
+                  .stats.stop,
+              StopReason::searched);
+    for (const AppendMethod method : {AppendMethod::automatic, AppendMethod::merge, AppendMethod::search})
+        EXPECT_EQ(parse_append_method(name_of(method)), method);
+}
+
+TEST(Append, IntoTheCallersArrays) {
+    const Vectors vectors = random_vectors(4000, 6, DType::f32);
+    const VectorView old = test::rows_of(vectors, 0, 3000), added = test::rows_of(vectors, 3000, 1000);
+    const KnnGraph graph = build(old, params_of(12)).graph;
+    for (const AppendMethod method : {AppendMethod::merge, AppendMethod::search}) {
+        KnnGraph into(4000, 12, Metric::L2);
+        append_into(old, graph, added, params_of(12), into.ids(), into.distances(), {}, nullptr, method);
+        EXPECT_TRUE(test::same_graph(append(old, graph, added, params_of(12), {}, nullptr, method).graph, into));
+    }
+}
+
+TEST(Append, SearchReportsEveryBatch) {
+    const Vectors vectors = random_vectors(5000, 12, DType::u8);
+    std::int64_t objects = 0;
+    int records = 0;
+    Callbacks callbacks;
+    callbacks.progress = [&](const IterationStats& batch) {
+        EXPECT_EQ(batch.iteration, records++);
+        EXPECT_GE(batch.changed, batch.objects * 16);
+        EXPECT_GT(batch.offered, 0);
+        EXPECT_LE(batch.accepted, batch.offered);
+        EXPECT_GT(batch.distances, 0);
+        EXPECT_GT(batch.phi, 0);
+        objects += batch.objects;
+    };
+    const BuildStats stats = test::search_last(vectors, 1500, params_of(16), 0, callbacks).stats;
+    EXPECT_EQ(objects, 1500);
+    EXPECT_EQ(stats.stop, StopReason::searched);
+    EXPECT_GT(stats.peak_work_bytes, 0);
+}
+
+TEST(Append, SearchEndsWhenAskedAndRefusesWhatIsBad) {
+    Vectors vectors = random_vectors(4000, 6, DType::f32);
+    const VectorView old = test::rows_of(vectors, 0, 3000), added = test::rows_of(vectors, 3000, 1000);
+    const KnnGraph graph = build(old, params_of(8)).graph;
+    const auto search = [&](const Callbacks& callbacks) {
+        append(old, graph, added, params_of(8), callbacks, nullptr, AppendMethod::search);
+    };
+    Callbacks callbacks;
+    callbacks.interrupt = [] { return true; };
+    EXPECT_THROW(search(callbacks), Interrupted);
+    vectors.set(3017, 3, NAN);
+    EXPECT_EQ(message_of<InvalidArgument>([&] { search({}); }), "append: of the added vectors: vector 17 holds NaN");
+}
+
+}  // namespace
+}  // namespace gnnd

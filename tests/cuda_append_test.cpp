@@ -1,0 +1,153 @@
+// append() by searching on a GPU: the same cases as on the CPU, true neighbours where searches can meet all, what lies
+// on the device, and memory. Without a GPU all of it is skipped.
+#include <cuda_runtime_api.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "gnnd/error.h"
+#include "gnnd/io/vector_file.h"
+#include "tests/append_cases.h"
+#include "tests/gpu.h"
+#include "tests/io_conditions.h"
+
+namespace gnnd {
+namespace {
+
+using test::gpu_params;
+using test::message_of;
+using test::OnDevice;
+using test::random_vectors;
+using test::Vectors;
+
+TEST(CudaAppend, SearchKeepsTheInvariants) {
+    SKIP_WITHOUT_GPU();
+    for (const test::MergeCase& c : test::merge_cases()) {
+        SCOPED_TRACE(c);
+        test::expect_good_search(c, gpu_params(c.k, c.metric));
+    }
+    // Every type and metric, rows that are aligned to 16 bytes and not, of one slab and several.
+    for (const DType dtype : {DType::f32, DType::f16, DType::u8, DType::i8})
+        for (const Metric metric :
+             {Metric::L2, Metric::InnerProduct, Metric::Cosine, Metric::L1, Metric::Linf, Metric::ChiSquare})
+            for (const std::int64_t d : {5, 64, 272}) {
+                const test::MergeCase c{1500, 300, d, metric, dtype};
+                SCOPED_TRACE(c);
+                test::expect_good_search(c, gpu_params(c.k, metric));
+            }
+}
+
+TEST(CudaAppend, SearchIsAsGoodAsOneBuild) {
+    SKIP_WITHOUT_GPU();
+    const io::VectorFile sample(GNND_TEST_DATA "/photosift20k.u8bin");
+    for (const std::int64_t count : {19, 200, 950}) {
+        SCOPED_TRACE(count);
+        test::expect_search_as_good_as_one_build(sample.view(), count, gpu_params(32));
+    }
+}
+
+/// With 64 columns and a beam of as many nearly all of so few objects are met.
+TEST(CudaAppend, SearchFindsTheTrueNeighboursOfSmallSets) {
+    SKIP_WITHOUT_GPU();
+    for (const Metric metric : {Metric::L2, Metric::Cosine, Metric::L1}) {
+        const Vectors vectors = test::vectors_for(metric, 1300, 16, DType::f32);
+        std::vector<std::int32_t> objects(100);
+        for (int i = 0; i < 100; ++i) objects[i] = 1200 + i;
+        const KnnGraph truth = exact_neighbors(vectors, objects.data(), 100, 10, metric);
+        const BuildResult result = test::search_last(vectors, 100, gpu_params(64, metric));
+        EXPECT_GE(test::recall_at(result.graph, truth, objects, 10, 1e-6), 0.999) << name_of(metric);
+    }
+}
+
+TEST(CudaAppend, SearchFindsANewCluster) {
+    SKIP_WITHOUT_GPU();
+    for (const std::int64_t count : {20, 100, 1500})
+        test::expect_search_as_good_as_one_build(test::with_far_cluster(6000, count, 12), count, gpu_params(16));
+}
+
+TEST(CudaAppend, SearchIsTheSameEveryTime) {
+    SKIP_WITHOUT_GPU();
+    for (const DType dtype : {DType::u8, DType::f32}) {
+        const Vectors vectors = random_vectors(6000, 24, dtype);
+        BuildParams params = gpu_params(16);
+        params.deterministic = true;  // the old graph
+        const KnnGraph first = test::search_last(vectors, 1000, params).graph;
+        for (int i = 0; i < 3; ++i)
+            EXPECT_TRUE(test::same_graph(test::search_last(vectors, 1000, params).graph, first));
+    }
+}
+
+TEST(CudaAppend, TakesWhatLiesOnTheDevice) {
+    SKIP_WITHOUT_GPU();
+    for (const DType dtype : {DType::u8, DType::f32}) {
+        const Vectors vectors = random_vectors(3000, 32, dtype);
+        const VectorView old = test::rows_of(vectors, 0, 2500), added = test::rows_of(vectors, 2500, 500);
+        for (const int k : {12, 20, 24}) {
+            const KnnGraph graph = build(old, gpu_params(20)).graph;
+            const KnnGraph expected = append(old, graph, added, gpu_params(k), {}, nullptr, AppendMethod::search).graph;
+            const OnDevice<std::byte> x1(std::size_t(old.n * old.row_bytes()), static_cast<const std::byte*>(old.data));
+            const OnDevice<std::byte> x2(std::size_t(added.n * added.row_bytes()),
+                                         static_cast<const std::byte*>(added.data));
+            const OnDevice<std::int32_t> graph_ids(2500 * 20, graph.ids());
+            const OnDevice<float> graph_distances(2500 * 20, graph.distances());
+            const OnDevice<std::int32_t> ids(3000 * k);
+            const OnDevice<float> distances(3000 * k);
+            const KnnGraphView there{2500, 20, Metric::L2, graph_ids, graph_distances};
+            append_into({x1, 2500, 32, dtype, 0}, there, {x2, 500, 32, dtype, 0}, gpu_params(k), ids, distances, {},
+                        nullptr, AppendMethod::search);
+            KnnGraph result(3000, k, Metric::L2);
+            std::copy_n(ids.read().data(), 3000 * k, result.ids());
+            std::copy_n(distances.read().data(), 3000 * k, result.distances());
+            EXPECT_TRUE(test::same_graph(result, expected)) << k;
+        }
+    }
+}
+
+TEST(CudaAppend, PassesOverWhatIsNoNeighbour) {
+    SKIP_WITHOUT_GPU();
+    const Vectors vectors = random_vectors(3000, 8, DType::f32);
+    const VectorView old = test::rows_of(vectors, 0, 2000), added = test::rows_of(vectors, 2000, 1000);
+    KnnGraph wrong = build(old, gpu_params(10)).graph;
+    wrong.ids()[15] = 1;  // itself
+    wrong.ids()[29] = -1;
+    for (const int k : {10, 8})
+        test::expect_valid_graph(append(old, wrong, added, gpu_params(k), {}, nullptr, AppendMethod::search).graph,
+                                 vectors);
+}
+
+TEST(CudaAppend, SearchEndsWhenAskedAndRefusesWhatIsBad) {
+    SKIP_WITHOUT_GPU();
+    Vectors vectors = random_vectors(4000, 6, DType::f32);
+    const VectorView old = test::rows_of(vectors, 0, 3000), added = test::rows_of(vectors, 3000, 1000);
+    const KnnGraph graph = build(old, gpu_params(8)).graph;
+    const auto search = [&](const Callbacks& callbacks) {
+        append(old, graph, added, gpu_params(8), callbacks, nullptr, AppendMethod::search);
+    };
+    Callbacks callbacks;
+    callbacks.interrupt = [] { return true; };
+    EXPECT_THROW(search(callbacks), Interrupted);
+    vectors.set(3017, 3, NAN);
+    EXPECT_EQ(message_of<InvalidArgument>([&] { search({}); }), "append: of the added vectors: vector 17 holds NaN");
+}
+
+TEST(CudaAppend, SearchKeepsTheMemoryCap) {
+    SKIP_WITHOUT_GPU();
+    const Vectors vectors = random_vectors(20000, 128, DType::u8);
+    const VectorView old = test::rows_of(vectors, 0, 14000), added = test::rows_of(vectors, 14000, 6000);
+    BuildParams params = gpu_params(32);
+    const KnnGraph graph = build(old, params).graph;
+    HeapResources heap;
+    const auto peak = [&] {
+        CountedResources counted(heap);
+        test::expect_valid_graph(append(old, graph, added, params, {}, &counted, AppendMethod::search).graph, vectors);
+        EXPECT_EQ(counted.held(), 0u);
+        return counted.peak();
+    };
+    params.device_memory = std::int64_t(peak() - 3000 * 128 * 12);
+    EXPECT_LE(peak(), std::size_t(params.device_memory));
+    params.device_memory = 1 << 20;
+    EXPECT_THROW(append(old, graph, added, params, {}, nullptr, AppendMethod::search), OutOfDeviceMemory);
+}
+
+}  // namespace
+}  // namespace gnnd
