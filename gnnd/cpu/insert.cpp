@@ -94,8 +94,9 @@ class Insertion {
           resources_(resources),
           graph_(input.n(), params.k, params.metric),
           known_(input.vectors[0].n) {
-        const auto walked = std::size_t(detail::beam_for(known_, input.vectors[1].n));
-        const Beam beam(walked, std::size_t(detail::kept_by(int(walked), params.k)));
+        const std::int64_t added = input.vectors[1].n;
+        const int walked = detail::beam_for(known_, added);
+        const Beam beam(std::size_t(walked), std::size_t(detail::kept_by(walked, params.k, known_, added)));
         for (int t = 0; t < team.threads; ++t)
             workers_.push_back({Block(space, 1, detail::kBranches, resources), beam, {}, {}, {}, 0});
         adopt(input.graphs[0]);

@@ -23,19 +23,16 @@ template <class M, class T, int Run, class Value>
 __device__ Value accumulate(Value sum, const Components<T, Run>& x, const Components<T, Run>& y) {
     constexpr bool kBytes = M::exact_in_integers && std::is_integral_v<T> && !M::normalized && Run % 4 == 0;
     if constexpr (kBytes) {
-        const u32 *a = reinterpret_cast<const u32*>(&x), *b = reinterpret_cast<const u32*>(&y);
+        using Word = std::conditional_t<std::is_signed_v<T>, int, u32>;
+        const Word *a = reinterpret_cast<const Word*>(&x), *b = reinterpret_cast<const Word*>(&y);
+        Word squares = 0, products = 0;
 #pragma unroll
         for (int i = 0; i < Run / 4; ++i) {
-            if constexpr (M::similarity) {
-                if constexpr (std::is_signed_v<T>)
-                    sum = __dp4a(int(a[i]), int(b[i]), sum);
-                else
-                    sum = int(__dp4a(a[i], b[i], u32(sum)));
-            } else {
-                const u32 apart = std::is_signed_v<T> ? __vabsdiffs4(a[i], b[i]) : __vabsdiffu4(a[i], b[i]);
-                sum = int(__dp4a(apart, apart, u32(sum)));
-            }
+            products = __dp4a(a[i], b[i], products);
+            if constexpr (!M::similarity) squares = __dp4a(a[i], a[i], __dp4a(b[i], b[i], squares));
         }
+        // Of l2 as a^2 + b^2 - 2ab, three instructions for four components: differences of bytes take seven.
+        sum += Value(M::similarity ? products : squares - 2 * products);
         static_assert(std::is_same_v<M, metrics::L2> || std::is_same_v<M, metrics::InnerProduct>);
     } else {
 #pragma unroll
@@ -44,13 +41,10 @@ __device__ Value accumulate(Value sum, const Components<T, Run>& x, const Compon
     return sum;
 }
 
-/// By `Lanes` neighbouring lanes for one pair, by a whole warp for as many pairs as that gives.
-/// \tparam Run  components that a lane reads at once: a and b are aligned to so many
-template <class T, class M, int Lanes, int Run>
-__device__ float exact(const T* a, const T* b, std::int64_t d) {
-    constexpr bool kInteger = M::exact_in_integers && std::is_integral_v<T>;
-    using Value = std::conditional_t<kInteger, int, float>;
-    using Total = std::conditional_t<kInteger, long long, float>;
+/// exact() with the sums of all lanes in a Total.
+template <class T, class M, int Lanes, int Run, class Total>
+__device__ float exact_in(const T* a, const T* b, std::int64_t d) {
+    using Value = std::conditional_t<std::is_integral_v<Total>, int, float>;
     using Part = Components<T, Run>;
     Total sum = 0, aa = 0, bb = 0;
     constexpr int kAtOnce = 1 << 14;  // components that an int is sure to hold the sum of, a lane
@@ -90,6 +84,18 @@ __device__ float exact(const T* a, const T* b, std::int64_t d) {
     }
     if constexpr (M::normalized) return float(sum) / (sqrtf(float(aa)) * sqrtf(float(bb)));
     return float(sum);
+}
+
+/// By `Lanes` neighbouring lanes for one pair, by a whole warp for as many pairs as that gives.
+/// \tparam Run  components that a lane reads at once: a and b are aligned to so many
+template <class T, class M, int Lanes, int Run>
+__device__ float exact(const T* a, const T* b, std::int64_t d) {
+    constexpr std::int64_t kFitsInt = 1 << 15;  // so many products of uint8
+    if constexpr (!M::exact_in_integers || !std::is_integral_v<T>)
+        return exact_in<T, M, Lanes, Run, float>(a, b, d);
+    else
+        return d <= kFitsInt ? exact_in<T, M, Lanes, Run, int>(a, b, d)
+                             : exact_in<T, M, Lanes, Run, long long>(a, b, d);
 }
 
 }  // namespace gnnd::cuda
