@@ -359,6 +359,7 @@ class CudaEngineTest : public CudaKernelTest, public testing::WithParamInterface
 
 INSTANTIATE_TEST_SUITE_P(CudaKernel, CudaEngineTest,
                          testing::Values(EngineCase{"l2_u8", Cell::u8, Metric::L2, 100},
+                                         EngineCase{"l2_u8_short", Cell::u8, Metric::L2, 40},
                                          EngineCase{"l2_u8_long", Cell::u8, Metric::L2, 300},
                                          EngineCase{"ip_i8", Cell::i8, Metric::InnerProduct, 128},
                                          EngineCase{"ip_i8_long", Cell::i8, Metric::InnerProduct, 129},
@@ -594,38 +595,83 @@ TEST_P(CudaEngineTest, SeedComputesDistances) {
     }
 }
 
-/// Step 1: objects of a window meet; the nearest is always found.
-TEST_P(CudaEngineTest, MeetFindsTheNearestOfTheWindow) {
-    const int take = 8, capacity = 20, at = 3;
-    std::vector<u32> order(kN);
-    std::iota(order.begin(), order.end(), 0);
-    std::shuffle(order.begin(), order.end(), random);
-    const OnDevice<u32> by(order), counts(std::vector<u32>(kN, 0));
-    const OnDevice<u64> queue(std::vector<u64>(kN * capacity, ~u64(0)));
-    engine_for(space->cell, space->metric).meet(points(), by, {queue, counts, capacity}, at, take, nullptr);
-    const auto entries = queue.read();
-    EXPECT_EQ(counts.read(), std::vector<u32>(kN, at + take));
-    for (int i = 0; i < kN; ++i) {
-        const int window = i / kWindow * kWindow, object = int(order[i]);
-        float nearest = INFINITY;
-        std::size_t partners = 0;
-        for (int j = window; j < std::min(window + kWindow, kN); ++j) {
-            if (j == i || !GetParam().pairs.count(u32(object), order[j])) continue;
-            nearest = std::min(nearest, space->distance(object, int(order[j])));
-            ++partners;
+/// Step 1: objects of a window meet, those of a merge only across its sets.
+TEST_P(CudaEngineTest, MeetPutsTheNearestOfTheWindow) {
+    struct Case {
+        const char* name;
+        u32 border;
+        bool shuffled;
+        int take;
+    };
+    const int n = 1100, capacity = 20, at = 3;  // the last window is not full, whichever its length
+    const Space many(space->cell, space->metric, n, space->d, random);
+    const OnDevice<std::uint8_t> many_rows(many.rows);
+    const OnDevice<u32> many_bias(many.bias);
+    const Engine& engine = engine_for(space->cell, space->metric);
+    for (const Case& c : {Case{"one set", 0, true, 8}, Case{"balanced", n / 2, true, 8}, Case{"1:9", n / 10, true, 6},
+                          Case{"the first three", 3, true, 16}, Case{"the last three", n - 3, true, 8},
+                          // By number: a window of the first set, one of a few of it and more than 256 others, one of
+                          // the second set.
+                          Case{"apart", kWideWindow + 9, false, 8}}) {
+        SCOPED_TRACE(c.name);
+        std::vector<u32> order(n);
+        std::iota(order.begin(), order.end(), 0);
+        if (c.shuffled) std::shuffle(order.begin(), order.end(), random);
+        Points points = this->points();
+        points.rows = many_rows;
+        points.n = n;
+        if (points.bias != nullptr) points.bias = many_bias;
+        points.pairs = {c.border};
+        const OnDevice<u32> by(order), counts(std::vector<u32>(n, 0));
+        const OnDevice<u64> queue(std::vector<u64>(n * capacity, ~u64(0)));
+        engine.meet(points, by, {queue, counts, capacity}, at, c.take, nullptr);
+        const auto entries = queue.read();
+        EXPECT_EQ(counts.read(), std::vector<u32>(n, at + c.take));
+
+        const int leaf = int(engine.leaf(points));
+        const bool wide = leaf != kWindow;
+        EXPECT_EQ(wide, engine.divide != nullptr && space->row_bytes <= kSlab && c.border != 0);
+        std::vector<int> place(n);
+        for (int i = 0; i < n; ++i) place[order[i]] = i;
+        for (int i = 0; i < n; i += 3) {
+            const u32 object = order[i];
+            // Columns are the places in a window, or in a wide one the places among those of the same set there.
+            std::vector<float> nearest[4], expected;
+            const int window = i / leaf * leaf;
+            for (int j = window, columns[2] = {}; j < std::min(window + leaf, n); ++j) {
+                const int column = wide ? columns[order[j] < c.border]++ : j - window;
+                if (j != i && points.pairs.count(object, order[j]))
+                    nearest[column % 8 / 2].push_back(many.distance(int(object), int(order[j])));
+            }
+            for (std::vector<float>& quarter : nearest) {
+                std::sort(quarter.begin(), quarter.end());
+                if (quarter.size() > 4) quarter.resize(4);
+                expected.insert(expected.end(), quarter.begin(), quarter.end());
+            }
+            std::sort(expected.begin(), expected.end());
+            expected.resize(c.take, INFINITY);
+
+            std::vector<float> got;
+            std::set<u32> seen;
+            for (int j = 0; j < capacity; ++j) {
+                const u64 entry = entries[object * capacity + j];
+                if (j < at || j >= at + c.take) {
+                    ASSERT_EQ(entry, ~u64(0)) << j;
+                    continue;
+                }
+                const u32 id = u32(entry);
+                got.push_back(__builtin_bit_cast(float, u32(entry >> 32)));
+                if (id == kNoId) {
+                    ASSERT_EQ(got.back(), INFINITY);
+                    continue;
+                }
+                ASSERT_TRUE(id < u32(n) && id != object && seen.insert(id).second) << id;
+                ASSERT_TRUE(points.pairs.count(object, id));
+                ASSERT_EQ(place[id] / leaf, i / leaf);
+                ASSERT_EQ(got.back(), many.distance(int(object), int(id)));
+            }
+            ASSERT_EQ(got, expected) << object;
         }
-        std::vector<Entry> got;
-        for (int j = at; j < at + take; ++j) {
-            const u64 entry = entries[object * capacity + j];
-            if (u32(entry) == kNoId) continue;
-            ASSERT_TRUE(GetParam().pairs.count(u32(object), u32(entry)));
-            got.push_back({__builtin_bit_cast(float, u32(entry >> 32)), u32(entry)});
-            const auto place = std::find(order.begin(), order.end(), u32(entry)) - order.begin();
-            ASSERT_EQ(place / kWindow * kWindow, window);
-        }
-        expect_distances(object, got);
-        ASSERT_GE(got.size(), std::min<std::size_t>(partners, 4));  // the nearest four of a quarter at least
-        if (partners != 0) ASSERT_EQ(std::min_element(got.begin(), got.end())->distance, nearest);
     }
 }
 

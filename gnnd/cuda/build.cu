@@ -69,8 +69,9 @@ int bits_for(std::uint64_t values) {
 
 /// Orders all objects so that those of a leaf stand together: a random-projection tree, level by level.
 void grow_tree(State& state, u32 seed) {
+    const std::int64_t leaf = state.engine.leaf(state.points);
     number(state.order[0], state.n, state.stream);
-    for (std::int64_t node = state.n, level = 0; node > kWindow; ++level) {
+    for (std::int64_t node = state.n, level = 0; node > leaf; ++level) {
         const int pivots = int(std::min<std::int64_t>(kMaxPivots, (node + kBlockRows - 1) / kBlockRows));
         const std::int64_t nodes = (state.n + node - 1) / node;
         dividing_engine_for(state.plan.cell)
@@ -78,7 +79,7 @@ void grow_tree(State& state, u32 seed) {
         sort(state.keys, state.order, state.n, bits_for(std::uint64_t(nodes) * pivots), state.sort_work,
              state.plan.sort.bytes, state.stream);
         const std::int64_t smaller = node / pivots;
-        node = std::max<std::int64_t>(kWindow, (smaller + kWindow - 1) / kWindow * kWindow);
+        node = std::max(leaf, (smaller + leaf - 1) / leaf * leaf);
     }
 }
 

@@ -16,16 +16,22 @@ namespace gnnd::cuda {
 template <class E, bool kHasOneSlab>
 Engine make_engine() {
     Engine engine{};
+    engine.leaf = [](const Points& points) {
+        return std::int64_t(kHasOneSlab && points.row_bytes <= kSlab && !points.pairs.all() ? kWideWindow : kWindow);
+    };
     engine.meet = [](const Points& points, const u32* order, const Candidates& candidates, int at, int take,
                      cudaStream_t stream) {
-        const auto start = [&]<bool OneSlab>(std::bool_constant<OneSlab>) {
-            launch("meet", meet_kernel<E, OneSlab>, blocks_for(points.n, kMeetRows<OneSlab>), 2 * kMeetRows<OneSlab>,
-                   kWindow * kSlab, stream, points, order, candidates, at, take);
+        const auto start = [&]<bool OneSlab, bool Across>(Meeting<OneSlab, Across>) {
+            using Shape = Meeting<OneSlab, Across>;
+            launch("meet", meet_kernel<E, OneSlab, Across>, blocks_for(points.n, Shape::kRows), Shape::kThreads,
+                   Shape::kBytes, stream, points, order, candidates, at, take);
         };
-        if (kHasOneSlab && points.row_bytes <= kSlab)
-            start(std::bool_constant<kHasOneSlab>());
+        if (!kHasOneSlab || points.row_bytes > kSlab)
+            start(Meeting<false, false>());
+        else if (points.pairs.all())
+            start(Meeting<kHasOneSlab, false>());
         else
-            start(std::bool_constant<false>());
+            start(Meeting<kHasOneSlab, kHasOneSlab>());
     };
     engine.seed = [](const Points& points, const Candidates& candidates, const std::int32_t* graph, int width,
                      int first, int count, u32 seed, cudaStream_t stream) {

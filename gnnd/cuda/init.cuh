@@ -4,7 +4,8 @@
 ///
 /// Random: p random objects, as in the paper. Projection: trees as pynndescent's, but every node divides its objects by
 /// which of up to 256 random members is nearest, instead of two, so that two or three levels of matrix products make a
-/// tree. Its leaves are windows of kWindow consecutive objects in the tree's order; each object meets those of its own.
+/// tree. Its leaves are windows of kWindow consecutive objects in the tree's order (kWideWindow in merges of rows of
+/// one slab); each object meets those of its own.
 
 #include "gnnd/cuda/device/best.cuh"
 #include "gnnd/cuda/device/state.cuh"
@@ -13,6 +14,7 @@
 namespace gnnd::cuda {
 
 inline constexpr int kWindow = 256;       ///< objects of a leaf
+inline constexpr int kWideWindow = 512;   ///< of a leaf where only half of the pairs count
 inline constexpr int kMaxPivots = 256;    ///< ways that a node divides
 inline constexpr int kBlockRows = 64;     ///< objects of a block, 16 per warp
 inline constexpr int kPivotColumns = 64;  ///< pivots that a block compares with at a time
@@ -89,10 +91,13 @@ struct NearestFour {
     __device__ void clear() {
         for (Sum& k : key) set_worst(k);
     }
-    __device__ void take(Sum x) {
-#pragma unroll
-        for (int i = 3; i > 0; --i) key[i] = min(key[i], max(key[i - 1], x));
-        key[0] = min(key[0], x);
+    /// Two keys at once: of two sorted rows the i-th is the least of the greater ones of all pairs that stand i apart.
+    __device__ void take(Sum a, Sum b) {
+        const Sum low = min(a, b), high = max(a, b);
+        key[3] = least(max(key[2], low), max(key[1], high), key[3]);
+        key[2] = least(max(key[1], low), max(key[0], high), key[2]);
+        key[1] = least(max(key[0], low), high, key[1]);
+        key[0] = min(key[0], low);
     }
     __device__ void drop_first() {
 #pragma unroll
@@ -101,89 +106,183 @@ struct NearestFour {
     }
 };
 
-/// Objects of a block: a whole window where the sums of one slab are chosen from at once, else what registers hold.
-template <bool OneSlab>
-inline constexpr int kMeetRows = OneSlab ? kWindow : kBlockRows;
+/// What a block of meet_kernel works on. Across: a merge, where only objects of different sets meet. Its windows are
+/// twice as long: what two sets of m objects have in products with each other is what one of m has in products with
+/// itself, and sets of other sizes have less.
+template <bool OneSlab, bool Across>
+struct Meeting {
+    static_assert(OneSlab || !Across);  // the sums of several slabs stay in registers: 256 columns of them fit
+    static constexpr int kLeaf = Across ? kWideWindow : kWindow;
+    /// Objects of a block: a whole window where the sums of one slab are chosen from at once, else what registers hold.
+    static constexpr int kRows = OneSlab ? kLeaf : kBlockRows;
+    /// Across: 33 stripes of rows at most, three a warp, and as many blocks as shared memory holds.
+    static constexpr int kThreads = Across ? 384 : OneSlab ? 512 : 2 * kBlockRows;
+    static constexpr int kBlocks = OneSlab && !Across ? 2 : 3;          ///< on a multiprocessor
+    static constexpr int kPlaces = Across ? kLeaf + kTileRows : kLeaf;  ///< in shared memory, gaps included
+    static constexpr int kBytes = kPlaces * kSlab;
+};
+
+/// A thread sees two columns of each tile, 2 quarter and 2 quarter + 1, where quarter = lane % 4. A key numbers only
+/// the columns of its thread's quarter, so that windows may have four times as many as a key can tell apart.
+__device__ inline int number_in_quarter(int column) {
+    return column / kTileColumns * 2 + column % 2;
+}
+__device__ inline int column_of(int number, int quarter) {
+    return number / 2 * kTileColumns + quarter * 2 + number % 2;
+}
+static_assert(kWideWindow / 4 <= 1 << kColumnBits);
+
+__device__ inline int whole_stripes(int rows) {
+    return (rows + kTileRows - 1) / kTileRows * kTileRows;
+}
+
+/// Puts the ids order[0, count) at places of their set: those of the first set at 0, the others behind them at the next
+/// whole stripe, kNoId between and behind. Returns how many are of the first set. They stay in their order, so that
+/// results do not change from run to run. By all threads of the block.
+template <class Shape>
+__device__ int separate(u32* ids, const u32* order, int count, detail::Pairs pairs) {
+    constexpr int kGroups = Shape::kLeaf / kWarp, kWarps = Shape::kThreads / kWarp;
+    constexpr int kRounds = (kGroups + kWarps - 1) / kWarps;
+    static_assert(kGroups <= kWarp);
+    __shared__ u32 firsts[kGroups];
+    u32 id[kRounds], ballot[kRounds];
+#pragma unroll
+    for (int round = 0; round < kRounds; ++round) {
+        const int i = threadIdx.x + round * Shape::kThreads;
+        id[round] = i < count ? order[i] : kNoId;
+        ballot[round] = __ballot_sync(kAllLanes, id[round] < pairs.border);
+        if (i % kWarp == 0 && i < Shape::kLeaf) firsts[i / kWarp] = __popc(ballot[round]);
+    }
+    for (int place = threadIdx.x; place < Shape::kPlaces; place += Shape::kThreads) ids[place] = kNoId;
+    __syncthreads();
+    const u32 group = lane_id() < kGroups ? firsts[lane_id()] : 0;
+    const int all = int(__reduce_add_sync(kAllLanes, group));
+#pragma unroll
+    for (int round = 0; round < kRounds; ++round) {
+        const int i = threadIdx.x + round * Shape::kThreads;
+        const u32 below = __reduce_add_sync(kAllLanes, lane_id() < i / kWarp ? group : 0);
+        const int before = int(below) + rank_in(ballot[round]);
+        if (i < count) ids[id[round] < pairs.border ? before : whole_stripes(all) + i - before] = id[round];
+    }
+    return all;
+}
 
 /// Puts the nearest of each object's window at places [at, at + take) of its candidates: the `take` (at most 16)
-/// nearest of those that are among the nearest four in one of four quarters of the window.
-template <class Engine, bool OneSlab>
-__global__ void __launch_bounds__(2 * kMeetRows<OneSlab>)
+/// nearest of those that are among the nearest four in one of four quarters of the window; Across, of the objects of
+/// the other set in the window.
+template <class Engine, bool OneSlab, bool Across>
+__global__ void __launch_bounds__(Meeting<OneSlab, Across>::kThreads, Meeting<OneSlab, Across>::kBlocks)
     meet_kernel(Points points, const u32* order, Candidates candidates, int at, int take) {
     using Sum = typename Engine::Sum;
     using Keys = Key<Sum, OneSlab && std::is_same_v<Sum, int>>;
-    constexpr int kTiles = kWindow / kTileColumns, kRows = kMeetRows<OneSlab>;
-    extern __shared__ __align__(1024) std::uint8_t tile[];  // kWindow x kSlab
-    __shared__ u32 ids[kWindow];
-    __shared__ Sum terms[kWindow];
-    const std::int64_t begin = std::int64_t(blockIdx.x) * kRows, start = begin / kWindow * kWindow;
-    const int count = int(min(std::int64_t(kWindow), points.n - start));
-    for (int i = threadIdx.x; i < kWindow; i += blockDim.x) {
-        ids[i] = i < count ? order[start + i] : kNoId;
-        terms[i] = i < count ? Keys::term(points, ids[i], i) : Keys::no_term();
+    using Shape = Meeting<OneSlab, Across>;
+    constexpr int kTiles = Shape::kLeaf / kTileColumns, kThreads = Shape::kThreads;
+    extern __shared__ __align__(1024) std::uint8_t tile[];  // kPlaces x kSlab
+    __shared__ u32 ids[Shape::kPlaces];
+    __shared__ __align__(8) Sum terms[Shape::kPlaces];
+    const std::int64_t begin = std::int64_t(blockIdx.x) * Shape::kRows, start = begin / Shape::kLeaf * Shape::kLeaf;
+    const int count = int(min(std::int64_t(Shape::kLeaf), points.n - start));
+    int sizes[2] = {count, 0}, second = Shape::kLeaf, end = Shape::kLeaf;  // objects of the sets, where they stand
+    if constexpr (Across) {
+        sizes[0] = separate<Shape>(ids, order + start, count, points.pairs);
+        sizes[1] = count - sizes[0];
+        second = whole_stripes(sizes[0]);
+        end = second + whole_stripes(sizes[1]);
+    } else {
+        for (int i = threadIdx.x; i < Shape::kPlaces; i += kThreads) ids[i] = i < count ? order[start + i] : kNoId;
     }
     __syncthreads();
-    const int first = int(begin - start) + threadIdx.x / kWarp * kTileRows;  // this warp's first row
-    const int row = first + lane_id() / 4;                                   // this thread's, and row + 8
+    const int quarter = lane_id() % 4;
     const Sum factor = Keys::factor(points);
-    NearestFour<Sum> nearest[2];
-    nearest[0].clear();
-    nearest[1].clear();
-    const auto choose = [&](const Sum(&sum)[4], int t) {
-#pragma unroll
-        for (int i = 0; i < 4; ++i) {
-            const int c = t * kTileColumns + lane_id() % 4 * 2 + i % 2, r = row + i / 2 * 8;
-            if (r != c && points.pairs.count(ids[r], ids[c]))
-                nearest[i / 2].take(Keys::make(sum[i], factor, terms[c], c));
-        }
-    };
+    NearestFour<Sum> nearest[2];  // of this thread's rows of a stripe, lane / 4 and 8 more
     typename Engine::Rows rows;
     const auto fetch = [&](int slab) {
-        load_rows<2 * kRows>(tile, 0, ids, count, kWindow, points, slab);
+        load_rows<kThreads>(tile, 0, ids, sizes[0], second, points, slab);
+        if (Across) load_rows<kThreads>(tile, second, ids + second, sizes[1], end - second, points, slab);
         commit_loads();
+        if (slab == 0)  // read while the rows are on their way
+            for (int i = threadIdx.x; i < end; i += kThreads)
+                terms[i] = ids[i] != kNoId ? Keys::term(points, ids[i], number_in_quarter(i < second ? i : i - second))
+                                           : Keys::no_term();
         wait_loads<0>();
         __syncthreads();
-        const int steps = min(kSlab, points.row_bytes - slab * kSlab) / kStep;
-        Engine::load(rows, tile, first, steps);
-        return steps;
+        return min(kSlab, points.row_bytes - slab * kSlab) / kStep;
     };
+    const auto choose = [&](const Sum(&sum)[4], int row, int columns, int t) {
+        Sum key[4];
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+            const int r = row + i / 2 * 8, c = columns + t * kTileColumns + quarter * 2 + i % 2;
+            key[i] = Keys::make(sum[i], factor, terms[c], t * 2 + i % 2);
+            if (!Across && (r == c || (!OneSlab && !points.pairs.count(ids[r], ids[c])))) set_worst(key[i]);
+        }
+        nearest[0].take(key[0], key[1]);
+        nearest[1].take(key[2], key[3]);
+    };
+    const auto put = [&](int row, int columns) {
+        for (int j = 0; j < take; j += 4)  // four neighbours of a row, one a thread, are a sector of memory
+#pragma unroll
+            for (int r = 0; r < 2; ++r) {
+                Sum key = Sum();
+                int from = 0;
+#pragma unroll
+                for (int i = 0; i < 4; ++i) {
+                    Sum best = nearest[r].key[0];
+                    best = min(best, __shfl_xor_sync(kAllLanes, best, 1));
+                    best = min(best, __shfl_xor_sync(kAllLanes, best, 2));
+                    const u32 holders = __ballot_sync(kAllLanes, nearest[r].key[0] == best) >> (lane_id() - quarter);
+                    const int holder = __ffs(int(holders)) - 1;  // of those with equal keys the first
+                    if (quarter == holder) nearest[r].drop_first();
+                    if (quarter == i) {
+                        key = best;
+                        from = holder;
+                    }
+                }
+                const int mine = row + r * 8;
+                const u32 id = ids[mine];
+                if (j + quarter < take && id != kNoId)
+                    candidates.entries[std::int64_t(id) * candidates.capacity + at + j + quarter] =
+                        Keys::valid(key) ? pack(Keys::distance(points, key, terms[mine]),
+                                                ids[columns + column_of(Keys::column(key), from)])
+                                         : pack(INFINITY, kNoId);
+            }
+        const u32 id = ids[row + quarter % 2 * 8];
+        if (quarter < 2 && id != kNoId) candidates.counts[id] = u32(at + take);
+    };
+    const int stripe = threadIdx.x / kWarp * kTileRows;
     if constexpr (OneSlab) {
-        const int steps = fetch(0);
+        fetch(0);
+        constexpr int steps = kSlab / kStep;  // all of them: behind a row's end the slab holds zeros
+        for (int first = stripe; first < end; first += kThreads / kWarp * kTileRows) {
+            const bool of_second = first >= second;
+            const int columns = Across && !of_second ? second : 0;
+            const int tiles = Across ? ((of_second ? sizes[0] : sizes[1]) + kTileColumns - 1) / kTileColumns : kTiles;
+            nearest[0].clear();
+            nearest[1].clear();
+            Engine::load(rows, tile, first, steps);
 #pragma unroll 4
-        for (int t = 0; t < kTiles; ++t) {
-            Sum sum[4] = {};
-            Engine::multiply(sum, rows, tile, t * kTileColumns, steps);
-            choose(sum, t);
+            for (int t = 0; t < tiles; ++t) {
+                Sum sum[4] = {};
+                Engine::multiply(sum, rows, tile, columns + t * kTileColumns, steps);
+                choose(sum, first + lane_id() / 4, columns, t);
+            }
+            put(first + lane_id() / 4, columns);
         }
     } else {
+        const int first = int(begin - start) + stripe;
         Sum sums[kTiles][4] = {};
         for (int slab = 0; slab * kSlab < points.row_bytes; ++slab) {
             const int steps = fetch(slab);
+            Engine::load(rows, tile, first, steps);
 #pragma unroll
             for (int t = 0; t < kTiles; ++t) Engine::multiply(sums[t], rows, tile, t * kTileColumns, steps);
             __syncthreads();
         }
+        nearest[0].clear();
+        nearest[1].clear();
 #pragma unroll
-        for (int t = 0; t < kTiles; ++t) choose(sums[t], t);
-    }
-    for (int j = 0; j < take; ++j)
-#pragma unroll
-        for (int r = 0; r < 2; ++r) {
-            Sum best = nearest[r].key[0];
-            best = min(best, __shfl_xor_sync(kAllLanes, best, 1));
-            best = min(best, __shfl_xor_sync(kAllLanes, best, 2));
-            if (nearest[r].key[0] == best) nearest[r].drop_first();
-            const int mine = row + r * 8;
-            if (lane_id() % 4 == j % 4 && mine < count) {
-                const bool valid = Keys::valid(best);
-                candidates.entries[std::int64_t(ids[mine]) * candidates.capacity + at + j] =
-                    valid ? pack(Keys::distance(points, best, terms[mine]), ids[Keys::column(best)])
-                          : pack(INFINITY, kNoId);
-            }
-        }
-    if (lane_id() % 4 < 2) {
-        const int mine = row + lane_id() % 2 * 8;
-        if (mine < count) candidates.counts[ids[mine]] = u32(at + take);
+        for (int t = 0; t < kTiles; ++t) choose(sums[t], first + lane_id() / 4, 0, t);
+        put(first + lane_id() / 4, 0);
     }
 }
 

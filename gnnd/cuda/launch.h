@@ -21,6 +21,8 @@ struct Variant {
 struct Engine {
     /// keys[i] = node * pivots + nearest pivot of order[i]; see init.cuh.
     void (*divide)(const Points&, const u32* order, std::int64_t window, int pivots, u32 seed, u32* keys, cudaStream_t);
+    /// How many objects, consecutive in the order, are a window for meet(): those of a tree's leaf.
+    std::int64_t (*leaf)(const Points&);
     /// The nearest of each object's window as candidates.
     void (*meet)(const Points&, const u32* order, const Candidates&, int at, int take, cudaStream_t);
     /// Given or random neighbours as candidates.
