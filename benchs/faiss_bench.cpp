@@ -28,6 +28,8 @@
 #include "gnnd/cuda/errors.h"
 #include "gnnd/error.h"
 #include "gnnd/io/vector_file.h"
+#include "gnnd/merge.h"
+#include "gnnd/shards/fold.h"
 
 namespace {
 
@@ -236,12 +238,64 @@ void run_indexes(Bench& bench, const std::vector<std::string>& types) {
     }
 }
 
+/// The graphs of two halves become one: by GGM, and as GGNN does it, by searching the graph of either half, here as an
+/// NSG, with the vectors of the other.
+void run_merge(Bench& bench) {
+    const std::int64_t first = bench.n() / 2, counts[2] = {first, bench.n() - first}, begins[2] = {0, first};
+    gnnd::BuildParams params = bench.params;
+    params.k = bench.k;
+    params.device = {gnnd::Device::Kind::cuda, 0};
+    std::vector<float> rows[2];
+    gnnd::VectorView views[2];
+    gnnd::KnnGraph graphs[2];
+    for (int half = 0; half < 2; ++half) {
+        rows[half] = bench.floats(begins[half], counts[half]);
+        views[half] = {rows[half].data(), counts[half], bench.d(), gnnd::DType::f32, 0};
+        graphs[half] = gnnd::build(views[half], params).graph;
+    }
+    for (const int iterations : {2, 3}) {
+        params.iterations = iterations;
+        gnnd::KnnGraph graph;
+        const double seconds = median_of(
+            bench.repeat, [&] { graph = gnnd::merge(views[0], graphs[0], views[1], graphs[1], params).graph; });
+        bench.print(("GGM, host to host, " + std::to_string(iterations) + " iterations").c_str(),
+                    {{"seconds", seconds}, {"recall@10", bench.recall(graph)}});
+    }
+    gnnd::KnnGraph joined(bench.n(), bench.k, gnnd::Metric::L2);
+    double index_seconds = 0, search_seconds = 0;
+    for (int half = 0; half < 2; ++half) {
+        const int other = 1 - half;
+        faiss_ext::NsgParams nsg;
+        nsg.gpu = {&bench.resources, 0};
+        std::unique_ptr<faiss::IndexNSGFlat> index;
+        index_seconds += seconds_of([&] {
+            index = faiss_ext::to_nsg(faiss_ext::VectorSource(views[other], gnnd::Metric::L2), graphs[other], nsg);
+        });
+        index->nsg.search_L = bench.k;
+        gnnd::KnnGraph found(counts[half], bench.k, gnnd::Metric::L2);
+        std::vector<idx_t> labels(std::size_t(counts[half]) * bench.k);
+        search_seconds += seconds_of(
+            [&] { index->search(counts[half], rows[half].data(), bench.k, found.distances(), labels.data()); });
+        std::copy(labels.begin(), labels.end(), found.ids());
+        std::int32_t* ids = joined.ids() + begins[half] * bench.k;
+        float* distances = joined.distances() + begins[half] * bench.k;
+        for (std::int64_t i = 0; i < counts[half] * bench.k; ++i) {
+            const std::int32_t id = graphs[half].ids()[i];
+            ids[i] = id < 0 ? id : std::int32_t(id + begins[half]);
+            distances[i] = graphs[half].distances()[i];
+        }
+        gnnd::shards::fold(found, {0, std::int32_t(counts[other]), begins[other]}, bench.k, ids, distances, 0);
+    }
+    bench.print("both NSGs searched with the other half, a beam of k",
+                {{"index_seconds", index_seconds}, {"seconds", search_seconds}, {"recall@10", bench.recall(joined)}});
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
     CLI::App app{
         "GNND inside FAISS on a GPU, and FAISS's own ways; prints JSON lines. Experiments: builder, exact, ivfpq, nsg, "
-        "hnsw, hnsw_levels, own_nsg, own_hnsw."};
+        "hnsw, hnsw_levels, own_nsg, own_hnsw, merge."};
     std::string base, settings;
     int k = 64, repeat = 5;
     std::int64_t queries = 1000;
@@ -273,6 +327,8 @@ int main(int argc, char** argv) {
                     ivfpq.params.nprobe = nprobe;
                     run_baseline(bench, ("ivfpq, GPU, nprobe=" + std::to_string(nprobe)).c_str(), ivfpq);
                 }
+            } else if (experiment == "merge") {
+                run_merge(bench);
             } else
                 indexes.push_back(experiment);
         }

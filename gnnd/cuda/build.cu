@@ -19,13 +19,13 @@ namespace gnnd::cuda {
 namespace {
 
 /// Chosen by measurement (benchs/NOTEBOOK.md): more trees cost less than the iterations that they save, up to here.
-constexpr int kDefaultTrees = 10;
+constexpr int kDefaultTrees = 10, kMergeTrees = 8;
 /// Neighbours that an object takes from each of its leaves.
 constexpr int kPerLeaf = 8;
 /// Iterations are split into batches with a merge after each, so that candidates find room. How many the first ones
-/// need was measured: the first finds least, the second most; a merge that starts from trees finds less.
+/// need was measured: the first finds least, the second most; a merge that starts from trees finds little enough.
 constexpr int kBatchedIterations = 3;
-constexpr int kBatches[kBatchedIterations] = {1, 3, 2}, kMergeBatches[kBatchedIterations] = {1, 2, 1};
+constexpr int kBatches[kBatchedIterations] = {1, 3, 2};
 /// Iterations that the host may be ahead of the device.
 constexpr int kAhead = 2;
 
@@ -112,7 +112,8 @@ void initialize(State& state) {
     if (state.input.merges()) adopt_both(state);
     const int room = state.plan.capacity;
     if (!state.input.refines() && state.params.init == Init::projection) {
-        const int trees = state.params.trees != 0 ? state.params.trees : kDefaultTrees, take = std::min(kPerLeaf, room);
+        const int best = state.input.merges() ? kMergeTrees : kDefaultTrees;
+        const int trees = state.params.trees != 0 ? state.params.trees : best, take = std::min(kPerLeaf, room);
         int at = 0;
         for (int tree = 0; tree < trees; ++tree) {
             grow_tree(state, state.seed_of(0x10000u + u32(tree)));
@@ -155,8 +156,7 @@ void iterate(State& state, int iteration) {
            state.control, state.stream);
     const bool append = state.variant.update == Update::automatic;  // the others update lists at once
     const bool less = state.input.merges() && state.params.init == Init::projection;
-    const int(&first)[kBatchedIterations] = less ? kMergeBatches : kBatches;
-    const int first_ones = iteration <= kBatchedIterations ? first[iteration - 1] : 1;
+    const int first_ones = iteration <= kBatchedIterations && !less ? kBatches[iteration - 1] : 1;
     const int batches = append ? state.plan.batches * first_ones : 1;
     for (int batch = 0; batch < batches; ++batch) {
         state.engine.cross_match(state.points, state.samples, state.lists, state.variant, state.visit, batch, batches,

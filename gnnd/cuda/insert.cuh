@@ -283,14 +283,8 @@ __global__ void __launch_bounds__(kInsertWarps* kWarp)
             return peer != kNoId ? batch.first + peer : kNoId;
         });
     };
-    note(batch.start_count, [&](int j) {
-        const u32 pivot = batch.starts[std::int64_t(number) * batch.start_count + j];
-        return pivot != kNoId ? pivots.object(pivot) : kNoId;
-    });
-    compare();
-    note_peers(number);
-    compare();
-    for (;;) {
+    /// The nearest object whose row was not walked along yet.
+    const auto next_open = [&] {
         u32 next = kNoId;
         const int walked = min(list.size, beam);
         for (int first = 0; first < walked && next == kNoId; first += kWarp) {
@@ -302,8 +296,18 @@ __global__ void __launch_bounds__(kInsertWarps* kWarp)
             if (lane_id() == lane) list.entries[i] = entry & ~u64(1);
             next = __shfl_sync(kAllLanes, ranked_id(entry) & ~kNewBit, lane);
         }
-        if (next == kNoId) break;
-        if (next >= batch.first) {
+        return next;
+    };
+    for (int step = 0;; ++step) {  // comparing stands here once: it is most of the kernel
+        const u32 next = step == 0 ? kNoId : step == 1 ? object : next_open();
+        if (step == 0) {
+            note(batch.start_count, [&](int j) {
+                const u32 pivot = batch.starts[std::int64_t(number) * batch.start_count + j];
+                return pivot != kNoId ? pivots.object(pivot) : kNoId;
+            });
+        } else if (next == kNoId) {
+            break;
+        } else if (next >= batch.first) {
             note_peers(next - batch.first);
         } else {
             note(min(rows.k, detail::kBranches), [&](int j) { return u32(rows.ids[std::int64_t(next) * rows.k + j]); });

@@ -86,16 +86,26 @@ __device__ float exact_in(const T* a, const T* b, std::int64_t d) {
     return float(sum);
 }
 
+/// The same for what is rare, not inlined: it would double the time to compile.
+template <class T, class M, int Lanes, int Run, class Total>
+__device__ __noinline__ float exact_called(const T* a, const T* b, std::int64_t d) {
+    return exact_in<T, M, Lanes, Run, Total>(a, b, d);
+}
+
 /// By `Lanes` neighbouring lanes for one pair, by a whole warp for as many pairs as that gives.
 /// \tparam Run  components that a lane reads at once: a and b are aligned to so many
 template <class T, class M, int Lanes, int Run>
 __device__ float exact(const T* a, const T* b, std::int64_t d) {
     constexpr std::int64_t kFitsInt = 1 << 15;  // so many products of uint8
-    if constexpr (!M::exact_in_integers || !std::is_integral_v<T>)
-        return exact_in<T, M, Lanes, Run, float>(a, b, d);
+    constexpr bool kUsual = Run > 1 || Lanes == kWarp;
+    constexpr bool kInteger = M::exact_in_integers && std::is_integral_v<T>;
+    using Total = std::conditional_t<kInteger, int, float>;
+    if constexpr (kInteger)
+        if (d > kFitsInt) return exact_called<T, M, Lanes, Run, long long>(a, b, d);
+    if constexpr (kUsual)
+        return exact_in<T, M, Lanes, Run, Total>(a, b, d);
     else
-        return d <= kFitsInt ? exact_in<T, M, Lanes, Run, int>(a, b, d)
-                             : exact_in<T, M, Lanes, Run, long long>(a, b, d);
+        return exact_called<T, M, Lanes, Run, Total>(a, b, d);
 }
 
 }  // namespace gnnd::cuda
