@@ -248,7 +248,7 @@ TEST(Cagra, RowsAreFullAndSearchFindsItsWay) {
     const std::unique_ptr<faiss::Index> read(faiss::read_index(path.c_str()));
     EXPECT_GE(recall(*read, flat, rows, 10), 0.95);
 
-    expect_faiss_error("degree is 2", [&] { faiss_ext::to_hnsw_cagra(source, graph, {.degree = 2}); });
+    expect_faiss_error("HnswCagraParams::degree = 2", [&] { faiss_ext::to_hnsw_cagra(source, graph, {.degree = 2}); });
     expect_faiss_error("not even", [&] { faiss_ext::to_hnsw_cagra(source, graph, {.degree = 5}); });
     const std::vector<float> few = random_rows(10, 4);
     const VectorSource tiny(view_of(few, 4), Metric::L2);
@@ -263,12 +263,12 @@ TEST(AdapterParameters, AreChecked) {
     const std::vector<float> rows = random_rows(50, 4);
     const VectorSource source(view_of(rows, 4), Metric::L2);
     const KnnGraph graph = ExactGraphBuilder().build(source, 5);
-    expect_faiss_error("R is 0", [&] { to_nsg(source, graph, {.R = 0}); });
-    expect_faiss_error("R is 5000", [&] { to_nsg(source, graph, {.R = 5000}); });
-    expect_faiss_error("search_L is 0", [&] { to_nsg(source, graph, {.search_L = 0}); });
-    expect_faiss_error("M is 1", [&] { to_hnsw(source, graph, {.M = 1}); });
-    expect_faiss_error("efSearch is 0", [&] { to_hnsw(source, graph, {.efSearch = 0}); });
-    expect_faiss_error("search_L is -1", [&] { to_nndescent(source, graph, {.search_L = -1}); });
+    expect_faiss_error("NsgParams::R = 0", [&] { to_nsg(source, graph, {.R = 0}); });
+    expect_faiss_error("NsgParams::R = 5000", [&] { to_nsg(source, graph, {.R = 5000}); });
+    expect_faiss_error("NsgParams::search_L = 0", [&] { to_nsg(source, graph, {.search_L = 0}); });
+    expect_faiss_error("HnswParams::M = 1", [&] { to_hnsw(source, graph, {.M = 1}); });
+    expect_faiss_error("HnswParams::efSearch = 0", [&] { to_hnsw(source, graph, {.efSearch = 0}); });
+    expect_faiss_error("NNDescentIndexParams::search_L = -1", [&] { to_nndescent(source, graph, {.search_L = -1}); });
 }
 
 /// Row sets on which links lead nowhere, or only to each other.
