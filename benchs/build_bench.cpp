@@ -15,25 +15,18 @@
 #include "benchs/settings.h"
 #include "faiss_ext/evaluate.h"
 #include "faiss_ext/graph_builder.h"
+#include "gnnd/detail/process_memory.h"
 #include "gnnd/io/vector_file.h"
 
 namespace {
 
 using gnnd::benchs::describe;
 using gnnd::benchs::Settings;
+using gnnd::detail::process_memory;
 using nlohmann::json;
 
-/// One field of /proc/self/status, in bytes.
-std::int64_t memory(const std::string& field) {
-    std::ifstream status("/proc/self/status");
-    for (std::string line; std::getline(status, line);)
-        if (line.starts_with(field + ":")) return std::stoll(line.substr(field.size() + 1)) * 1024;
-    return 0;
-}
-
-/// Makes VmHWM start again from the present size.
-/// Forgets the peak so far; memory that earlier builds freed goes back first, or it would be missing from the next
-/// peak.
+/// Makes VmHWM start again from the present size; memory that earlier builds freed goes back first, or it would be
+/// missing from the next peak.
 void reset_peak_memory() {
     malloc_trim(0);
     std::ofstream("/proc/self/clear_refs") << "5";
@@ -99,11 +92,11 @@ void run(const std::string& path, std::int64_t rows, int k, int at, gnnd::Metric
         for (const std::string& configuration : configurations) {
             const auto builder = make_builder(Settings(configuration), threads);
             reset_peak_memory();
-            const std::int64_t before = memory("VmRSS");
+            const std::int64_t before = process_memory("VmRSS");
             const auto start = std::chrono::steady_clock::now();
             const gnnd::KnnGraph graph = builder->build(source, k);
             const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-            const std::int64_t peak = memory("VmHWM") - before;
+            const std::int64_t peak = process_memory("VmHWM") - before;
             json line = describe(path, vectors, metric, k, configuration);
             line["method"] = builder->name();
             line["recall@" + std::to_string(at)] = faiss_ext::recall_against(source, graph, objects, truth, at);

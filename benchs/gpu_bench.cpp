@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "benchs/generate.h"
+#include "benchs/mix.h"
 #include "benchs/settings.h"
 #include "gnnd/builder.h"
 #include "gnnd/cuda/errors.h"
@@ -98,23 +99,12 @@ Data load(const std::string& text, std::int64_t rows) {
         gnnd::benchs::generate(gnnd::benchs::Manifold{d, std::stoi(parts.at(3)), 1}, 0, n, made.as<float>(), nullptr);
         GNND_CUDA(cudaMemcpy(data.bytes.data(), made.as(), data.bytes.size(), cudaMemcpyDeviceToHost));
     } else if (parts[0] == "mix") {
-        const Data base = load(parts.at(1), 0);
-        const std::int64_t n = std::stoll(parts.at(2)), n0 = base.view.n, d = base.view.d;
-        gnnd::BuildParams params;
-        params.device = {gnnd::Device::Kind::cuda, 0};
-        const Memory x(base.bytes.size(), "device"), ids(n0 * params.k * 4, "device"),
-            distances(n0 * params.k * 4, "device");
-        GNND_CUDA(cudaMemcpy(x.as(), base.bytes.data(), base.bytes.size(), cudaMemcpyHostToDevice));
-        gnnd::build_into({x.as(), n0, d, gnnd::DType::u8, 0}, params, ids.as<std::int32_t>(), distances.as<float>());
-        keep(n, d, gnnd::DType::u8);
-        const std::int64_t shard = 10'000'000;
-        const Memory made(std::size_t(std::min(n, shard)) * d, "device");
-        for (std::int64_t begin = 0; begin < n; begin += shard) {
-            const std::int64_t count = std::min(shard, n - begin);
-            gnnd::benchs::generate(gnnd::benchs::Mix{x.as<std::uint8_t>(), ids.as<std::int32_t>(), n0, d, params.k, 1},
-                                   begin, count, made.as<std::uint8_t>(), nullptr);
-            GNND_CUDA(cudaMemcpy(data.bytes.data() + begin * d, made.as(), count * d, cudaMemcpyDeviceToHost));
-        }
+        const gnnd::io::VectorFile base(parts.at(1));
+        keep(std::stoll(parts.at(2)), base.d(), gnnd::DType::u8);
+        std::byte* next = data.bytes.data();
+        gnnd::benchs::mix(base, data.view.n, [&](const std::byte* rows, std::int64_t count) {
+            next = std::copy_n(rows, count * base.d(), next);
+        });
     } else {
         const gnnd::io::VectorFile file(text);
         keep(rows != 0 ? std::min(rows, file.n()) : file.n(), file.d(), file.dtype());

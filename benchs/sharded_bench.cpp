@@ -14,46 +14,29 @@
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <random>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include "benchs/device_array.h"
-#include "benchs/generate.h"
+#include "benchs/mix.h"
 #include "benchs/settings.h"
 #include "gnnd/cuda/errors.h"
+#include "gnnd/detail/process_memory.h"
 #include "gnnd/error.h"
 #include "gnnd/sharded.h"
 
 namespace {
 
-using gnnd::benchs::DeviceArray;
 using nlohmann::json;
 
 void write_mix(const std::string& path, const std::string& text) {
     const std::size_t colon = text.rfind(':');
     const gnnd::io::VectorFile base(text.substr(0, colon));
-    const std::int64_t n = std::stoll(text.substr(colon + 1)), n0 = base.n(), d = base.d();
-    gnnd::BuildParams params;
-    params.device = {gnnd::Device::Kind::cuda, 0};
-    const DeviceArray<std::uint8_t> x(n0 * d);
-    const DeviceArray<std::int32_t> ids(n0 * params.k);
-    const DeviceArray<float> distances(n0 * params.k);
-    GNND_CUDA(cudaMemcpy(x, base.view().data, n0 * d, cudaMemcpyHostToDevice));
-    gnnd::build_into({x, n0, d, gnnd::DType::u8, 0}, params, ids, distances);
-    const std::int64_t rows = 2'000'000;
-    const DeviceArray<std::uint8_t> made(rows * d);
-    std::vector<std::byte> host(rows * d);
-    gnnd::io::VectorWriter writer(path, n, d, gnnd::DType::u8);
-    for (std::int64_t begin = 0; begin < n; begin += rows) {
-        const std::int64_t count = std::min(rows, n - begin);
-        gnnd::benchs::generate(gnnd::benchs::Mix{x, ids, n0, d, params.k, 1}, begin, count, made, nullptr);
-        GNND_CUDA(cudaMemcpy(host.data(), made, count * d, cudaMemcpyDeviceToHost));
-        writer.append(host.data(), count);
-    }
+    const std::int64_t n = std::stoll(text.substr(colon + 1));
+    gnnd::io::VectorWriter writer(path, n, base.d(), gnnd::DType::u8);
+    gnnd::benchs::mix(base, n, [&](const std::byte* rows, std::int64_t count) { writer.append(rows, count); });
     writer.commit();
 }
 
@@ -80,18 +63,6 @@ class DevicePeak {
     std::atomic<bool> stop_{false};
     std::thread thread_;
 };
-
-/// In bytes, as the system tells it.
-std::int64_t status_value(const std::string& name) {
-    std::ifstream status("/proc/self/status");
-    for (std::string word; status >> word;)
-        if (word == name) {
-            std::int64_t kibibytes = 0;
-            status >> kibibytes;
-            return kibibytes * 1024;
-        }
-    return 0;
-}
 
 void run(const std::string& path, int k, const std::string& work, int queries, const std::vector<std::string>& texts) {
     const gnnd::io::VectorFile base(path);
@@ -142,7 +113,7 @@ void run(const std::string& path, int k, const std::string& work, int queries, c
         line["host_bytes"] = stats.peak_host_bytes;
         line["work_bytes"] = stats.peak_work_bytes;
         line["device_bytes"] = peak.end();
-        line["process_bytes"] = status_value("VmHWM:");
+        line["process_bytes"] = gnnd::detail::process_memory("VmHWM");
         line["device"] = properties.name;
 
         const gnnd::ShardedGraph graph(work);

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs what is missing, builds and runs all tests.
 # GNND_WERROR=ON in the environment makes warnings errors.
-# Usage: contrib/test.sh [--preset cpu|cuda|asan|ubsan|tsan] [ctest options]
+# Usage: contrib/test.sh [--preset cpu|cuda|sanitize|tsan] [ctest options]
 # cuda needs the CUDA toolkit; without a GPU the tests that need one are skipped and say so.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -13,10 +13,10 @@ if [ "${1-}" = --preset ]; then
 fi
 sets=(build test)
 case $preset in
-    cpu | cuda | asan | ubsan) ;;
+    cpu | cuda | sanitize) ;;
     tsan) sets+=(tsan) ;;
     *)
-        echo "test.sh: unknown preset: $preset (cpu, cuda, asan, ubsan, tsan)" >&2
+        echo "test.sh: unknown preset: $preset (cpu, cuda, sanitize, tsan)" >&2
         exit 2
         ;;
 esac

@@ -10,22 +10,18 @@
 #include "faiss_ext/detail/optimize.h"
 #include "faiss_ext/detail/rows.h"
 #include "faiss_ext/graph_builder.h"
+#include "gnnd/detail/checks.h"
 #include "gnnd/random.h"
 #include "gnnd/search_links.h"
 
 namespace faiss_ext {
 
 using detail::fail;
+using gnnd::detail::check_range;
 
 namespace {
 
 constexpr int kMaxLinks = gnnd::kMaxDegree;  // far beyond what is of use; keeps FAISS's int arithmetic safe
-
-void check_range(const char* who, const char* what, int value, int least, int most) {
-    if (value < least || value > most)
-        fail(std::string(who) + ": " + what + " is " + std::to_string(value) + ", allowed are " +
-             std::to_string(least) + " to " + std::to_string(most));
-}
 
 /// FAISS 1.7.3 counts links in int.
 void check_links(const char* who, std::int64_t n, std::int64_t links) {
@@ -102,8 +98,8 @@ std::unique_ptr<faiss::IndexNSGFlat> to_nsg(const VectorSource& source, const gn
     return detail::with_faiss_errors([&] {
         const char* who = "to_nsg";
         const gnnd::VectorView& x = source.vectors();
-        check_range(who, "R", params.R, 1, kMaxLinks);
-        check_range(who, "search_L", params.search_L, 1, std::numeric_limits<int>::max());
+        check_range("NsgParams", "R", params.R, 1, kMaxLinks);
+        check_range("NsgParams", "search_L", params.search_L, 1, std::numeric_limits<int>::max());
         detail::check_graph(who, source, graph);
         check_links(who, x.n, params.R);
 
@@ -131,8 +127,8 @@ std::unique_ptr<faiss::IndexHNSWFlat> to_hnsw(const VectorSource& source, const 
     return detail::with_faiss_errors([&] {
         const char* who = "to_hnsw";
         const gnnd::VectorView& x = source.vectors();
-        check_range(who, "M", params.M, 2, kMaxLinks / 2);
-        check_range(who, "efSearch", params.efSearch, 1, std::numeric_limits<int>::max());
+        check_range("HnswParams", "M", params.M, 2, kMaxLinks / 2);
+        check_range("HnswParams", "efSearch", params.efSearch, 1, std::numeric_limits<int>::max());
         detail::check_graph(who, source, graph);
 
         auto index =
@@ -159,10 +155,10 @@ std::unique_ptr<faiss::IndexHNSWCagra> to_hnsw_cagra(const VectorSource& source,
     return detail::with_faiss_errors([&] {
         const char* who = "to_hnsw_cagra";
         const gnnd::VectorView& x = source.vectors();
-        check_range(who, "degree", params.degree, 4, kMaxLinks);
+        check_range("HnswCagraParams", "degree", params.degree, 4, kMaxLinks);
         if (params.degree % 2 != 0)
             fail(std::string(who) + ": degree is " + std::to_string(params.degree) + ", not even");
-        check_range(who, "efSearch", params.efSearch, 1, std::numeric_limits<int>::max());
+        check_range("HnswCagraParams", "efSearch", params.efSearch, 1, std::numeric_limits<int>::max());
         detail::check_graph(who, source, graph);
         if (params.degree > x.n - 1)
             fail(std::string(who) + ": degree is " + std::to_string(params.degree) + ", the other objects are only " +
@@ -199,7 +195,7 @@ std::unique_ptr<faiss::IndexNNDescentFlat> to_nndescent(const VectorSource& sour
     return detail::with_faiss_errors([&] {
         const char* who = "to_nndescent";
         const gnnd::VectorView& x = source.vectors();
-        check_range(who, "search_L", params.search_L, 1, std::numeric_limits<int>::max());
+        check_range("NNDescentIndexParams", "search_L", params.search_L, 1, std::numeric_limits<int>::max());
         detail::check_graph(who, source, graph);
         const std::int64_t columns = std::min(graph.k, x.n - 1);
         check_links(who, x.n, columns);

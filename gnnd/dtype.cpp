@@ -1,42 +1,37 @@
 #include "gnnd/dtype.h"
 
-#include <string>
-
-#include "gnnd/error.h"
+#include "gnnd/names.h"
 
 namespace gnnd {
 
 namespace {
 
-struct Entry {
-    std::size_t size;
-    std::string_view name;
-};
-
-Entry entry_of(DType dtype) {
-    switch (dtype) {
-        case DType::f32:
-            return {4, "f32"};
-        case DType::f16:
-            return {2, "f16"};
-        case DType::u8:
-            return {1, "u8"};
-        case DType::i8:
-            return {1, "i8"};
-        case DType::i32:
-            return {4, "i32"};
-    }
-    throw InvalidArgument("unknown dtype number " + std::to_string(std::uint32_t(dtype)));
-}
+constexpr NameTable<DType, 5> kNames{
+    "dtype", {{{DType::f32, "f32"}, {DType::f16, "f16"}, {DType::u8, "u8"}, {DType::i8, "i8"}, {DType::i32, "i32"}}}};
 
 }  // namespace
 
 std::size_t size_of(DType dtype) {
-    return entry_of(dtype).size;
+    switch (dtype) {
+        case DType::f32:
+        case DType::i32:
+            return 4;
+        case DType::f16:
+            return 2;
+        case DType::u8:
+        case DType::i8:
+            return 1;
+    }
+    name_of(dtype);  // throws
+    return 0;
 }
 
 std::string_view name_of(DType dtype) {
-    return entry_of(dtype).name;
+    return kNames.name_of(dtype);
+}
+
+DType parse_dtype(std::string_view name) {
+    return kNames.parse(name);
 }
 
 half to_half(float value) {

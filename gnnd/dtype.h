@@ -23,6 +23,8 @@ std::size_t size_of(DType dtype);
 
 /// "f32", "f16", "u8", "i8" or "i32".
 std::string_view name_of(DType dtype);
+/// \throws InvalidArgument that lists the known names
+DType parse_dtype(std::string_view name);
 
 /// Exact conversion of binary16 (subnormals, infinities and NaN included) to binary32.
 inline float to_float(half h) {

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -24,14 +25,23 @@ struct NameTable {
         throw InvalidArgument("unknown " + std::string(what) + " number " + std::to_string(int(value)));
     }
 
+    std::optional<E> find(std::string_view text) const {
+        for (const auto& [entry, name] : entries)
+            if (name == text) return entry;
+        return std::nullopt;
+    }
+
+    /// "a, b, c"
+    std::string known() const {
+        std::string known;
+        for (const auto& [entry, name] : entries) known += (known.empty() ? "" : ", ") + std::string(name);
+        return known;
+    }
+
     /// \throws InvalidArgument that lists the known names
     E parse(std::string_view text) const {
-        std::string known;
-        for (const auto& [entry, name] : entries) {
-            if (name == text) return entry;
-            known += (known.empty() ? "" : ", ") + std::string(name);
-        }
-        throw InvalidArgument("unknown " + std::string(what) + " '" + std::string(text) + "'; known are " + known);
+        if (const auto entry = find(text)) return *entry;
+        throw InvalidArgument("unknown " + std::string(what) + " '" + std::string(text) + "'; known are " + known());
     }
 };
 

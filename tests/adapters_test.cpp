@@ -101,18 +101,19 @@ class Adapters : public testing::TestWithParam<Adapter> {};
 INSTANTIATE_TEST_SUITE_P(All, Adapters, testing::ValuesIn(kAdapters),
                          [](const auto& info) { return std::string(info.param.name); });
 
-// 19,000 rows of the real sample, its last 1,000 as queries. Beam width 64, R = 2 M = 32.
+// The real sample, its last 1,000 rows as queries. Beam width 64, R = 2 M = 32.
 TEST_P(Adapters, SearchRealVectorsAndSurviveFiles) {
-    static const VectorSource source(gnnd::test::sample(19000), Metric::L2);
+    constexpr std::int64_t n = gnnd::test::sized(20000) - 1000;
+    static const VectorSource source(gnnd::test::sample(n), Metric::L2);
     static const KnnGraph graph = faiss_ext::GnndGraphBuilder().build(source, 32);
-    std::vector<float> rows(19000 * 128), queries(1000 * 128);
-    gnnd::copy_as_f32(source.vectors(), 0, 19000, rows.data());
-    gnnd::copy_as_f32(gnnd::test::sample(20000), 19000, 1000, queries.data());
+    std::vector<float> rows(n * 128), queries(1000 * 128);
+    gnnd::copy_as_f32(source.vectors(), 0, n, rows.data());
+    gnnd::copy_as_f32(gnnd::test::sample(n + 1000), n, 1000, queries.data());
     faiss::IndexFlatL2 flat(128);
-    flat.add(19000, rows.data());
+    flat.add(n, rows.data());
 
     const auto index = GetParam().make(source, graph);
-    EXPECT_EQ(index->ntotal, 19000);
+    EXPECT_EQ(index->ntotal, n);
     EXPECT_GE(recall(*index, flat, queries, 10), 0.95);
 
     const gnnd::test::TempDir dir;
@@ -121,7 +122,7 @@ TEST_P(Adapters, SearchRealVectorsAndSurviveFiles) {
     const Result before = search(*index, queries, 10), after = search(*read, queries, 10);
     EXPECT_EQ(before.ids, after.ids);
     EXPECT_EQ(before.distances, after.distances);
-    EXPECT_EQ(VectorSource(read.get()).vectors().n, 19000);
+    EXPECT_EQ(VectorSource(read.get()).vectors().n, n);
 }
 
 TEST_P(Adapters, TakeTheMetricsOfFaiss) {
@@ -247,7 +248,7 @@ TEST(Cagra, RowsAreFullAndSearchFindsItsWay) {
     const std::unique_ptr<faiss::Index> read(faiss::read_index(path.c_str()));
     EXPECT_GE(recall(*read, flat, rows, 10), 0.95);
 
-    expect_faiss_error("degree is 2", [&] { faiss_ext::to_hnsw_cagra(source, graph, {.degree = 2}); });
+    expect_faiss_error("HnswCagraParams::degree = 2", [&] { faiss_ext::to_hnsw_cagra(source, graph, {.degree = 2}); });
     expect_faiss_error("not even", [&] { faiss_ext::to_hnsw_cagra(source, graph, {.degree = 5}); });
     const std::vector<float> few = random_rows(10, 4);
     const VectorSource tiny(view_of(few, 4), Metric::L2);
@@ -262,12 +263,12 @@ TEST(AdapterParameters, AreChecked) {
     const std::vector<float> rows = random_rows(50, 4);
     const VectorSource source(view_of(rows, 4), Metric::L2);
     const KnnGraph graph = ExactGraphBuilder().build(source, 5);
-    expect_faiss_error("R is 0", [&] { to_nsg(source, graph, {.R = 0}); });
-    expect_faiss_error("R is 5000", [&] { to_nsg(source, graph, {.R = 5000}); });
-    expect_faiss_error("search_L is 0", [&] { to_nsg(source, graph, {.search_L = 0}); });
-    expect_faiss_error("M is 1", [&] { to_hnsw(source, graph, {.M = 1}); });
-    expect_faiss_error("efSearch is 0", [&] { to_hnsw(source, graph, {.efSearch = 0}); });
-    expect_faiss_error("search_L is -1", [&] { to_nndescent(source, graph, {.search_L = -1}); });
+    expect_faiss_error("NsgParams::R = 0", [&] { to_nsg(source, graph, {.R = 0}); });
+    expect_faiss_error("NsgParams::R = 5000", [&] { to_nsg(source, graph, {.R = 5000}); });
+    expect_faiss_error("NsgParams::search_L = 0", [&] { to_nsg(source, graph, {.search_L = 0}); });
+    expect_faiss_error("HnswParams::M = 1", [&] { to_hnsw(source, graph, {.M = 1}); });
+    expect_faiss_error("HnswParams::efSearch = 0", [&] { to_hnsw(source, graph, {.efSearch = 0}); });
+    expect_faiss_error("NNDescentIndexParams::search_L = -1", [&] { to_nndescent(source, graph, {.search_L = -1}); });
 }
 
 /// Row sets on which links lead nowhere, or only to each other.

@@ -68,7 +68,7 @@ TEST_P(InvariantsTest, HoldWhereAllPairsAreCompared) {
 }
 
 TEST_P(InvariantsTest, HoldWherePairsAreSampled) {
-    for (std::int64_t d : kDims) run(1100, d, 10);
+    for (std::int64_t d : {1, 31, 257}) run(1100, d, 10);
     for (int k : {1, 32}) run(1100, 31, k);
 }
 
@@ -87,7 +87,7 @@ bool equal(const KnnGraph& a, const KnnGraph& b) {
 }
 
 TEST(Build, SameSeedSameGraphOnAnyNumberOfThreads) {
-    const Vectors vectors = random_vectors(3000, 20, DType::u8);  // u8: many ties
+    const Vectors vectors = random_vectors(1500, 20, DType::u8);  // u8: many ties
     for (Init init : {Init::random, Init::projection})
         for (Update update : {Update::selective, Update::all}) {
             BuildParams params = params_of(10, init);

@@ -49,28 +49,30 @@ TEST(Merge, OfHalvesIsAsGoodAsOneBuild) {
             params.init = init;
             params.update = update;
             SCOPED_TRACE(testing::Message() << name_of(init) << ", " << name_of(update));
-            test::expect_recall_of_one_build(test::rows_of(sample.view(), 0, 8000), 4000, params, 0.003);
+            test::expect_recall_of_one_build(test::rows_of(sample.view(), 0, test::sized(8000)), test::sized(4000),
+                                             params, 0.003);
         }
 }
 
 TEST(Merge, OfSetsThatLieApartIsAsGoodAsOneBuild) {
     const io::VectorFile sample(GNND_TEST_DATA "/photosift20k.u8bin");
-    const VectorView rows = test::rows_of(sample.view(), 0, 8000);
-    test::expect_recall_of_one_build(test::sorted_by_distance(rows), 4000, params_of(32), 0.003);
+    const VectorView rows = test::rows_of(sample.view(), 0, test::sized(8000));
+    test::expect_recall_of_one_build(test::sorted_by_distance(rows), test::sized(4000), params_of(32), 0.003);
 }
 
 /// Every object has a twin in the other set, at no distance.
 TEST(Merge, FindsTheTwinsOfTheSameSetTwice) {
     const io::VectorFile sample(GNND_TEST_DATA "/photosift20k.u8bin");
-    const VectorView half = test::rows_of(sample.view(), 0, 5000);
+    const std::int64_t n = test::sized(5000);
+    const VectorView half = test::rows_of(sample.view(), 0, n);
     const KnnGraph graph = build(half, params_of(20)).graph;
     const BuildResult result = merge(half, graph, half, graph, params_of(20));
     std::int64_t found = 0;
-    for (int i = 0; i < 10000; ++i) {
+    for (std::int64_t i = 0; i < 2 * n; ++i) {
         EXPECT_EQ(result.graph.distances_of(i)[0], 0);
-        found += std::count(result.graph.ids_of(i), result.graph.ids_of(i) + 20, (i + 5000) % 10000);
+        found += std::count(result.graph.ids_of(i), result.graph.ids_of(i) + 20, (i + n) % (2 * n));
     }
-    EXPECT_GE(found, 9990);
+    EXPECT_GE(found, 2 * n - 10);
 }
 
 /// A set of vectors of which the last ones are added to the graph of the others.
@@ -96,15 +98,15 @@ TEST(Merge, AppendsAnyNumber) {
 TEST(Merge, AppendedObjectsAreFoundAsByOneBuild) {
     const io::VectorFile sample(GNND_TEST_DATA "/photosift20k.u8bin");
     const BuildParams params = params_of(32);
-    const std::int64_t added = 1000, old = sample.n() - added;
-    const KnnGraph one = build(sample.view(), params).graph;
-    const KnnGraph appended = append_last(sample.view(), added, params).graph;
+    const VectorView rows = test::rows_of(sample.view(), 0, test::sized(sample.n()));
+    const std::int64_t added = test::sized(1000), old = rows.n - added;
+    const KnnGraph one = build(rows, params).graph;
+    const KnnGraph appended = append_last(rows, added, params).graph;
     for (const auto& [begin, count] : {std::pair(std::int64_t(0), old), std::pair(old, added)}) {
         std::vector<std::int32_t> objects(500);
         for (std::size_t i = 0; i < objects.size(); ++i)
             objects[i] = std::int32_t(begin + std::int64_t(i) * count / std::int64_t(objects.size()));
-        const KnnGraph truth =
-            exact_neighbors(sample.view(), objects.data(), std::int64_t(objects.size()), 10, params.metric);
+        const KnnGraph truth = exact_neighbors(rows, objects.data(), std::int64_t(objects.size()), 10, params.metric);
         const double expected = recall_at(one, truth, objects, 10);
         EXPECT_GE(recall_at(appended, truth, objects, 10), expected - 0.01) << "one build has " << expected;
     }

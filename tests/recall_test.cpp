@@ -22,9 +22,11 @@ struct Case {
 class RecallTest : public testing::TestWithParam<Case> {
   protected:
     io::VectorFile file{GNND_TEST_DATA "/photosift20k.u8bin"};
+    VectorView rows = file.view();
     std::vector<std::int32_t> objects;
     RecallTest() {
-        for (int i = 0; i < 20000; i += 20) objects.push_back(i);
+        rows.n = test::sized(rows.n);
+        for (int i = 0; i < rows.n; i += 20) objects.push_back(i);
     }
     double recall(const KnnGraph& graph, const VectorView& vectors) const {
         const KnnGraph truth =
@@ -40,10 +42,10 @@ TEST_P(RecallTest, OnRealDescriptors) {
     params.metric = c.metric;
     params.update = c.update;
     params.init = c.init;
-    const BuildResult result = build(file.view(), params);
+    const BuildResult result = build(rows, params);
     EXPECT_EQ(result.stats.stop, StopReason::converged);
     EXPECT_NO_THROW(check_structure(result.graph));
-    const double value = recall(result.graph, file.view());
+    const double value = recall(result.graph, rows);
     RecordProperty("recall", std::to_string(value));
     EXPECT_GE(value, c.floor);
 }

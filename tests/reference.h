@@ -46,6 +46,16 @@ class Vectors {
     std::vector<std::byte> bytes_;
 };
 
+/// How many of so many objects a test takes that needs many: fewer under a sanitizer, which makes everything ten times
+/// as slow and looks for other mistakes than a low recall.
+constexpr std::int64_t sized(std::int64_t n) {
+#ifdef GNND_SANITIZED
+    return n / 4;
+#else
+    return n;
+#endif
+}
+
 /// Random vectors near a surface of a few dimensions, so that neighbours mean something; without negative components
 /// if asked. The range suits the type.
 inline Vectors random_vectors(std::int64_t n, std::int64_t d, DType dtype, bool nonnegative = false,

@@ -28,7 +28,7 @@ targets=(cuda_tests)
 if [ "$faiss" = ON ]; then targets+=(faiss_gpu_tests gpu_nsg); fi
 cmake --build build/gpu --target "${targets[@]}"
 if [ -z "$sanitize" ]; then
-    exec ctest --test-dir build/gpu -R '^(Cuda|Generate|FaissGpu)|/Cuda' --output-on-failure "$@"
+    exec ctest --test-dir build/gpu -L gpu --output-on-failure "$@"
 fi
 status=0
 small='CudaKernel*:*CudaVariantTest.SmallBuild*:Cuda.DeviceMemory*:CudaLinksTest.*TinySets:*ForAnySamplesAndInit/l2_u8:*ForAnySamplesAndInit/ip_f32:*ForAnySamplesAndInit/chi2_f16'

@@ -4,11 +4,11 @@
 
 #include <array>
 #include <cstdio>
-#include <fstream>
 #include <iostream>
 
 #include "faiss_ext/faiss_resources.h"
 #include "files.h"
+#include "gnnd/detail/process_memory.h"
 #include "gnnd/device.h"
 #include "gnnd/io/atomic_file.h"
 
@@ -66,14 +66,7 @@ std::string FaissGpu::name(bool used) const {
 }
 
 std::int64_t peak_memory() {
-    std::ifstream status("/proc/self/status");
-    for (std::string word; status >> word;) {
-        if (word != "VmHWM:") continue;
-        std::int64_t kibibytes = 0;
-        status >> kibibytes;
-        return kibibytes * 1024;
-    }
-    return 0;
+    return gnnd::detail::process_memory("VmHWM");
 }
 
 std::string human_bytes(std::int64_t bytes) {

@@ -1,6 +1,5 @@
 #include "components.h"
 
-#include <array>
 #include <cmath>
 #include <limits>
 #include <sstream>
@@ -11,8 +10,6 @@
 namespace cli {
 
 namespace {
-
-constexpr std::array kDTypes{gnnd::DType::f32, gnnd::DType::f16, gnnd::DType::u8, gnnd::DType::i8, gnnd::DType::i32};
 
 /// Calls f with a value of the component's C++ type.
 template <class F>
@@ -57,12 +54,6 @@ bool store(double value, T& out) {
 }
 
 }  // namespace
-
-gnnd::DType parse_dtype(const std::string& name) {
-    for (const gnnd::DType dtype : kDTypes)
-        if (name_of(dtype) == name) return dtype;
-    throw gnnd::InvalidArgument("unknown element type " + name + ": f32, f16, u8, i8 or i32");
-}
 
 gnnd::DType dtype_for(gnnd::io::VectorFormat format, gnnd::DType source) {
     using gnnd::io::VectorFormat;

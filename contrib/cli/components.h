@@ -10,9 +10,6 @@
 
 namespace cli {
 
-/// The element type of that name. \throws gnnd::InvalidArgument
-gnnd::DType parse_dtype(const std::string& name);
-
 /// The type that a file of the format holds; npy holds any and keeps `source`.
 gnnd::DType dtype_for(gnnd::io::VectorFormat format, gnnd::DType source);
 

@@ -110,7 +110,7 @@ void add_convert(CLI::App& app) {
         ->required()
         ->type_name("FILE");
     command.add_flag("--distances", options->distances, "of a graph, write the distances (fvecs, fbin, npy), not ids");
-    add_parsed(command, "--dtype", options->dtype, parse_dtype, "",
+    add_parsed(command, "--dtype", options->dtype, gnnd::parse_dtype, "",
                "element type for npy: f32, f16, u8, i8 or i32; IN's by default");
     command.add_option("--offset", options->offset, "first row to write")
         ->check(CLI::NonNegativeNumber)

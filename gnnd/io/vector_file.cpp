@@ -7,6 +7,7 @@
 
 #include "gnnd/error.h"
 #include "gnnd/io/npy_header.h"
+#include "gnnd/names.h"
 
 namespace gnnd::io {
 
@@ -14,18 +15,27 @@ namespace {
 
 enum class Layout { vecs, bin, npy };
 
+constexpr NameTable<VectorFormat, 8> kNames{"vector format",
+                                            {{{VectorFormat::fvecs, "fvecs"},
+                                              {VectorFormat::bvecs, "bvecs"},
+                                              {VectorFormat::ivecs, "ivecs"},
+                                              {VectorFormat::fbin, "fbin"},
+                                              {VectorFormat::u8bin, "u8bin"},
+                                              {VectorFormat::i8bin, "i8bin"},
+                                              {VectorFormat::ibin, "ibin"},
+                                              {VectorFormat::npy, "npy"}}}};
+
 struct FormatInfo {
     VectorFormat format;
-    std::string_view name;
     Layout layout;
     DType dtype;  ///< not used for npy, which holds all types
 };
 
 constexpr FormatInfo kFormats[] = {
-    {VectorFormat::fvecs, "fvecs", Layout::vecs, DType::f32}, {VectorFormat::bvecs, "bvecs", Layout::vecs, DType::u8},
-    {VectorFormat::ivecs, "ivecs", Layout::vecs, DType::i32}, {VectorFormat::fbin, "fbin", Layout::bin, DType::f32},
-    {VectorFormat::u8bin, "u8bin", Layout::bin, DType::u8},   {VectorFormat::i8bin, "i8bin", Layout::bin, DType::i8},
-    {VectorFormat::ibin, "ibin", Layout::bin, DType::i32},    {VectorFormat::npy, "npy", Layout::npy, DType::f32},
+    {VectorFormat::fvecs, Layout::vecs, DType::f32}, {VectorFormat::bvecs, Layout::vecs, DType::u8},
+    {VectorFormat::ivecs, Layout::vecs, DType::i32}, {VectorFormat::fbin, Layout::bin, DType::f32},
+    {VectorFormat::u8bin, Layout::bin, DType::u8},   {VectorFormat::i8bin, Layout::bin, DType::i8},
+    {VectorFormat::ibin, Layout::bin, DType::i32},   {VectorFormat::npy, Layout::npy, DType::f32},
 };
 
 const FormatInfo& info_of(VectorFormat format) {
@@ -126,8 +136,8 @@ VectorFormat writable_format(const std::string& path, std::int64_t n, std::int64
         std::string fitting;
         for (const FormatInfo& other : kFormats)
             if (other.layout == Layout::npy || other.dtype == dtype)
-                fitting += (fitting.empty() ? "" : ", ") + std::string(other.name);
-        throw IoError(path + ": " + std::string(info.name) + " holds " + std::string(name_of(info.dtype)) +
+                fitting += (fitting.empty() ? "" : ", ") + std::string(name_of(other.format));
+        throw IoError(path + ": " + std::string(name_of(info.format)) + " holds " + std::string(name_of(info.dtype)) +
                       " only; for " + std::string(name_of(dtype)) + " use " + fitting);
     }
     return info.format;
@@ -136,19 +146,19 @@ VectorFormat writable_format(const std::string& path, std::int64_t n, std::int64
 }  // namespace
 
 std::string_view name_of(VectorFormat format) {
-    return info_of(format).name;
+    return kNames.name_of(format);
+}
+
+VectorFormat parse_vector_format(std::string_view name) {
+    return kNames.parse(name);
 }
 
 VectorFormat format_of(const std::string& path) {
     std::string extension = std::filesystem::path(path).extension();
     if (!extension.empty()) extension.erase(0, 1);
-    std::string known;
-    for (const FormatInfo& info : kFormats) {
-        if (info.name == extension) return info.format;
-        known += (known.empty() ? "" : ", ") + std::string(info.name);
-    }
+    if (const auto format = kNames.find(extension)) return *format;
     throw IoError(path + ": " + (extension.empty() ? "no extension" : "unknown extension '" + extension + "'") +
-                  ", known vector formats are " + known);
+                  ", known vector formats are " + kNames.known());
 }
 
 VectorFile::VectorFile(const std::string& path)

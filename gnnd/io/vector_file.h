@@ -21,6 +21,8 @@ namespace gnnd::io {
 enum class VectorFormat { fvecs, bvecs, ivecs, fbin, u8bin, i8bin, ibin, npy };
 
 std::string_view name_of(VectorFormat format);
+/// \throws InvalidArgument that lists the known names
+VectorFormat parse_vector_format(std::string_view name);
 
 /// The format of a path by its extension; throws IoError that lists the known ones.
 VectorFormat format_of(const std::string& path);

@@ -40,17 +40,26 @@ bool is_ours(const std::string& name) {
     throw IoError(path + ": " + what + ": " + std::generic_category().message(error));
 }
 
-/// The folder, created if need be, so that a power cut does not take it away with all that will be in it.
-std::string prepared(const std::string& path) {
+/// Creates the folder, if need be with those above it, each flushed before anything is put into it: a power cut shall
+/// not take it away with all that will be in it. One that is there may have been created by a process that got no
+/// further.
+void make_folder(const std::filesystem::path& folder) {
+    const std::filesystem::path above = folder.parent_path();
     std::error_code error;
-    if (!std::filesystem::create_directories(path, error) && error)
-        fail(path, "cannot create the folder", error.value());
-    const std::string parent = std::filesystem::path(path + "/..").lexically_normal();
-    const int descriptor = open(parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (!std::filesystem::is_directory(folder, error)) {
+        make_folder(above);
+        if (!std::filesystem::create_directory(folder, error) && error)
+            fail(folder, "cannot create the folder", error.value());
+    }
+    const int descriptor = open(above.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (descriptor >= 0) {  // not every file system can flush a folder
         fsync(descriptor);
         close(descriptor);
     }
+}
+
+std::string prepared(const std::string& path) {
+    make_folder((std::filesystem::absolute(path) / "").lexically_normal().parent_path());
     return path;
 }
 

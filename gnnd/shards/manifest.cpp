@@ -67,15 +67,6 @@ void assign(const Json& json, T& value) {
     value = json.get<T>();
 }
 
-/// The enumerator among these whose name it is.
-template <class E>
-E parse_name(const Json& json, std::initializer_list<E> all) {
-    const auto name = json.get<std::string>();
-    for (const E value : all)
-        if (name_of(value) == name) return value;
-    throw InvalidArgument("unknown name '" + name + "'");
-}
-
 std::string to_hex(std::uint64_t value) {
     char text[17];
     std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(value));
@@ -112,13 +103,12 @@ Json to_json(const BaseRecord& base) {
 }
 
 BaseRecord base_of(const Json& json) {
-    using enum io::VectorFormat;
     BaseRecord base;
     base.path = json.at("path");
-    base.format = parse_name(json.at("format"), {fvecs, bvecs, ivecs, fbin, u8bin, i8bin, ibin, npy});
+    base.format = io::parse_vector_format(json.at("format").get<std::string>());
     base.n = json.at("n");
     base.d = json.at("d");
-    base.dtype = parse_name(json.at("dtype"), {DType::f32, DType::f16, DType::u8, DType::i8, DType::i32});
+    base.dtype = parse_dtype(json.at("dtype").get<std::string>());
     base.bytes = json.at("bytes");
     base.modified = json.at("modified");
     return base;
