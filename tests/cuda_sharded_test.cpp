@@ -117,7 +117,11 @@ TEST(CudaShardedMemory, DecidesTheNumberOfShards) {
     for (const std::size_t part : {1, 2, 4}) {
         params.device_memory = std::int64_t(whole / part);
         const int count = plan_sharded(base, params, shards).builds;
-        part == 1 ? EXPECT_EQ(count, 1) : EXPECT_GT(count, before) << part;
+        if (part == 1) {
+            EXPECT_EQ(count, 1);
+        } else {
+            EXPECT_GT(count, before) << part;
+        }
         before = count;
     }
     const ShardedStats stats = build_sharded(base, params, shards);

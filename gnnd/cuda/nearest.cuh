@@ -58,10 +58,15 @@ __global__ void __launch_bounds__(2 * kBlockRows)
 #pragma unroll
         for (int t = 0; t < kTiles; ++t)
 #pragma unroll
-            for (int i = 0; i < 4; ++i) {
-                const int c = t * kTileColumns + lane_id() % 4 * 2 + i % 2;
-                if (c < count && first_row + row + i / 2 * 8 != ids[kBlockRows + c])
-                    nearest[i / 2].take(Keys::make(sums[t][i], factor, terms[c], first + c));
+            for (int r = 0; r < 2; ++r) {
+                Sum keys[2];
+#pragma unroll
+                for (int i = 0; i < 2; ++i) {
+                    const int c = t * kTileColumns + lane_id() % 4 * 2 + i;
+                    const bool other = c < count && first_row + row + r * 8 != ids[kBlockRows + c];
+                    keys[i] = other ? Keys::make(sums[t][2 * r + i], factor, terms[c], first + c) : Keys::worst();
+                }
+                nearest[r].take(keys[0], keys[1]);
             }
         __syncthreads();
     }
