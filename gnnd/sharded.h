@@ -38,9 +38,9 @@ struct ShardParams {
 /// What one of the workers has done and does.
 struct WorkerProgress {
     Device device;
-    std::string task;    ///< "build 3" or "merge 3 5"; empty: nothing now
-    int done = 0;        ///< tasks in this call
-    int left = 0;        ///< tasks
+    std::string task;  ///< "build 3" or "merge 3 5"; empty: nothing now
+    int done = 0;      ///< tasks in this call
+    int left = 0;      ///< tasks
     double build_seconds = 0, merge_seconds = 0;
     std::uint64_t bytes_read = 0, bytes_written = 0;
 };
@@ -74,8 +74,8 @@ struct ShardedStats {
 /// folding results into lists go on at the same time.
 struct ShardedPlan {
     int builds = 0, merges = 0;  ///< one build per shard
-    std::uint64_t disk = 0;  ///< most bytes in the folder
-    std::uint64_t work = 0;  ///< of host memory, for the builds and merges themselves; 0 on a GPU
+    std::uint64_t disk = 0;      ///< most bytes in the folder
+    std::uint64_t work = 0;      ///< of host memory, for the builds and merges themselves; 0 on a GPU
     std::uint64_t host = 0, host_overlapped = 0;
 };
 

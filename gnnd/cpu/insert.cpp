@@ -233,7 +233,7 @@ class Insertion {
     bool take_in(std::int64_t i, Entry entry) {
         const auto [ids, distances] = row(i);
         if (std::find(ids, ids + params_.k, id_of(entry)) != ids + params_.k) return false;
-        const auto entry_at = [&](int j) {
+        const auto entry_at = [&, ids = ids, distances = distances](int j) {
             return ids[j] < 0 ? kEmpty : make_entry(space_.key_of(distances[j]), ids[j], true);
         };
         int place = params_.k;
