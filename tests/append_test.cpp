@@ -32,7 +32,7 @@ TEST(Append, SearchKeepsTheInvariants) {
 
 TEST(Append, SearchIsAsGoodAsOneBuild) {
     const io::VectorFile sample(GNND_TEST_DATA "/photosift20k.u8bin");
-    for (const std::int64_t count : {200, 950}) {  // 950: as many as are searched for by default
+    for (const std::int64_t count : {200, 950}) {  // one in 20, more than are searched for by default
         SCOPED_TRACE(count);
         test::expect_search_as_good_as_one_build(sample.view(), count, params_of(32));
     }
@@ -73,11 +73,11 @@ TEST(Append, ChoosesByShareAndK) {
     const auto stop = [&](std::int64_t count, int k, AppendMethod method) {
         return append(old, graph, test::rows_of(vectors, 4000, count), params_of(k), {}, nullptr, method).stats.stop;
     };
-    EXPECT_EQ(stop(200, 16, AppendMethod::automatic), StopReason::searched);
-    EXPECT_NE(stop(200, 17, AppendMethod::automatic), StopReason::searched) << "rows would be filled at random";
-    EXPECT_NE(stop(200, 16, AppendMethod::merge), StopReason::searched);
+    EXPECT_EQ(stop(80, 16, AppendMethod::automatic), StopReason::searched);
+    EXPECT_NE(stop(80, 17, AppendMethod::automatic), StopReason::searched) << "rows would be filled at random";
+    EXPECT_NE(stop(80, 16, AppendMethod::merge), StopReason::searched);
     EXPECT_NE(append(test::rows_of(old, 0, 3999), test::graph_of(test::rows_of(old, 0, 3999), params_of(16), 16),
-                     test::rows_of(vectors, 3999, 201), params_of(16))
+                     test::rows_of(vectors, 3999, 80), params_of(16))
                   .stats.stop,
               StopReason::searched);
     for (const AppendMethod method : {AppendMethod::automatic, AppendMethod::merge, AppendMethod::search})

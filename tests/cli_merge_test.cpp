@@ -142,9 +142,9 @@ TEST_F(CliMerge, AppendsByEitherMethod) {
         expect_good_graph(out, 3100, 16);
     }
     const Result result =
-        good({"append", graph_of(a_), a_, part(3000, 100), "-o", file("few.gnnd"), "--device", "cpu"});
+        good({"append", graph_of(a_), a_, part(3000, 60), "-o", file("few.gnnd"), "--device", "cpu"});
     EXPECT_TRUE(matches(result.out, "\nbatches     1, stopped: searched")) << result.out;
-    expect_good_graph(file("few.gnnd"), 3100, 16);
+    expect_good_graph(file("few.gnnd"), 3060, 16);
     EXPECT_TRUE(failed(run({"append", graph_of(a_), a_, b_, "-o", file("g"), "--method", "best"}), 2,
                        "unknown append method 'best'; known are auto, merge, search"));
 }
