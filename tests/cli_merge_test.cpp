@@ -141,8 +141,7 @@ TEST_F(CliMerge, AppendsByEitherMethod) {
         EXPECT_EQ(report["stop"] == "searched", method == "search");
         expect_good_graph(out, 3100, 16);
     }
-    const Result result =
-        good({"append", graph_of(a_), a_, part(3000, 60), "-o", file("few.gnnd"), "--device", "cpu"});
+    const Result result = good({"append", graph_of(a_), a_, part(3000, 60), "-o", file("few.gnnd"), "--device", "cpu"});
     EXPECT_TRUE(matches(result.out, "\nbatches     1, stopped: searched")) << result.out;
     expect_good_graph(file("few.gnnd"), 3060, 16);
     EXPECT_TRUE(failed(run({"append", graph_of(a_), a_, b_, "-o", file("g"), "--method", "best"}), 2,
