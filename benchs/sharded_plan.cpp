@@ -82,20 +82,26 @@ class Memory {
     int clock_ = 0;
 };
 
+/// What all workers share.
+struct Host {
+    Memory memory;
+    std::set<int> has_local;  ///< shards whose local graph a worker has given
+};
+
 /// Of one worker. The GPU, what moves shards, and what writes finished lists each go on by themselves and wait for each
 /// other as the runner's threads do.
 class Worker {
   public:
-    Worker(const Machine& machine, const Manifest& manifest, int most_shards)
+    Worker(const Machine& machine, const Manifest& manifest, int most_shards, Host& host)
         : machine_(machine),
+          host_(host),
           millions_(double(manifest.most_rows()) * 1e-6),
           vectors_(millions_ * double(manifest.base.d) * double(size_of(manifest.base.dtype)) * 1e-3),
           local_(millions_ * manifest.local_columns() * 8e-3),
           lists_(millions_ * manifest.params.k * 8e-3),
           fixed_(2 * (vectors_ + lists_ + millions_ * 1e6 * machine.work)),
           slots(std::min(most_shards, int((machine.device - fixed_) / (vectors_ + local_ + lists_)))),
-          device_(slots * (vectors_ + local_ + lists_) * (1 + 1e-9)),
-          host_(machine.host / machine.workers) {}
+          device_(slots * (vectors_ + local_ + lists_) * (1 + 1e-9)) {}
 
     void run(const std::vector<Task>& tasks, bool last_round) {
         std::vector<int> finished;
@@ -123,10 +129,10 @@ class Worker {
     double end(bool last_round) const { return std::max({computed_, fetched_, last_round ? written_ : 0.0}); }
     void wait_until(double time) { computed_ = fetched_ = time; }
     double device_bytes() const { return fixed_ + slots * (vectors_ + local_ + lists_); }
-    double host_bytes() const { return host_.most; }
 
   private:
     const Machine& machine_;
+    Host& host_;
     const double millions_, vectors_, local_, lists_, fixed_;
 
   public:
@@ -141,7 +147,7 @@ class Worker {
         return bytes / rate * machine_.workers;
     }
     bool hold(const Key& key, double bytes) {
-        return host_.add(key, bytes, [&](const Key&, const Memory::Item& item) {
+        return host_.memory.add(key, bytes, [&](const Key&, const Memory::Item& item) {
             if (item.changed) fetched_ += on_disk(written, item.bytes, machine_.write);
         });
     }
@@ -152,14 +158,14 @@ class Worker {
     }
     void give(const Key& key, double bytes) {
         hold(key, bytes);
-        host_.items.at(key).changed = true;
+        host_.memory.items.at(key).changed = true;
         fetched_ += bytes / machine_.from_device;
         copied += bytes;
     }
     /// Lists, and the local graph once.
     void give_graphs(int shard) {
         give({'g', shard}, lists_);
-        if (local_given_.insert(shard).second) give({'l', shard}, local_);
+        if (host_.has_local.insert(shard).second) give({'l', shard}, local_);
     }
     void fetch(const Task& task) {
         for (const int shard : std::set{task.first, task.second}) {
@@ -172,13 +178,14 @@ class Worker {
             if (task.kind == Task::Kind::build) continue;
             bring({'l', shard}, local_);
             bring({'g', shard}, lists_);
-            host_.drop({'g', shard});
+            host_.memory.drop({'g', shard});
         }
     }
     void finish(int shard) {
         if (device_.items.count({'s', shard}) != 0) give({'g', shard}, lists_);
         device_.drop({'s', shard});
-        if (const auto item = host_.items.find({'g', shard}); item != host_.items.end()) item->second.changed = false;
+        if (const auto item = host_.memory.items.find({'g', shard}); item != host_.memory.items.end())
+            item->second.changed = false;
         written_ = std::max(written_, fetched_) + on_disk(written, lists_, machine_.write);
     }
     void deliver() {
@@ -189,13 +196,12 @@ class Worker {
         fetched_ = std::max(fetched_, computed_);
         deliver();
         computed_ = checkpoint_ = fetched_;
-        for (auto& [key, item] : host_.items)
+        for (auto& [key, item] : host_.memory.items)
             if (std::exchange(item.changed, false))
                 written_ = std::max(written_, computed_) + on_disk(written, item.bytes, machine_.write);
     }
 
-    Memory device_, host_;
-    std::set<int> local_given_;
+    Memory device_;
     double computed_ = 0, fetched_ = 0, written_ = 0, checkpoint_ = 0;  ///< up to when
 };
 
@@ -222,7 +228,8 @@ void print_one(const Machine& machine, const Manifest& manifest) {
 void print(const Machine& machine, const Manifest& manifest) {
     if (manifest.count() == 1) return print_one(machine, manifest);
     const gnnd::shards::Plan plan = gnnd::shards::make_plan(manifest.count(), machine.workers);
-    std::vector<Worker> workers(machine.workers, Worker(machine, manifest, plan.most_shards()));
+    Host host{Memory(machine.host), {}};
+    std::vector<Worker> workers(machine.workers, Worker(machine, manifest, plan.most_shards(), host));
     if (workers[0].slots < std::min(3, plan.most_shards())) {
         std::printf("| %d | does not fit the device |\n", manifest.count());
         return;
@@ -242,15 +249,14 @@ void print(const Machine& machine, const Manifest& manifest) {
         }
         for (const Worker& worker : workers) seconds = std::max(seconds, worker.end(last));
     }
-    double busy = 0, read = 0, written = 0, copied = 0, host = 0;
+    double busy = 0, read = 0, written = 0, copied = 0;
     for (const Worker& worker : workers) {
         busy += worker.busy / double(workers.size());
         read += worker.read;
         written += worker.written;
         copied += worker.copied;
-        host += worker.host_bytes();
     }
-    print_row(manifest, machine, workers[0].slots, seconds, busy, read, written, copied, host,
+    print_row(manifest, machine, workers[0].slots, seconds, busy, read, written, copied, host.memory.most,
               workers[0].device_bytes());
 }
 
