@@ -113,7 +113,6 @@ class DeviceExecutor final : public shards::Executor {
         const UseDevice device(params_.device.index);
         const OwnedStream stream(heap_);
         const Cache::Pin pin = pinned(shard);
-        ahead_ = {};
         bring_vectors(shard, pin.data(), stream);
         const DeviceGraph built = result(store_.rows(shard));
         const BuildStats stats =
@@ -133,7 +132,6 @@ class DeviceExecutor final : public shards::Executor {
         const UseDevice device(params_.device.index);
         const OwnedStream stream(heap_);
         const Cache::Pin first = pinned(pair.first), second = pinned(pair.second);
-        ahead_ = {};
         bring(pair.first, first, stream);
         bring(pair.second, second, stream);
         const std::int64_t n1 = store_.rows(pair.first), n2 = store_.rows(pair.second);
@@ -151,7 +149,7 @@ class DeviceExecutor final : public shards::Executor {
         return stats;
     }
 
-    void prepare(const Task& present, const Task& next) override {
+    std::shared_ptr<const void> prepare(const Task& present, const Task& next) override {
         const UseDevice device(params_.device.index);
         const OwnedStream stream(heap_);
         for (const int shard : {next.first, next.second}) {
@@ -161,9 +159,9 @@ class DeviceExecutor final : public shards::Executor {
                 bring(shard, pin, stream);
             else
                 bring_vectors(shard, pin.data(), stream);
-            ahead_ = std::move(pin);
-            return;
+            return std::make_shared<const Cache::Pin>(std::move(pin));
         }
+        return nullptr;
     }
 
     void deliver(const std::vector<int>& finished) override {
@@ -299,7 +297,6 @@ class DeviceExecutor final : public shards::Executor {
     WorkMemory work_;
     std::vector<Held> held_;  ///< a shard's belongs to who has its slot pinned
     Cache cache_;             ///< whole shards
-    Cache::Pin ahead_;        ///< of the next task
 };
 
 /// How the device memory is divided.

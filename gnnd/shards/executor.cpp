@@ -13,7 +13,6 @@ namespace gnnd::shards {
 
 BuildStats HostExecutor::build(int shard, const Callbacks& callbacks) {
     const PinnedVectors vectors = store_.vectors(shard);
-    ahead_ = {};
     const PinnedGraph built = store_.new_graph(shard);
     BuildStats stats;
     if (built.n == 1) {  // which build() refuses
@@ -29,7 +28,6 @@ BuildStats HostExecutor::build(int shard, const Callbacks& callbacks) {
 BuildStats HostExecutor::merge(const Task& pair, const Callbacks& callbacks) {
     const PinnedVectors first = store_.vectors(pair.first), second = store_.vectors(pair.second);
     const PinnedGraph first_local = store_.local(pair.first), second_local = store_.local(pair.second);
-    ahead_ = {};
     auto result = std::make_shared<PinnedGraph>(store_.scratch(first.view.n + second.view.n));
     const BuildStats stats = merge_graphs({first.view, first_local.view()}, {second.view, second_local.view()},
                                           result->ids(), result->distances(), callbacks);
@@ -44,15 +42,15 @@ BuildStats HostExecutor::merge(const Task& pair, const Callbacks& callbacks) {
 
 /// One shard at most, for more there may be no room. It has a local graph if it is to be merged, since builds stand
 /// directly before the merge that needs them.
-void HostExecutor::prepare(const Task& present, const Task& next) {
+std::shared_ptr<const void> HostExecutor::prepare(const Task& present, const Task& next) {
     for (const int shard : {next.first, next.second}) {
         if (present.uses(shard)) continue;
-        Inputs inputs;
-        inputs.vectors.push_back(store_.vectors(shard));
-        if (next.kind == Task::Kind::merge) inputs.locals.push_back(store_.local(shard));
-        ahead_ = std::move(inputs);
-        return;
+        auto inputs = std::make_shared<Inputs>();
+        inputs->vectors.push_back(store_.vectors(shard));
+        if (next.kind == Task::Kind::merge) inputs->locals.push_back(store_.local(shard));
+        return inputs;
     }
+    return nullptr;
 }
 
 BuildStats HostExecutor::build_graph(const VectorView& vectors, std::int32_t* ids, float* distances,

@@ -25,7 +25,8 @@ class Executor {
     /// GGM. What either shard finds in the other goes into its lists, unless these have seen the other before.
     virtual BuildStats merge(const Task& pair, const Callbacks& callbacks) = 0;
     /// Gets what the next task needs and the present one does not use.
-    virtual void prepare(const Task& present, const Task& next) = 0;
+    /// \return what keeps it there, until the next task has begun
+    virtual std::shared_ptr<const void> prepare(const Task& present, const Task& next) = 0;
     /// The lists of these shards, which no task will change any more, are in the store on return.
     virtual void deliver(const std::vector<int>& finished) = 0;
     /// Everything is. No task may be running.
@@ -61,7 +62,7 @@ class HostExecutor : public Executor {
 
     BuildStats build(int shard, const Callbacks& callbacks) override;
     BuildStats merge(const Task& pair, const Callbacks& callbacks) override;
-    void prepare(const Task& present, const Task& next) override;
+    std::shared_ptr<const void> prepare(const Task& present, const Task& next) override;
     void deliver(const std::vector<int>&) override { folding_.wait(); }
     void deliver() override { folding_.wait(); }
     void release() override { folding_.wait(); }
@@ -82,7 +83,7 @@ class HostExecutor : public Executor {
     BuildParams params_;
 
   private:
-    /// What tasks read, pinned.
+    /// What the next task reads, pinned.
     struct Inputs {
         std::vector<PinnedVectors> vectors;
         std::vector<PinnedGraph> locals;  ///< none for a build
@@ -90,7 +91,6 @@ class HostExecutor : public Executor {
 
     Store& store_;
     const bool overlap_;
-    Inputs ahead_;        ///< of the next task
     Background folding_;  ///< last: it uses the others
 };
 

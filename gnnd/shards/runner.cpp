@@ -135,7 +135,8 @@ BuildStats Runner::compute(Worker& worker, const Task& task) {
 void Runner::work(Worker& worker, const std::vector<Task>& tasks, bool last_round) {
     const CountTraffic count(worker.traffic);
     Background writing;
-    std::vector<int> finished;  // by the task before
+    std::vector<int> finished;                   // by the task before
+    std::shared_ptr<const void> ahead, fetched;  // of the next task, and of the present one until it is done
     const auto write_finished = [&] {
         if (finished.empty()) return;
         worker.executor->deliver(finished);
@@ -146,10 +147,11 @@ void Runner::work(Worker& worker, const std::vector<Task>& tasks, bool last_roun
         const Task& task = tasks[i];
         if (stop_) throw Interrupted("another worker stopped");
         begin(worker, task);
+        fetched = std::move(ahead);
         if (overlap_)
             fetching.start(counted([&, next = i + 1 < tasks.size() ? &tasks[i + 1] : nullptr] {
                 write_finished();
-                if (next != nullptr) worker.executor->prepare(task, *next);
+                if (next != nullptr) ahead = worker.executor->prepare(task, *next);
             }));
         const Clock::time_point start = Clock::now();
         const BuildStats stats = compute(worker, task);
