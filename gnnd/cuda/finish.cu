@@ -56,7 +56,7 @@ __global__ void finish_kernel(RawVectors vectors, bool trusted, Lists lists, Set
     __syncwarp();
     if (!trusted)
         for (int j = 0; j < present; ++j) {
-            const float distance = exact<T, M, kWarp, 1>(row, raw_row<T>(vectors, ids[j]), vectors.d);
+            const float distance = exact<T, M, kWarp>(row, raw_row<T>(vectors, ids[j]), vectors.d);
             if (lane_id() == 0) distances[j] = distance;
         }
     const int listed = present;
@@ -73,7 +73,7 @@ __global__ void finish_kernel(RawVectors vectors, bool trusted, Lists lists, Set
         bool known = id == u32(object);
         for (int j = lane_id(); j < present; j += kWarp) known |= ids[j] == id;
         if (__any_sync(kAllLanes, known)) continue;
-        const float distance = exact<T, M, kWarp, 1>(row, raw_row<T>(vectors, id), vectors.d);
+        const float distance = exact<T, M, kWarp>(row, raw_row<T>(vectors, id), vectors.d);
         if (lane_id() == 0) {
             ids[present] = id;
             distances[present] = distance;

@@ -28,20 +28,28 @@ struct InsertRecord {
     SpaceInfo info;
 };
 
+/// Whether vectors are used where they lie.
+bool usable(const VectorView& vectors) {
+    return on_device(vectors.data) && vectors.row_bytes() <= std::int64_t(~u32(0));
+}
+
 class Insertion {
   public:
     Insertion(const detail::Input& input, const BuildParams& params, const InsertPlan& plan, Resources& resources,
               std::byte* memory, std::int32_t* ids, float* distances, cudaStream_t stream)
         : input_(input), params_(params), plan_(plan), resources_(resources), memory_(memory), stream_(stream) {
+        const std::int64_t row = input.d() * std::int64_t(size_of(input.dtype()));
+        sets_ = {{}, {}, u32(input.vectors[0].n), input.d(), row % 16 == 0};
         for (int set = 0; set < 2; ++set) {
             const VectorView& vectors = input.vectors[set];
-            sets_.of[set] =
-                upload({{vectors}, {}}, on_device(vectors.data), at<std::byte>(plan.vectors[set]), resources, stream);
+            const RawVectors raw =
+                upload({{vectors}, {}}, usable(vectors), at<std::byte>(plan.vectors[set]), resources, stream);
+            sets_.data[set] = raw.data - (set == 0 ? 0 : input.vectors[0].n) * raw.stride;
+            sets_.stride[set] = u32(raw.stride);
+            sets_.whole &= reinterpret_cast<std::uintptr_t>(raw.data) % 16 == 0 && raw.stride % 16 == 0;
         }
-        sets_.aligned = true;
-        for (const RawVectors& set : sets_.of)
-            sets_.aligned &= reinterpret_cast<std::uintptr_t>(set.data) % 16 == 0 && set.stride % 16 == 0;
         rows_ = {ids, distances, params.k, is_similarity(params.metric)};
+        if (plan.back.bytes != 0) back_ = {at<std::int32_t>(plan.back), at<float>(plan.reach), sets_.second};
         adopt();
         link_back();
     }
@@ -67,7 +75,7 @@ class Insertion {
                           at<u64>(plan_.offers)};
         GNND_CUDA(cudaMemsetAsync(counters(), 0, sizeof(InsertCounters), stream_));
         compare_all(batch, pivots, starts.of_group, peers.of_group);
-        search(batch, pivots);
+        search(batch);
         exchange(batch);
     }
 
@@ -114,17 +122,15 @@ class Insertion {
             copy_in(distances, graph.distances, graph.n, row, stride, resources_, stream_);
             columns = {ids, distances, graph.n, kept, 0, kept, 0};
         }
-        adopt_rows_kernel<<<blocks_for(graph.n, kInsertWarps), kThreads, 0, stream_>>>(columns, rows_);
+        adopt_rows_kernel<<<blocks_for(graph.n, kInsertWarps), kThreads, 0, stream_>>>(columns, rows_, back_);
         GNND_LAUNCHED("adopt_rows_kernel");
     }
 
     void link_back() {
-        const std::int64_t old = input_.vectors[0].n;
-        if (plan_.back.bytes == 0) return;
-        back_ = {at<std::int32_t>(plan_.back), u32(old)};
+        if (back_.n == 0) return;
         GNND_CUDA(cudaMemsetAsync(back_.ids, 0xff, plan_.back.bytes, stream_));
-        const int columns = std::min(params_.k, detail::kLinkedColumns);
-        link_back_kernel<<<blocks_for(old * columns, kThreads), kThreads, 0, stream_>>>(rows_, columns, back_);
+        constexpr int kRows = kInsertWarps * kWarp / detail::kLinkedColumns;
+        link_back_kernel<<<blocks_for(back_.n, kRows), kThreads, 0, stream_>>>(rows_, back_);
         GNND_LAUNCHED("link_back_kernel");
     }
 
@@ -133,29 +139,29 @@ class Insertion {
         const std::int64_t d = input_.d(), all = std::int64_t(batch.count) + pivots.count;
         const RawVectors gathered{at<std::byte>(plan_.gathered), all, d, d * std::int64_t(size_of(input_.dtype())),
                                   input_.dtype()};
+        u32* objects = at<u32>(plan_.objects);
         visit_dtype(input_.dtype(), [&](auto component) {
             using T = decltype(component);
-            gather_kernel<T>
-                <<<blocks_for(all, kInsertWarps), kThreads, 0, stream_>>>(sets_, batch, pivots, at<T>(plan_.gathered));
+            gather_kernel<T><<<blocks_for(all, kInsertWarps), kThreads, 0, stream_>>>(sets_, batch, pivots, objects,
+                                                                                      at<T>(plan_.gathered));
             GNND_LAUNCHED("gather_kernel");
         });
         std::uint8_t* rows = plan_.sample.vectors_in_place ? nullptr : at<std::uint8_t>(plan_.rows);
         u32* bias = at<u32>(plan_.bias);
         prepare_space(gathered, params_.metric, plan_.sample, rows, bias, at<float>(plan_.mean), info(), stream_);
         const Points points = points_of(gathered, params_.metric, plan_.sample, rows, bias);
-        find_nearest(points, plan_.sample.cell, params_.metric, {0, batch.count, batch.count, pivots.count}, starts,
-                     at<u32>(plan_.start_places), stream_);
-        find_nearest(points, plan_.sample.cell, params_.metric, {0, batch.count, 0, batch.count}, peers,
+        find_nearest(points, plan_.sample.cell, params_.metric, {0, batch.count, batch.count, pivots.count}, objects,
+                     starts, at<u32>(plan_.start_places), stream_);
+        find_nearest(points, plan_.sample.cell, params_.metric, {0, batch.count, 0, batch.count}, objects, peers,
                      at<u32>(plan_.peer_places), stream_);
     }
 
     /// Step 2.
-    void search(const Batch& batch, const Pivots& pivots) {
+    void search(const Batch& batch) {
         const int beam = detail::beam_for(input_.vectors[0].n, input_.vectors[1].n);
         visit_both([&]<class T, class M>(T, M) {
-            launch("search", search_kernel<T, M>, blocks_for(batch.count, kInsertWarps), kThreads,
-                   kInsertWarps * search_bytes(batch.length), stream_, sets_, rows_, back_, pivots, batch, beam,
-                   counters());
+            launch("search", search_kernel<T, M>, blocks_for(batch.count, kSearchWarps), kSearchWarps * kWarp,
+                   kSearchWarps * search_bytes(batch.length), stream_, sets_, rows_, back_, batch, beam, counters());
         });
     }
 
@@ -199,9 +205,8 @@ class Insertion {
 void insert(const detail::Input& input, const BuildParams& params, const Callbacks& callbacks, Resources& resources,
             std::int32_t* ids, float* distances, BuildStats& stats) {
     const OwnedStream stream(resources);
-    const InsertInPlace in_place{{on_device(input.vectors[0].data), on_device(input.vectors[1].data)},
-                                 on_device(input.graphs[0].ids),
-                                 on_device(ids)};
+    const InsertInPlace in_place{
+        {usable(input.vectors[0]), usable(input.vectors[1])}, on_device(input.graphs[0].ids), on_device(ids)};
     const InsertPlan plan = make_insert_plan(input, in_place, params, resources.free_device_memory());
     const DeviceMemory memory(resources, plan.total, stream);
     const Drain drain(stream);

@@ -17,7 +17,7 @@ struct Ranges {
     u32 first_row, rows, first_column, columns;
 };
 /// See nearest.cuh.
-void find_nearest(const Points& points, Cell cell, Metric metric, const Ranges& ranges, int take, u32* places,
-                  cudaStream_t stream);
+void find_nearest(const Points& points, Cell cell, Metric metric, const Ranges& ranges, const u32* objects, int take,
+                  u32* nearest, cudaStream_t stream);
 
 }  // namespace gnnd::cuda

@@ -44,7 +44,10 @@ InsertPlan make_insert_plan(const detail::Input& input, const InsertInPlace& in_
             plan.graph_distances = layout.take(n * k * 4);
         }
         if (!in_place.graph && kept != k) plan.given = layout.take(old * kept * 8);
-        if (detail::links_back(old, added)) plan.back = layout.take(old * detail::kBackLinks * 4);
+        if (detail::links_back(old, added)) {
+            plan.back = layout.take(old * detail::kBackLinks * 4);
+            plan.reach = layout.take(old * 4);
+        }
         plan.counts = layout.take(n * 4);
         plan.ends = layout.take(n * 8 + 8);
         plan.touched = layout.take(std::min(n, batch * plan.length) * 4);
@@ -52,6 +55,7 @@ InsertPlan make_insert_plan(const detail::Input& input, const InsertInPlace& in_
         plan.slots = layout.take(batch * plan.length * 4);
         plan.offers = layout.take(batch * plan.length * 8);
         const std::int64_t sample = batch + kInsertPivots;
+        plan.objects = layout.take(sample * 4);
         plan.gathered = layout.take(sample * row);
         if (!plan.sample.vectors_in_place) plan.rows = layout.take(sample * plan.sample.row_bytes);
         plan.bias = layout.take(sample * 4);

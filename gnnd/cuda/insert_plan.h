@@ -30,8 +30,8 @@ struct InsertPlan {
 
     Part vectors[2], given;
     Part graph_ids, graph_distances;
-    Part back, counts, ends, touched, found, slots, offers;
-    Part gathered, rows, bias, mean, start_places, peer_places, small;
+    Part back, reach, counts, ends, touched, found, slots, offers;
+    Part objects, gathered, rows, bias, mean, start_places, peer_places, small;
     std::size_t total = 0;
 
     std::size_t work_bytes() const {

@@ -5,12 +5,11 @@
 
 namespace gnnd::cuda {
 
-void find_nearest(const Points& points, Cell cell, Metric metric, const Ranges& ranges, int take, u32* places,
-                  cudaStream_t stream) {
+void find_nearest(const Points& points, Cell cell, Metric metric, const Ranges& ranges, const u32* objects, int take,
+                  u32* nearest, cudaStream_t stream) {
     const auto start = [&]<class E>(E) {
         const dim3 blocks(blocks_for(ranges.rows, kBlockRows), blocks_for(ranges.columns, kGroup));
-        nearest_kernel<E><<<blocks, 2 * kBlockRows, 0, stream>>>(points, ranges.first_row, ranges.rows,
-                                                                 ranges.first_column, ranges.columns, take, places);
+        nearest_kernel<E><<<blocks, 2 * kBlockRows, 0, stream>>>(points, ranges, objects, take, nearest);
         GNND_LAUNCHED("nearest_kernel");
     };
     if (metric == Metric::L1)

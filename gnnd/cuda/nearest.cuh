@@ -4,18 +4,21 @@
 
 #include "gnnd/cuda/device/best.cuh"
 #include "gnnd/cuda/init.cuh"
+#include "gnnd/cuda/insert.h"
 
 namespace gnnd::cuda {
 
 inline constexpr int kGroup = 1 << kColumnBits;  ///< columns whose numbers fit into a key
 
-/// Objects first_row, first_row + 1, ... against groups of kGroup of the objects first_column, first_column + 1, ...:
-/// places[row * groups * take + group * take + j] = the number of the j-th nearest of the group among all columns, of
-/// those that are among the nearest four in one of four quarters; kNoId where there are fewer. Objects are not their
-/// own neighbours. A block takes kBlockRows rows (x) and a group (y).
+/// Points [first_row, first_row + rows) against groups of kGroup of the points [first_column, first_column + columns):
+/// nearest[row * groups * take + group * take + j] = the object of the j-th nearest of the group, of those that are
+/// among the nearest four in one of four quarters; kNoId where there are fewer. Points are not their own neighbours. A
+/// block takes kBlockRows rows (x) and a group (y).
+/// \param objects  of all points
 template <class Engine>
 __global__ void __launch_bounds__(2 * kBlockRows)
-    nearest_kernel(Points points, u32 first_row, u32 rows, u32 first_column, u32 columns, int take, u32* places) {
+    nearest_kernel(Points points, Ranges ranges, const u32* objects, int take, u32* nearest) {
+    const auto [first_row, rows, first_column, columns] = ranges;
     using Sum = typename Engine::Sum;
     using Keys = Key<Sum, false>;
     constexpr int kTiles = kPivotColumns / kTileColumns;
@@ -29,9 +32,9 @@ __global__ void __launch_bounds__(2 * kBlockRows)
     const int stripe = threadIdx.x / kWarp * kTileRows, slabs = (points.row_bytes + kSlab - 1) / kSlab;
     const u32 row = begin + stripe + lane_id() / 4;  // this thread's, and row + 8
     const Sum factor = Keys::factor(points);
-    NearestFour<Sum> nearest[2];
-    nearest[0].clear();
-    nearest[1].clear();
+    NearestFour<Sum> best[2];
+    best[0].clear();
+    best[1].clear();
     for (int first = 0; first < size; first += kPivotColumns) {
         const int count = min(kPivotColumns, size - first);
         if (threadIdx.x < kPivotColumns) {
@@ -66,7 +69,7 @@ __global__ void __launch_bounds__(2 * kBlockRows)
                     const bool other = c < count && first_row + row + r * 8 != ids[kBlockRows + c];
                     keys[i] = other ? Keys::make(sums[t][2 * r + i], factor, terms[c], first + c) : Keys::worst();
                 }
-                nearest[r].take(keys[0], keys[1]);
+                best[r].take(keys[0], keys[1]);
             }
         __syncthreads();
     }
@@ -74,14 +77,14 @@ __global__ void __launch_bounds__(2 * kBlockRows)
     for (int j = 0; j < take; ++j)
 #pragma unroll
         for (int r = 0; r < 2; ++r) {
-            Sum best = nearest[r].key[0];
-            best = min(best, __shfl_xor_sync(kAllLanes, best, 1));
-            best = min(best, __shfl_xor_sync(kAllLanes, best, 2));
-            if (nearest[r].key[0] == best) nearest[r].drop_first();
+            Sum least = best[r].key[0];
+            least = min(least, __shfl_xor_sync(kAllLanes, least, 1));
+            least = min(least, __shfl_xor_sync(kAllLanes, least, 2));
+            if (best[r].key[0] == least) best[r].drop_first();
             const u32 mine = row + r * 8;
             if (lane_id() % 4 == j % 4 && mine < rows)
-                places[std::int64_t(mine) * width + blockIdx.y * take + j] =
-                    Keys::valid(best) ? group + u32(Keys::column(best)) : kNoId;
+                nearest[std::int64_t(mine) * width + blockIdx.y * take + j] =
+                    Keys::valid(least) ? objects[first_column + group + u32(Keys::column(least))] : kNoId;
         }
 }
 

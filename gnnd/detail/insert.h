@@ -23,7 +23,7 @@ inline constexpr int kBranches = 64;
 inline constexpr int kLinkedColumns = 16, kBackLinks = 16;
 /// Objects nearest to the searched one whose rows are walked along, with links back and without. Measured: about as
 /// good as each other, with twice as many distances without.
-inline constexpr int kBeam = 64, kWideBeam = 192;
+inline constexpr int kBeam = 80, kWideBeam = 192;
 
 /// Nearest ones that a search keeps beyond k, to offer them the object: who has it among its nearest need not be among
 /// the object's own. Where a quarter is new, keeping 128 instead of k = 32 raised the old ones' Recall@10 from 0.917 to
