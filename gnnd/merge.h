@@ -50,7 +50,7 @@ std::string_view name_of(AppendMethod method);
 AppendMethod parse_append_method(std::string_view name);
 
 /// The largest share of the old vectors that may be added for append() to search. Measured: see benchs/NOTEBOOK.md.
-inline constexpr double kSearchedShare = 0.02;
+inline constexpr double kSearchedShare = 0.03;
 
 /// Adds vectors to a graph.
 ///

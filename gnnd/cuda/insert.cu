@@ -19,8 +19,6 @@ namespace gnnd::cuda {
 namespace {
 
 constexpr int kThreads = kInsertWarps * kWarp;
-/// Of rows that take objects in, more than run at once.
-constexpr unsigned kTakeInBlocks = 4096;
 
 /// What the host reads of a batch.
 struct InsertRecord {
@@ -69,7 +67,6 @@ class Insertion {
                           at<u64>(plan_.found),
                           plan_.length,
                           at<u32>(plan_.slots),
-                          at<u32>(plan_.touched),
                           at<u32>(plan_.counts),
                           at<u64>(plan_.ends),
                           at<u64>(plan_.offers)};
@@ -167,15 +164,15 @@ class Insertion {
 
     /// Step 3.
     void exchange(const Batch& batch) {
-        const unsigned blocks = blocks_for(batch.count, kInsertWarps);
+        const unsigned blocks = blocks_for(std::int64_t(batch.count) * batch.length, kOfferThreads);
+        const std::int64_t known = std::int64_t(batch.first) + batch.count;
         GNND_CUDA(cudaMemsetAsync(batch.counts, 0, plan_.counts.bytes, stream_));
-        offer_kernel<<<blocks, kThreads, 0, stream_>>>(rows_, batch, counters());
+        offer_kernel<<<blocks, kOfferThreads, 0, stream_>>>(rows_, batch, counters());
         GNND_LAUNCHED("offer_kernel");
-        reserve(batch.counts, batch.ends, std::int64_t(batch.first) + batch.count, nullptr, stream_);
-        scatter_offers_kernel<<<blocks, kThreads, 0, stream_>>>(batch);
+        reserve(batch.counts, batch.ends, known, nullptr, stream_);
+        scatter_offers_kernel<<<blocks, kOfferThreads, 0, stream_>>>(batch);
         GNND_LAUNCHED("scatter_offers_kernel");
-        const auto most = std::min<std::int64_t>(input_.n(), std::int64_t(batch.count) * batch.length);
-        launch("take_in", take_in_kernel, std::min(kTakeInBlocks, blocks_for(most, kInsertWarps)), kThreads,
+        launch("take_in", take_in_kernel, blocks_for(known, kInsertWarps * kRowsToTakeIn), kThreads,
                kInsertWarps * SortedList::bytes(params_.k), stream_, rows_, batch, counters());
     }
 

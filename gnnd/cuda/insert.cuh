@@ -10,7 +10,9 @@
 
 namespace gnnd::cuda {
 
-inline constexpr int kInsertWarps = 4;    ///< of a block
+inline constexpr int kInsertWarps = 4;     ///< of a block
+inline constexpr int kOfferThreads = 512;  ///< of a block
+inline constexpr int kRowsToTakeIn = 8;
 inline constexpr int kSearchWarps = 2;    ///< of a block of searches, which end at different times
 inline constexpr int kSearchBlocks = 10;  ///< of an SM, at least; for more the compiler would lack registers
 inline constexpr int kSeen = 2048;        ///< places for objects that a search has seen, a power of two
@@ -54,17 +56,15 @@ struct Batch {
     int start_count, peer_count;
     u64* found;  ///< count x length, sorted, kNothing behind: what the searches have found
     int length;
-    u32* slots;    ///< count x length: which of a row's offers this one is; kNoId: none
-    u32* touched;  ///< rows that have offers
-    u32* counts;   ///< n: how many; 0 before
-    u64* ends;     ///< n: where they begin
-    u64* offers;   ///< ranked entries
+    u32* slots;   ///< count x length: which of a row's offers this one is; kNoId: none
+    u32* counts;  ///< n: how many; 0 before
+    u64* ends;    ///< n: where they begin
+    u64* offers;  ///< ranked entries
 };
 
 struct InsertCounters {
     u64 offered, accepted, distances, entries;
     double phi;
-    u32 touched;
 };
 
 /// Which objects a search has seen, of most of them: of those that share a place the last one stays, and one that was
@@ -239,62 +239,54 @@ __global__ void __launch_bounds__(kSearchWarps* kWarp, kSearchBlocks)
     if (lane_id() == 0) atomicAdd(&counters->distances, compared);
 }
 
-/// Counts what the batch offers to which rows.
-__global__ void __launch_bounds__(kInsertWarps* kWarp) offer_kernel(Rows rows, Batch batch, InsertCounters* counters) {
-    const u32 number = blockIdx.x * kInsertWarps + threadIdx.x / kWarp, object = batch.first + number;
-    if (number >= batch.count) return;
-    u32 offered = 0, entries = 0;
-    float phi = 0;
-    for (int j = lane_id(); j < batch.length; j += kWarp) {
-        const std::int64_t at = std::int64_t(number) * batch.length + j;
-        const u64 entry = batch.found[at];
-        u32 slot = kNoId;
-        if (entry != kNothing) {
-            const u32 id = ranked_id(entry) & ~kNewBit;
-            const float key = ranked_distance(entry);
-            const std::int64_t last = std::int64_t(id) * rows.k + rows.k - 1;
-            const u32 last_id = rows.ids[last] < 0 ? kNoId : u32(rows.ids[last]);
-            if (nearer(key, object, rows.key_of(rows.distances[last]), last_id)) {
-                slot = atomicAdd(&batch.counts[id], 1u);
-                if (slot == 0) batch.touched[atomicAdd(&counters->touched, 1u)] = id;
-                ++offered;
-            }
-            if (j < rows.k) {
-                phi += rows.key_of(key);
-                ++entries;
-            }
-        }
-        batch.slots[at] = slot;
+/// Counts what the batch offers to which rows. A thread an entry of what was found.
+__global__ void __launch_bounds__(kOfferThreads) offer_kernel(Rows rows, Batch batch, InsertCounters* counters) {
+    __shared__ double phi;
+    if (threadIdx.x == 0) phi = 0;
+    const u32 at = blockIdx.x * kOfferThreads + threadIdx.x, number = at / u32(batch.length);
+    const u64 entry = number < batch.count ? batch.found[at] : kNothing;
+    const float key = ranked_distance(entry);
+    u32 slot = kNoId;
+    if (entry != kNothing) {
+        const u32 id = ranked_id(entry) & ~kNewBit;
+        const std::int64_t last = std::int64_t(id) * rows.k + rows.k - 1;
+        const u32 last_id = rows.ids[last] < 0 ? kNoId : u32(rows.ids[last]);
+        if (nearer(key, batch.first + number, rows.key_of(rows.distances[last]), last_id))
+            slot = atomicAdd(&batch.counts[id], 1u);
     }
-    offered = warp_sum(offered);
-    entries = warp_sum(entries);
-    phi = warp_sum(phi);
-    if (lane_id() != 0) return;
+    if (number < batch.count) batch.slots[at] = slot;
+
+    const bool in_row = entry != kNothing && at % u32(batch.length) < u32(rows.k);
+    const int offered = __syncthreads_count(slot != kNoId), entries = __syncthreads_count(in_row);
+    const float sum = warp_sum(in_row ? rows.key_of(key) : 0.0f);
+    if (lane_id() == 0) atomicAdd(&phi, double(sum));
+    __syncthreads();
+    if (threadIdx.x != 0) return;
     atomicAdd(&counters->offered, u64(offered));
     atomicAdd(&counters->entries, u64(entries));
-    atomicAdd(&counters->phi, double(phi));
+    atomicAdd(&counters->phi, phi);
 }
 
 /// Writes the offers down, those to a row together.
-__global__ void __launch_bounds__(kInsertWarps* kWarp) scatter_offers_kernel(Batch batch) {
-    const u32 number = blockIdx.x * kInsertWarps + threadIdx.x / kWarp, object = batch.first + number;
-    if (number >= batch.count) return;
-    for (int j = lane_id(); j < batch.length; j += kWarp) {
-        const std::int64_t at = std::int64_t(number) * batch.length + j;
-        const u32 slot = batch.slots[at];
-        if (slot == kNoId) continue;
-        const u64 entry = batch.found[at];
-        batch.offers[batch.ends[ranked_id(entry) & ~kNewBit] + slot] = ranked(ranked_distance(entry), object);
-    }
+__global__ void __launch_bounds__(kOfferThreads) scatter_offers_kernel(Batch batch) {
+    const u32 at = blockIdx.x * kOfferThreads + threadIdx.x, number = at / u32(batch.length);
+    const u32 slot = number < batch.count ? batch.slots[at] : kNoId;
+    if (slot == kNoId) return;
+    const u64 entry = batch.found[at];
+    batch.offers[batch.ends[ranked_id(entry) & ~kNewBit] + slot] = ranked(ranked_distance(entry), batch.first + number);
 }
 
-/// The rows take in what is nearest of what they have and what they are offered, in whatever order.
+/// The rows take in what is nearest of what they have and what they are offered, in whatever order. A warp looks at
+/// kRowsToTakeIn rows.
 __global__ void __launch_bounds__(kInsertWarps* kWarp)
     take_in_kernel(Rows rows, Batch batch, InsertCounters* counters) {
     SortedList list(reinterpret_cast<u64*>(memory_of_warp(SortedList::bytes(rows.k))), rows.k);
-    const u32 warps = gridDim.x * kInsertWarps;
-    for (u32 t = blockIdx.x * kInsertWarps + threadIdx.x / kWarp; t < counters->touched; t += warps) {
-        const u32 object = batch.touched[t], count = batch.counts[object];
+    const u32 first_row = (blockIdx.x * kInsertWarps + threadIdx.x / kWarp) * kRowsToTakeIn;
+    const u32 row = first_row + lane_id();
+    const bool here = lane_id() < kRowsToTakeIn && row < batch.first + batch.count;
+    u32 offered = __ballot_sync(kAllLanes, here && batch.counts[row] != 0);
+    for (; offered != 0; offered &= offered - 1) {
+        const u32 object = first_row + __ffs(int(offered)) - 1, count = batch.counts[object];
         const u64* offers = batch.offers + batch.ends[object];
         list.load(rows, object);
         for (u32 first = 0; first < count; first += kWarp)

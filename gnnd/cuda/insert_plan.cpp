@@ -50,7 +50,6 @@ InsertPlan make_insert_plan(const detail::Input& input, const InsertInPlace& in_
         }
         plan.counts = layout.take(n * 4);
         plan.ends = layout.take(n * 8 + 8);
-        plan.touched = layout.take(std::min(n, batch * plan.length) * 4);
         plan.found = layout.take(batch * plan.length * 8);
         plan.slots = layout.take(batch * plan.length * 4);
         plan.offers = layout.take(batch * plan.length * 8);

@@ -30,7 +30,7 @@ struct InsertPlan {
 
     Part vectors[2], given;
     Part graph_ids, graph_distances;
-    Part back, reach, counts, ends, touched, found, slots, offers;
+    Part back, reach, counts, ends, found, slots, offers;
     Part objects, gathered, rows, bias, mean, start_places, peer_places, small;
     std::size_t total = 0;
 
