@@ -73,11 +73,11 @@ TEST(Append, ChoosesByShareAndK) {
     const auto stop = [&](std::int64_t count, int k, AppendMethod method) {
         return append(old, graph, test::rows_of(vectors, 4000, count), params_of(k), {}, nullptr, method).stats.stop;
     };
-    EXPECT_EQ(stop(80, 16, AppendMethod::automatic), StopReason::searched);
-    EXPECT_NE(stop(80, 17, AppendMethod::automatic), StopReason::searched) << "rows would be filled at random";
-    EXPECT_NE(stop(80, 16, AppendMethod::merge), StopReason::searched);
+    EXPECT_EQ(stop(120, 16, AppendMethod::automatic), StopReason::searched);
+    EXPECT_NE(stop(120, 17, AppendMethod::automatic), StopReason::searched) << "rows would be filled at random";
+    EXPECT_NE(stop(120, 16, AppendMethod::merge), StopReason::searched);
     EXPECT_NE(append(test::rows_of(old, 0, 3999), test::graph_of(test::rows_of(old, 0, 3999), params_of(16), 16),
-                     test::rows_of(vectors, 3999, 80), params_of(16))
+                     test::rows_of(vectors, 3999, 120), params_of(16))
                   .stats.stop,
               StopReason::searched);
     for (const AppendMethod method : {AppendMethod::automatic, AppendMethod::merge, AppendMethod::search})
