@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <numeric>
-#include <set>
 
 #include "gnnd/detail/checks.h"
 
@@ -102,17 +101,6 @@ std::vector<Task> Plan::tasks() const {
     for (const auto& round : rounds)
         for (const auto& worker : round) all.insert(all.end(), worker.begin(), worker.end());
     return all;
-}
-
-int Plan::most_shards() const {
-    std::size_t most = 0;
-    for (const auto& round : rounds)
-        for (const auto& worker : round) {
-            std::set<int> used;
-            for (const Task& task : worker) used.insert({task.first, task.second});
-            most = std::max(most, used.size());
-        }
-    return int(most);
 }
 
 Plan make_plan(int shards, int workers) {

@@ -30,7 +30,6 @@ struct Plan {
     std::vector<std::vector<std::vector<Task>>> rounds;
 
     std::vector<Task> tasks() const;  ///< all of them
-    int most_shards() const;          ///< that a worker uses in a round
 };
 
 /// One worker goes through all pairs in one round, back and forth. Of more, each has in every round some shards to
