@@ -177,6 +177,21 @@ TEST(ShardBackground, DoesOneThingAfterTheOther) {
     EXPECT_TRUE(done.empty());
 }
 
+TEST(ShardBackground, DoesAsManyThingsAtATimeAsItHasThreads) {
+    constexpr int kThreads = 3;
+    std::atomic<int> running{0}, begun{0};
+    Background background(kThreads);
+    for (int i = 0; i < 30; ++i)
+        background.start([&] {
+            EXPECT_LE(++running, kThreads);
+            ++begun;
+            while (begun < kThreads) usleep(100);
+            --running;
+        });
+    background.wait();
+    EXPECT_EQ(begun, 30);
+}
+
 // The item that was forgotten is not written, and is filled anew; what is not there is not found.
 TEST(ShardCacheItems, AreFoundAndForgotten) {
     HeapResources heap;

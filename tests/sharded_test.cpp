@@ -301,25 +301,30 @@ TEST_F(Sharded, AreAsGoodAsOneBuild) {
 TEST_F(Sharded, DiskNeedIsWhatIsTaken) {
     make_base(1000);
     params_.k = 20;
-    const ShardedPlan plan = plan_sharded(*base_, params_, shards(5));
-    EXPECT_EQ(plan.builds, 5);
-    EXPECT_EQ(plan.merges, 10);
-    std::uint64_t most = 0;
-    ShardCallbacks callbacks;
-    callbacks.interrupt = [&] {
-        std::uint64_t bytes = 0;
-        std::error_code ignored;
-        for (const auto& entry : std::filesystem::directory_iterator(work())) {
-            const std::uint64_t size = entry.file_size(ignored);
-            if (!ignored) bytes += size;
-        }
-        most = std::max(most, bytes);
-        return false;
-    };
-    const ShardedStats stats = build(shards(5), callbacks);
-    EXPECT_LE(most, plan.disk);
-    EXPECT_GE(plan.disk, stats.written_bytes);
-    EXPECT_LE(plan.disk, 3 * stats.written_bytes + 200000);
+    for (const int workers : {1, 3}) {
+        std::filesystem::remove_all(work());
+        ShardParams params = shards(12);
+        params.workers = workers;
+        const ShardedPlan plan = plan_sharded(*base_, params_, params);
+        EXPECT_EQ(plan.builds, 12);
+        EXPECT_EQ(plan.merges, 66);
+        std::uint64_t most = 0;
+        ShardCallbacks callbacks;
+        callbacks.interrupt = [&] {
+            std::uint64_t bytes = 0;
+            std::error_code ignored;
+            for (const auto& entry : std::filesystem::directory_iterator(work())) {
+                const std::uint64_t size = entry.file_size(ignored);
+                if (!ignored) bytes += size;
+            }
+            most = std::max(most, bytes);
+            return false;
+        };
+        const ShardedStats stats = build(params, callbacks);
+        EXPECT_LE(most, plan.disk);
+        EXPECT_GE(plan.disk, stats.written_bytes);
+        EXPECT_LE(plan.disk, 3 * stats.written_bytes + 200000);
+    }
 }
 
 TEST_F(Sharded, ADiskThatIsTooSmallIsToldAtTheStart) {

@@ -204,19 +204,20 @@ void Folder::commit_lists(int shard, const KnnGraphView& lists, const std::vecto
 void Folder::replace(int shard, const char* what, std::optional<FileRecord> ShardRecord::*which,
                      const KnnGraphView& graph, std::int64_t objects, const std::vector<int>* merged) {
     ShardRecord old;
-    int version = 0;
+    int version = 0, writers = 0;
     {
         std::unique_lock lock(mutex_);
-        writer_left_.wait(lock, [&] { return free_writers_ > 0; });
-        --free_writers_;
         old = manifest_.shards[shard];
+        writers = old.*which ? 1 : 0;  // a first version takes no more room than the last
+        writer_left_.wait(lock, [&] { return free_writers_ >= writers; });
+        free_writers_ -= writers;
         // Never a name that was used before: what the manifest on disk names stays until it names another.
         version = versions_[shard] = std::max(versions_[shard], old.version) + 1;
     }
     const auto leave = [&] {
         const std::lock_guard lock(mutex_);
-        ++free_writers_;
-        writer_left_.notify_one();
+        free_writers_ += writers;
+        writer_left_.notify_all();
     };
     try {
         const FileRecord file = write(file_name(what, shard, version), graph, objects);

@@ -185,8 +185,10 @@ const Task* Runner::task_after(const Worker& worker, std::size_t round, std::siz
 void Runner::deliver_finished(Worker& worker, const std::vector<int>& shards) {
     if (shards.empty()) return;
     worker.delivering.start(counted([this, &worker, shards] {
-        worker.executor->deliver(shards);
-        worker.writing.start(counted([this, shards] { store_.write_lists_of(shards); }));
+        for (const int shard : shards) {
+            worker.executor->deliver({shard});
+            worker.writing.start(counted([this, shard] { store_.write_lists_of(shard); }));
+        }
     }));
     if (!overlap_) worker.delivering.wait();
 }

@@ -35,6 +35,9 @@ class Runner {
     std::uint64_t peak_work_bytes() const { return peak_work_bytes_; }
 
   private:
+    /// Files that a worker writes at a time: the system lets one thread at a time copy to a file, which disks outrun.
+    static constexpr int kWriters = 2;
+
     struct Worker {
         std::unique_ptr<Executor> executor;
         BuildParams params;
@@ -44,7 +47,8 @@ class Runner {
         int builds_done = 0, merges_done = 0, builds_left = 0, merges_left = 0;
         std::chrono::steady_clock::time_point checkpoint = std::chrono::steady_clock::now();
         std::shared_ptr<const void> ahead;  ///< what the next task needs
-        Background writing, delivering;     ///< last: they use the others, and delivering uses writing
+        Background writing{kWriters};
+        Background delivering;  ///< last: it uses the others
     };
 
     void wait_for_writing();
