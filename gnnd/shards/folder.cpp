@@ -104,7 +104,12 @@ std::uint64_t disk_need(const Manifest& manifest, int workers) {
 }
 
 Folder::Folder(const std::string& path, const Manifest& wanted, bool resume, int workers)
-    : path_(prepared(path)), lock_(path_), free_writers_(workers), manifest_(wanted) {
+    : path_(prepared(path)),
+      objects_(wanted.base.n),
+      dtype_(wanted.base.dtype),
+      lock_(path_),
+      free_writers_(workers),
+      manifest_(wanted) {
     const std::string manifest_path = in_folder(kManifestName);
     const bool there = std::filesystem::exists(manifest_path);
     if (there) {
@@ -169,7 +174,7 @@ void Folder::remove_orphans() const {
 }
 
 FileRecord Folder::write(const std::string& name, const KnnGraphView& graph, std::int64_t objects) const {
-    io::write_graph(in_folder(name), graph, manifest_.base.dtype, objects);
+    io::write_graph(in_folder(name), graph, dtype_, objects);
     const io::GraphFile file(in_folder(name));
     return {name, file.bytes(), file.checksum()};
 }
@@ -198,7 +203,7 @@ void Folder::commit_local(int shard, const KnnGraphView& local) {
 }
 
 void Folder::commit_lists(int shard, const KnnGraphView& lists, const std::vector<int>& merged) {
-    replace(shard, "lists", &ShardRecord::lists, lists, manifest_.base.n, &merged);
+    replace(shard, "lists", &ShardRecord::lists, lists, objects_, &merged);
 }
 
 void Folder::replace(int shard, const char* what, std::optional<FileRecord> ShardRecord::*which,

@@ -76,6 +76,8 @@ class Folder {
     void commit(const std::vector<FileRecord>& added, const std::vector<FileRecord>& dropped, const Change& change);
 
     std::string path_;
+    const std::int64_t objects_;  ///< the base's, which files tell
+    const DType dtype_;
     FolderLock lock_;
     mutable std::mutex mutex_;
     std::condition_variable writer_left_;
