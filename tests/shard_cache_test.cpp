@@ -211,5 +211,30 @@ TEST(ShardCacheItems, AreFoundAndForgotten) {
     EXPECT_EQ(written, 1);
 }
 
+TEST(ShardCacheItems, RoomIsWaitedForThatATakenOutItemLeaves) {
+    HeapResources heap;
+    int written = 0;
+    Cache cache(100, heap, [&](const Cache::Key&, const std::byte*) { ++written; });
+    const Cache::Key key{Cache::Kind::whole, 3}, other{Cache::Kind::whole, 4};
+    cache.pin(key, 60, [](std::byte* data) { data[0] = std::byte{7}; }).mark_dirty();
+    std::atomic<bool> taking{false}, taken{false};
+    std::thread thread([&] {
+        cache.take_out(key, [&](std::byte* data) {
+            taking = true;
+            usleep(20000);
+            EXPECT_EQ(data[0], std::byte{7});
+            taken = true;
+        });
+    });
+    while (!taking) usleep(100);
+    cache.pin(other, 60, [&](std::byte*) { EXPECT_TRUE(taken); });
+    thread.join();
+    EXPECT_FALSE(cache.find(key));
+    EXPECT_EQ(written, 0);
+    cache.take_out(key, [](std::byte*) { ADD_FAILURE() << "it is not there"; });
+    EXPECT_THROW(cache.take_out(other, [](std::byte*) { throw IoError("broken"); }), IoError);
+    EXPECT_TRUE(cache.find(other));
+}
+
 }  // namespace
 }  // namespace gnnd::shards

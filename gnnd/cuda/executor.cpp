@@ -198,11 +198,10 @@ class DeviceExecutor final : public shards::Executor {
         const UseDevice device(params_.device.index);
         for (const int shard : finished) {
             const std::lock_guard lock(held_[shard].mutex);
-            Cache::Pin pin = cache_.find(key_of(shard));
-            if (!pin) continue;  // evicted, and delivered with it
-            give_lists(shard, pin.data());
-            cache_.forget(std::move(pin));
-            held_[shard].clear();
+            cache_.take_out(key_of(shard), [&](std::byte* slot) {  // unless it was evicted, and delivered with it
+                give_lists(shard, slot);
+                held_[shard].clear();
+            });
         }
     }
 
