@@ -32,7 +32,7 @@ struct Machine {
     double build = 0.056;   ///< objects of the shard
     double merge = 0.0375;  ///< objects of both shards
     double read = 1.6, write = 1.2;
-    double to_device = 18, from_device = 15;
+    double to_device = 18, from_device = 15, between = 300;
 };
 
 /// A part of a shard (v: vectors, l: local graph, g: lists) or, on a device, the whole (s).
@@ -82,17 +82,20 @@ class Memory {
     int clock_ = 0;
 };
 
+class Worker;
+
 /// What all workers share.
 struct Host {
     Memory memory;
-    std::set<int> has_local;  ///< shards whose local graph a worker has given
+    std::set<int> has_local;          ///< shards whose local graph a worker has given
+    std::map<int, Worker*> lists_at;  ///< whose device holds a shard's lists, where all shards stay on devices
 };
 
-/// Of one worker. The GPU, what moves shards, and what writes finished lists each go on by themselves and wait for each
-/// other as the runner's threads do.
+/// Of one worker. The GPU, what moves shards, what delivers finished lists and what writes them each go on by
+/// themselves and wait for each other as the runner's threads do.
 class Worker {
   public:
-    Worker(const Machine& machine, const Manifest& manifest, int most_shards, Host& host)
+    Worker(const Machine& machine, const Manifest& manifest, Host& host)
         : machine_(machine),
           host_(host),
           millions_(double(manifest.most_rows()) * 1e-6),
@@ -100,31 +103,30 @@ class Worker {
           local_(millions_ * manifest.local_columns() * 8e-3),
           lists_(millions_ * manifest.params.k * 8e-3),
           fixed_(2 * (vectors_ + lists_ + millions_ * 1e6 * machine.work)),
-          slots(std::min(most_shards, int((machine.device - fixed_) / (vectors_ + local_ + lists_)))),
+          slots(std::min(manifest.count(), int((machine.device - fixed_) / (vectors_ + local_ + lists_)))),
+          takes_over_(machine.workers > 1 && slots == manifest.count()),
           device_(slots * (vectors_ + local_ + lists_) * (1 + 1e-9)) {}
 
-    void run(const std::vector<Task>& tasks, bool last_round) {
-        std::vector<int> finished;
+    /// \param following  of the next round, if it can be prepared: a build
+    void run(const std::vector<Task>& tasks, const Task* following, bool last_round) {
         if (!tasks.empty()) fetch(tasks[0]);
         for (std::size_t i = 0; i < tasks.size(); ++i) {
             const Task& task = tasks[i];
             const double begin = std::max(computed_, fetched_);
             fetched_ = begin;
-            for (const int shard : std::exchange(finished, {})) finish(shard);
-            if (i + 1 < tasks.size()) fetch(tasks[i + 1]);
+            if (const Task* next = i + 1 < tasks.size() ? &tasks[i + 1] : following) fetch(*next);
             const bool build = task.kind == Task::Kind::build;
             const double took = millions_ * (build ? machine_.build : 2 * machine_.merge);
             busy += took;
             computed_ = begin + took;
             for (const int shard : std::set{task.first, task.second}) {
                 device_.items.at({'s', shard}).changed = true;
-                if (--left[shard] == 0) finished.push_back(shard);
+                if (--left[shard] == 0) finish(shard);
             }
             if (computed_ - checkpoint_ >= machine_.checkpoint) checkpoint();
         }
         fetched_ = std::max(fetched_, computed_);
-        for (const int shard : finished) finish(shard);
-        if (!last_round) deliver();
+        if (!last_round && !takes_over_) deliver();
     }
     double end(bool last_round) const { return std::max({computed_, fetched_, last_round ? written_ : 0.0}); }
     void wait_until(double time) { computed_ = fetched_ = time; }
@@ -173,6 +175,11 @@ class Worker {
                 device_.add({'s', shard}, vectors_ + local_ + lists_, [&](const Key& key, const Memory::Item& item) {
                     if (item.changed) give_graphs(key.second);
                 });
+            if (takes_over_ && host_.lists_at.contains(shard)) {
+                take_over(shard, absent);
+                continue;
+            }
+            host_.lists_at[shard] = this;
             if (!absent) continue;
             bring({'v', shard}, vectors_);
             if (task.kind == Task::Kind::build) continue;
@@ -181,12 +188,24 @@ class Worker {
             host_.memory.drop({'g', shard});
         }
     }
+    /// From another device.
+    void take_over(int shard, bool absent) {
+        if (absent) fetched_ += (vectors_ + local_) / machine_.between;
+        Worker* const from = std::exchange(host_.lists_at[shard], this);
+        if (from == this) return;
+        fetched_ += lists_ / machine_.between;
+        from->device_.items.at({'s', shard}).changed = false;
+    }
     void finish(int shard) {
-        if (device_.items.count({'s', shard}) != 0) give({'g', shard}, lists_);
+        if (device_.items.count({'s', shard}) != 0) {
+            hold({'g', shard}, lists_);
+            copied += lists_;
+            delivered_ = std::max(delivered_, computed_) + lists_ / machine_.from_device;
+        }
         device_.drop({'s', shard});
         if (const auto item = host_.memory.items.find({'g', shard}); item != host_.memory.items.end())
             item->second.changed = false;
-        written_ = std::max(written_, fetched_) + on_disk(written, lists_, machine_.write);
+        written_ = std::max(written_, std::max(delivered_, computed_)) + on_disk(written, lists_, machine_.write);
     }
     void deliver() {
         for (auto& [key, item] : device_.items)
@@ -201,8 +220,9 @@ class Worker {
                 written_ = std::max(written_, computed_) + on_disk(written, item.bytes, machine_.write);
     }
 
+    const bool takes_over_;  ///< all shards stay on devices, from one of which to another they are copied
     Memory device_;
-    double computed_ = 0, fetched_ = 0, written_ = 0, checkpoint_ = 0;  ///< up to when
+    double computed_ = 0, fetched_ = 0, delivered_ = 0, written_ = 0, checkpoint_ = 0;  ///< up to when
 };
 
 void print_row(const Manifest& manifest, const Machine& machine, int slots, double seconds, double busy, double read,
@@ -228,9 +248,9 @@ void print_one(const Machine& machine, const Manifest& manifest) {
 void print(const Machine& machine, const Manifest& manifest) {
     if (manifest.count() == 1) return print_one(machine, manifest);
     const gnnd::shards::Plan plan = gnnd::shards::make_plan(manifest.count(), machine.workers);
-    Host host{Memory(machine.host), {}};
-    std::vector<Worker> workers(machine.workers, Worker(machine, manifest, plan.most_shards(), host));
-    if (workers[0].slots < std::min(3, plan.most_shards())) {
+    Host host{Memory(machine.host), {}, {}};
+    std::vector<Worker> workers(machine.workers, Worker(machine, manifest, host));
+    if (workers[0].slots < std::min(3, manifest.count())) {
         std::printf("| %d | does not fit the device |\n", manifest.count());
         return;
     }
@@ -245,7 +265,9 @@ void print(const Machine& machine, const Manifest& manifest) {
                     for (const Task& task : tasks)
                         for (const int shard : std::set{task.first, task.second}) ++workers[w].left[shard];
             workers[w].wait_until(seconds);
-            workers[w].run(plan.rounds[round][w], last);
+            const Task* following = last || plan.rounds[round + 1][w].empty() ? nullptr : &plan.rounds[round + 1][w][0];
+            if (following != nullptr && following->kind != Task::Kind::build) following = nullptr;
+            workers[w].run(plan.rounds[round][w], following, last);
         }
         for (const Worker& worker : workers) seconds = std::max(seconds, worker.end(last));
     }
@@ -298,6 +320,7 @@ int main(int argc, char** argv) {
     add("--write", machine.write, "the disk's GB/s");
     add("--to-device", machine.to_device, "GB/s from host memory");
     add("--from-device", machine.from_device, "GB/s to host memory");
+    add("--between", machine.between, "GB/s from one device to another, where all shards fit each");
     CLI11_PARSE(app, argc, argv);
     try {
         std::printf(

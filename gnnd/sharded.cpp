@@ -68,7 +68,7 @@ bool fits(const Request& request, const ShardParams& given) {
         BuildParams params = request.params;
         params.device = device;
         const int sharing = int(std::count(request.workers.begin(), request.workers.end(), device));
-        return has_room(request.manifest, params, {request.plan.most_shards(), sharing, sharing, true});
+        return has_room(request.manifest, params, {sharing, sharing, true});
     });
 }
 

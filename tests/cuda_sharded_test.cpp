@@ -3,9 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <numeric>
 #include <ostream>
 #include <random>
+#include <string>
 #include <utility>
 
 #include "gnnd/cuda/fold.h"
@@ -44,27 +46,29 @@ class CudaSharded : public testing::TestWithParam<ShardedCase> {
         const VectorView pair{nullptr, 2 * (base_.n() / c.shards + 1), base_.d(), base_.dtype(), 0};
         const MemoryPlan plan = plan_memory(pair, params);
         const auto graphs = std::size_t(pair.n * params.k * 8);
-        if (c.room == Room::none) return std::int64_t(plan.total() + graphs);
+        if (c.room == Room::none) return c.workers * std::int64_t(plan.total() + graphs);
         // Vectors, local graph and lists of a shard, half of a pair, three times; result, work, and what rounding
         // takes.
-        return std::int64_t(3 * (plan.vectors + 2 * graphs) / 2 + graphs + plan.vectors + plan.work + 20000);
+        return c.workers *
+               std::int64_t(3 * (plan.vectors + 2 * graphs) / 2 + graphs + plan.vectors + plan.work + 20000);
     }
     const io::VectorFile base_{GNND_TEST_DATA "/photosift20k.u8bin"};
     const TempDir dir_;
 };
 
-INSTANTIATE_TEST_SUITE_P(CudaSharded, CudaSharded,
-                         testing::Values(ShardedCase{"One", 1, 1, Init::projection, Room::all},
-                                         ShardedCase{"Two", 2, 1, Init::projection, Room::all},
-                                         ShardedCase{"Three", 3, 1, Init::projection, Room::all},
-                                         ShardedCase{"Seven", 7, 1, Init::projection, Room::all},
-                                         ShardedCase{"SevenInThreeSlots", 7, 1, Init::projection, Room::three},
-                                         ShardedCase{"SevenFromTheHost", 7, 1, Init::projection, Room::none},
-                                         ShardedCase{"SevenInThreeSlotsFromRandomLists", 7, 1, Init::random,
-                                                     Room::three},
-                                         ShardedCase{"SevenFromRandomLists", 7, 1, Init::random, Room::all},
-                                         ShardedCase{"EightByTwoWorkers", 8, 2, Init::projection, Room::all}),
-                         testing::PrintToStringParamName());
+INSTANTIATE_TEST_SUITE_P(
+    CudaSharded, CudaSharded,
+    testing::Values(ShardedCase{"One", 1, 1, Init::projection, Room::all},
+                    ShardedCase{"Two", 2, 1, Init::projection, Room::all},
+                    ShardedCase{"Three", 3, 1, Init::projection, Room::all},
+                    ShardedCase{"Seven", 7, 1, Init::projection, Room::all},
+                    ShardedCase{"SevenInThreeSlots", 7, 1, Init::projection, Room::three},
+                    ShardedCase{"SevenFromTheHost", 7, 1, Init::projection, Room::none},
+                    ShardedCase{"SevenInThreeSlotsFromRandomLists", 7, 1, Init::random, Room::three},
+                    ShardedCase{"SevenFromRandomLists", 7, 1, Init::random, Room::all},
+                    ShardedCase{"EightByTwoWorkers", 8, 2, Init::projection, Room::all},
+                    ShardedCase{"TenByTwoWorkersInThreeSlots", 10, 2, Init::projection, Room::three}),
+    testing::PrintToStringParamName());
 
 TEST_P(CudaSharded, IsAsGoodAsOneBuild) {
     SKIP_WITHOUT_GPU();
@@ -102,6 +106,88 @@ TEST_P(CudaSharded, GoesOnAfterAnInterrupt) {
     shards.resume = true;
     build_sharded(base_, params, shards);
     expect_valid_graph(read_all(ShardedGraph(shards.work)), base_.view());
+}
+
+/// Workers that keep all shards, on one device or each on its own, and take lists over from each other.
+class CudaShardsTakenOver : public testing::TestWithParam<int> {
+  protected:
+    void SetUp() override {
+        std::string why;
+        if (cuda::device_count(&why) < GetParam()) GTEST_SKIP() << GetParam() << " GPUs are needed " << why;
+        params_.deterministic = true;
+    }
+    ShardParams shard_params(int workers, double checkpoint_seconds) const {
+        ShardParams params;
+        params.shards = 13;
+        params.work = dir_.file("work");
+        params.workers = workers;
+        params.checkpoint_seconds = checkpoint_seconds;
+        for (int device = 0; device < GetParam(); ++device) params.devices.push_back({Device::Kind::cuda, device});
+        // Too little for what workers exchange: then it would be read from the disk again.
+        params.host_memory = std::int64_t(plan_sharded(base_, params_, params).host_overlapped);
+        return params;
+    }
+    KnnGraph graph_of_one() const {
+        build_sharded(base_, params_, shard_params(1, 1000));
+        return finished();
+    }
+    KnnGraph finished() const {
+        KnnGraph graph = read_all(ShardedGraph(dir_.file("work")));
+        std::filesystem::remove_all(dir_.file("work"));
+        return graph;
+    }
+    static void expect_same(const KnnGraph& graph, const KnnGraph& wanted) {
+        const std::int64_t entries = wanted.n() * wanted.k();
+        EXPECT_TRUE(std::equal(wanted.ids(), wanted.ids() + entries, graph.ids()));
+        EXPECT_TRUE(std::equal(wanted.distances(), wanted.distances() + entries, graph.distances()));
+    }
+    const io::VectorFile base_{GNND_TEST_DATA "/photosift20k.u8bin"};
+    const TempDir dir_;
+    BuildParams params_ = gpu_params(32);
+};
+
+INSTANTIATE_TEST_SUITE_P(Devices, CudaShardsTakenOver, testing::Values(1, 2));
+
+TEST_P(CudaShardsTakenOver, GiveTheGraphOfOneWorker) {
+    const KnnGraph wanted = graph_of_one();
+    expect_valid_graph(wanted, base_.view());
+    for (const int workers : {2, 3})
+        for (const double seconds : {0.0, 1000.0}) {
+            SCOPED_TRACE(testing::Message() << workers << " workers, checkpoints every " << seconds);
+            const ShardParams params = shard_params(workers, seconds);
+            const ShardedStats stats = build_sharded(base_, params_, params);
+            EXPECT_EQ(stats.progress.bytes_read, std::uint64_t(base_.n() * base_.d())) << "only vectors, and once";
+            EXPECT_LE(stats.peak_host_bytes, std::uint64_t(params.host_memory));
+            expect_same(finished(), wanted);
+        }
+}
+
+TEST_P(CudaShardsTakenOver, GoOnAfterAnInterruptAnywhere) {
+    const KnnGraph wanted = graph_of_one();
+    for (const double seconds : {0.0, 1000.0})
+        for (const int stop : {1, 9, 20, 40, 60, 80}) {  // of 13 + 78 tasks
+            SCOPED_TRACE(testing::Message() << "at task " << stop << ", checkpoints every " << seconds);
+            ShardParams params = shard_params(2, seconds);
+            int done = 0, left = 0;
+            ShardCallbacks callbacks;
+            callbacks.progress = [&](const ShardProgress& progress) {
+                done = progress.tasks_done;
+                left = progress.tasks - done;
+            };
+            callbacks.interrupt = [&] { return done >= stop; };
+            try {
+                build_sharded(base_, params_, params, callbacks);
+            } catch (const Interrupted&) {
+                params.resume = true;
+                callbacks.interrupt = nullptr;
+                const int most = left;
+                const ShardedStats stats = build_sharded(base_, params_, params, callbacks);
+                int again = 0;
+                for (const WorkerProgress& worker : stats.progress.workers) again += worker.done;
+                EXPECT_LE(again, most) << "something was lost";
+            }
+            expect_same(finished(), wanted);
+        }
 }
 
 // As few as keep three shards within the device memory that is allowed.

@@ -177,6 +177,21 @@ TEST(ShardBackground, DoesOneThingAfterTheOther) {
     EXPECT_TRUE(done.empty());
 }
 
+TEST(ShardBackground, DoesAsManyThingsAtATimeAsItHasThreads) {
+    constexpr int kThreads = 3;
+    std::atomic<int> running{0}, begun{0};
+    Background background(kThreads);
+    for (int i = 0; i < 30; ++i)
+        background.start([&] {
+            EXPECT_LE(++running, kThreads);
+            ++begun;
+            while (begun < kThreads) usleep(100);
+            --running;
+        });
+    background.wait();
+    EXPECT_EQ(begun, 30);
+}
+
 // The item that was forgotten is not written, and is filled anew; what is not there is not found.
 TEST(ShardCacheItems, AreFoundAndForgotten) {
     HeapResources heap;
@@ -194,6 +209,31 @@ TEST(ShardCacheItems, AreFoundAndForgotten) {
     cache.flush([](const Cache::Key&) { return true; });
     EXPECT_EQ(filled, 2);
     EXPECT_EQ(written, 1);
+}
+
+TEST(ShardCacheItems, RoomIsWaitedForThatATakenOutItemLeaves) {
+    HeapResources heap;
+    int written = 0;
+    Cache cache(100, heap, [&](const Cache::Key&, const std::byte*) { ++written; });
+    const Cache::Key key{Cache::Kind::whole, 3}, other{Cache::Kind::whole, 4};
+    cache.pin(key, 60, [](std::byte* data) { data[0] = std::byte{7}; }).mark_dirty();
+    std::atomic<bool> taking{false}, taken{false};
+    std::thread thread([&] {
+        cache.take_out(key, [&](std::byte* data) {
+            taking = true;
+            usleep(20000);
+            EXPECT_EQ(data[0], std::byte{7});
+            taken = true;
+        });
+    });
+    while (!taking) usleep(100);
+    cache.pin(other, 60, [&](std::byte*) { EXPECT_TRUE(taken); });
+    thread.join();
+    EXPECT_FALSE(cache.find(key));
+    EXPECT_EQ(written, 0);
+    cache.take_out(key, [](std::byte*) { ADD_FAILURE() << "it is not there"; });
+    EXPECT_THROW(cache.take_out(other, [](std::byte*) { throw IoError("broken"); }), IoError);
+    EXPECT_TRUE(cache.find(other));
 }
 
 }  // namespace

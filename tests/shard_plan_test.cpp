@@ -86,21 +86,50 @@ TEST_P(ShardPlan, EachMergeSharesAShardWithTheOneBefore) {
         }
 }
 
-TEST_P(ShardPlan, WorkIsSharedEvenly) {
-    const auto group = std::size_t((shards_ + 2 * workers_ - 1) / (2 * workers_));
-    for (std::size_t r = 0; r < plan_.rounds.size(); ++r)
-        for (const Tasks& tasks : plan_.rounds[r]) {
-            const std::size_t both = 2 * group;
-            const std::size_t most = r == 0 ? both + both * (both - 1) / 2 : group * group;
-            EXPECT_TRUE(workers_ == 1 || tasks.size() <= most) << tasks.size() << " tasks in round " << r;
+/// Tasks one after the other, where each round lasts as long as its longest list.
+std::size_t steps(const Plan& plan) {
+    std::size_t steps = 0;
+    for (const auto& round : plan.rounds) {
+        std::size_t longest = 0;
+        for (const Tasks& tasks : round) longest = std::max(longest, tasks.size());
+        steps += longest;
+    }
+    return steps;
+}
+
+/// Of a round-robin tournament of two groups per worker alone.
+std::size_t tournament_steps(int shards, int workers) {
+    const int places = 2 * workers, moving = places - 1;
+    std::vector<std::size_t> sizes(places);
+    for (int s = 0; s < shards; ++s) ++sizes[s * places / shards];
+    std::size_t steps = 0;
+    for (int round = 0; round < moving; ++round) {
+        std::size_t longest = 0;
+        for (int w = 0; w < workers; ++w) {
+            const std::size_t a = sizes[(round + w) % moving],
+                              b = sizes[w == 0 ? moving : (round + moving - w) % moving];
+            longest = std::max(longest, round == 0 ? (a + b) * (a + b + 1) / 2 : a * b);
         }
+        steps += longest;
+    }
+    return steps;
+}
+
+TEST_P(ShardPlan, WorkIsSharedEvenly) {
+    EXPECT_GE(steps(plan_) * std::size_t(workers_), plan_.tasks().size());
+    if (workers_ == 1)
+        EXPECT_EQ(steps(plan_), plan_.tasks().size());
+    else
+        EXPECT_LE(steps(plan_), tournament_steps(shards_, workers_));
 }
 
 std::vector<Pair> sizes() {
     std::vector<Pair> all;
     for (const int workers : {1, 2, 3, 4, 8})
         for (int shards = 1; shards <= 18; ++shards) all.emplace_back(shards, workers);
-    all.insert(all.end(), {{100, 1}, {100, 8}, {97, 5}, {1, 64}, {5, 64}});
+    for (const int workers : {2, 3, 4, 8})
+        for (int shards = std::max(19, 4 * workers); shards <= 64; ++shards) all.emplace_back(shards, workers);
+    all.insert(all.end(), {{100, 1}, {100, 8}, {97, 5}, {1, 64}, {5, 64}, {300, 64}});
     return all;
 }
 
@@ -121,6 +150,30 @@ TEST(ShardPlanOrder, OneWorkerGoesBackAndForth) {
                                               {merge, 1, 3},
                                               {merge, 1, 2},
                                               {merge, 2, 3}}));
+}
+
+// So that they can be written while others are merged.
+TEST(ShardPlanOrder, ListsAreFinishedFromHalfTheWayOn) {
+    for (const auto& [shards, workers] : {Pair{16, 4}, {16, 2}, {64, 8}, {48, 3}}) {
+        SCOPED_TRACE(testing::Message() << shards << " shards, " << workers << " workers");
+        const Plan plan = make_plan(shards, workers);
+        EXPECT_EQ(steps(plan) * std::size_t(workers), plan.tasks().size()) << "nobody waits";
+        std::map<int, std::size_t> finished;  // of each shard the tasks that are done by then
+        std::size_t done = 0;
+        for (const auto& round : plan.rounds) {
+            for (const Tasks& tasks : round) done += tasks.size();
+            for (const Tasks& tasks : round)
+                for (const Task& task : tasks) finished[task.first] = finished[task.second] = done;
+        }
+        const auto by = [&](double part) {
+            return std::count_if(finished.begin(), finished.end(), [&](const auto& entry) {
+                return double(entry.second) <= part * double(plan.tasks().size());
+            });
+        };
+        EXPECT_EQ(by(0.4), 0);
+        EXPECT_EQ(by(0.57), shards / 4);
+        EXPECT_EQ(by(0.8), shards / 2);
+    }
 }
 
 TEST(ShardPlanOrder, RefusesWhatMakesNoSense) {

@@ -45,7 +45,8 @@ INSTANTIATE_TEST_SUITE_P(Cpu, ShardedSizes,
                          testing::Values(Sizes{500, 1, 1, 10}, Sizes{500, 2, 1, 10}, Sizes{501, 3, 1, 10},
                                          Sizes{503, 7, 1, 33}, Sizes{503, 7, 3, 10}, Sizes{400, 9, 2, 40},
                                          Sizes{7, 7, 1, 5}, Sizes{13, 7, 2, 20}, Sizes{2, 2, 1, 1}, Sizes{2, 1, 1, 3},
-                                         Sizes{2, 2, 4, 1}, Sizes{30, 4, 1, 64}));
+                                         Sizes{2, 2, 4, 1}, Sizes{30, 4, 1, 64}, Sizes{400, 16, 4, 10},
+                                         Sizes{410, 21, 2, 10}));
 
 TEST_F(Sharded, EveryMetricAndType) {
     for (const Metric metric : {Metric::L2, Metric::InnerProduct, Metric::Cosine, Metric::ChiSquare})
@@ -176,6 +177,30 @@ TEST_F(Sharded, InterruptKeepsWhatThereIs) {
     EXPECT_THROW(build(shards(3), callbacks), std::runtime_error);
 }
 
+// Lists are written while the rounds go on, and all that workers hold is in the store at the end.
+TEST_F(Sharded, SeveralWorkersGoOnAfterAnInterruptAnywhere) {
+    make_base(300);
+    params_.k = 8;
+    for (const double seconds : {0.0, 1000.0})
+        for (int stop = 0; stop < 78; stop += 7) {  // of 12 + 66 tasks
+            std::filesystem::remove_all(work());
+            ShardParams params = shards(12);
+            params.workers = 3;
+            params.checkpoint_seconds = seconds;
+            int done = 0;
+            ShardCallbacks callbacks;
+            callbacks.progress = [&](const ShardProgress& progress) { done = progress.tasks_done; };
+            callbacks.interrupt = [&] { return done >= stop; };
+            try {
+                build(params, callbacks);
+            } catch (const Interrupted&) {
+                params.resume = true;
+                build(params);
+            }
+            expect_exact();
+        }
+}
+
 TEST_F(Sharded, ProgressAddsUp) {
     make_base(300);
     std::vector<ShardProgress> seen;
@@ -276,25 +301,30 @@ TEST_F(Sharded, AreAsGoodAsOneBuild) {
 TEST_F(Sharded, DiskNeedIsWhatIsTaken) {
     make_base(1000);
     params_.k = 20;
-    const ShardedPlan plan = plan_sharded(*base_, params_, shards(5));
-    EXPECT_EQ(plan.builds, 5);
-    EXPECT_EQ(plan.merges, 10);
-    std::uint64_t most = 0;
-    ShardCallbacks callbacks;
-    callbacks.interrupt = [&] {
-        std::uint64_t bytes = 0;
-        std::error_code ignored;
-        for (const auto& entry : std::filesystem::directory_iterator(work())) {
-            const std::uint64_t size = entry.file_size(ignored);
-            if (!ignored) bytes += size;
-        }
-        most = std::max(most, bytes);
-        return false;
-    };
-    const ShardedStats stats = build(shards(5), callbacks);
-    EXPECT_LE(most, plan.disk);
-    EXPECT_GE(plan.disk, stats.written_bytes);
-    EXPECT_LE(plan.disk, 3 * stats.written_bytes + 200000);
+    for (const int workers : {1, 3}) {
+        std::filesystem::remove_all(work());
+        ShardParams params = shards(12);
+        params.workers = workers;
+        const ShardedPlan plan = plan_sharded(*base_, params_, params);
+        EXPECT_EQ(plan.builds, 12);
+        EXPECT_EQ(plan.merges, 66);
+        std::uint64_t most = 0;
+        ShardCallbacks callbacks;
+        callbacks.interrupt = [&] {
+            std::uint64_t bytes = 0;
+            std::error_code ignored;
+            for (const auto& entry : std::filesystem::directory_iterator(work())) {
+                const std::uint64_t size = entry.file_size(ignored);
+                if (!ignored) bytes += size;
+            }
+            most = std::max(most, bytes);
+            return false;
+        };
+        const ShardedStats stats = build(params, callbacks);
+        EXPECT_LE(most, plan.disk);
+        EXPECT_GE(plan.disk, stats.written_bytes);
+        EXPECT_LE(plan.disk, 3 * stats.written_bytes + 200000);
+    }
 }
 
 TEST_F(Sharded, ADiskThatIsTooSmallIsToldAtTheStart) {

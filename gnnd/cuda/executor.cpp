@@ -1,6 +1,7 @@
 #include "gnnd/cuda/executor.h"
 
 #include <algorithm>
+#include <atomic>
 #include <mutex>
 #include <optional>
 #include <utility>
@@ -83,6 +84,21 @@ class Slots final : public Resources {
     std::vector<std::byte*> free_;
 };
 
+/// So that copies between the devices go straight. Where they cannot, they go through the host. That memory pools are
+/// to stay accessible is CUDA's advice, so nothing undoes it.
+void let_access(int memory, int from) {
+    if (memory == from) return;
+    int possible = 0;
+    GNND_CUDA(cudaDeviceCanAccessPeer(&possible, from, memory));
+    if (possible == 0) return;
+    cudaMemPool_t pool = nullptr;
+    GNND_CUDA(cudaDeviceGetMemPool(&pool, memory));
+    cudaMemAccessDesc access{};
+    access.location = {cudaMemLocationTypeDevice, from};
+    access.flags = cudaMemAccessFlagsProtReadWrite;
+    ignore(cudaMemPoolSetAccess(pool, &access, 1));
+}
+
 class DeviceExecutor final : public shards::Executor {
   public:
     DeviceExecutor(shards::Store& store, const BuildParams& params, const Sizes& sizes, int slots, std::size_t work)
@@ -93,6 +109,7 @@ class DeviceExecutor final : public shards::Executor {
           slots_(memory_->data() + 2 * sizes.result + work, sizes.shard(), slots),
           work_(memory_->data() + 2 * sizes.result, work),
           held_(store.manifest().count()),
+          keeps_all_(slots == store.manifest().count()),
           cache_(std::size_t(slots) * sizes.shard(), slots_,
                  [this](const Cache::Key& key, const std::byte* data) { evict(int(key.number), data); }) {
         GNND_CUDA(cudaStreamSynchronize(nullptr));  // other streams use the memory
@@ -109,11 +126,24 @@ class DeviceExecutor final : public shards::Executor {
     DeviceExecutor(const DeviceExecutor&) = delete;
     DeviceExecutor& operator=(const DeviceExecutor&) = delete;
 
+    /// Where all keep all shards, nothing ever has to go: what does not change is copied from whoever has it, and lists
+    /// go from one device to another.
+    void meet(const std::vector<shards::Executor*>& all) override {
+        std::vector<DeviceExecutor*> peers;
+        for (shards::Executor* one : all) {
+            auto* executor = dynamic_cast<DeviceExecutor*>(one);
+            if (executor == nullptr || !executor->keeps_all_) return;
+            if (executor != this) peers.push_back(executor);
+        }
+        for (const DeviceExecutor* peer : peers) let_access(peer->params_.device.index, params_.device.index);
+        peers_ = std::move(peers);
+    }
+
     BuildStats build(int shard, const Callbacks& callbacks) override {
         const UseDevice device(params_.device.index);
         const OwnedStream stream(heap_);
         const Cache::Pin pin = pinned(shard);
-        bring_vectors(shard, pin.data(), stream);
+        bring_vectors(shard, pin, stream);
         const DeviceGraph built = result(store_.rows(shard));
         const BuildStats stats =
             build_into(vectors_of(shard, pin.data()), params_, built.ids, built.distances, callbacks, &work_);
@@ -158,7 +188,7 @@ class DeviceExecutor final : public shards::Executor {
             if (next.kind == Task::Kind::merge)
                 bring(shard, pin, stream);
             else
-                bring_vectors(shard, pin.data(), stream);
+                bring_vectors(shard, pin, stream);
             return std::make_shared<const Cache::Pin>(std::move(pin));
         }
         return nullptr;
@@ -167,38 +197,59 @@ class DeviceExecutor final : public shards::Executor {
     void deliver(const std::vector<int>& finished) override {
         const UseDevice device(params_.device.index);
         for (const int shard : finished) {
-            Cache::Pin pin = cache_.find(key_of(shard));
-            if (!pin) continue;  // evicted, and delivered with it
-            give_lists(shard, pin.data());
-            cache_.forget(std::move(pin));
+            const std::lock_guard lock(held_[shard].mutex);
+            cache_.take_out(key_of(shard), [&](std::byte* slot) {  // unless it was evicted, and delivered with it
+                give_lists(shard, slot);
+                held_[shard].clear();
+            });
         }
     }
 
     void deliver() override {
         const UseDevice device(params_.device.index);
-        for (int shard = 0; shard < int(held_.size()); ++shard)
+        for (int shard = 0; shard < int(held_.size()); ++shard) {
+            const std::lock_guard lock(held_[shard].mutex);
             if (const Cache::Pin pin = cache_.find(key_of(shard))) {
                 give_lists(shard, pin.data());
                 give_local(shard, pin.data());
             }
+        }
     }
 
     void release() override {
+        if (!peers_.empty()) return;  // they take over what they need
         deliver();
-        for (Held& held : held_) held.lists = false;
+        for (Held& held : held_) {
+            const std::lock_guard lock(held.mutex);
+            held.lists = false;
+        }
     }
 
   private:
-    /// What of a shard is in its slot, and whether the store does not have it.
+    /// What of a shard is in its slot, and whether the store does not have it. Belongs to who has the slot pinned; but
+    /// peers look for vectors and local graphs, which stay as they are once they are there, at any time.
     struct Held {
-        bool vectors = false, local = false, lists = false;
-        bool local_changed = false, lists_changed = false;
+        std::atomic<bool> vectors{false}, local{false};
+        /// Of what follows, while lists are delivered or taken over: others may do so who do not use the shard.
+        std::mutex mutex;
+        bool lists = false, local_changed = false, lists_changed = false;
         std::vector<int> merged;  ///< partners in the lists
+
+        void clear() {
+            vectors = local = lists = local_changed = lists_changed = false;
+            merged.clear();
+        }
+    };
+    /// A shard in the slot of a peer.
+    struct Source {
+        Cache::Pin slot;
+        int device = 0;
+        explicit operator bool() const { return bool(slot); }
     };
 
     static Cache::Key key_of(int shard) { return {Cache::Kind::whole, shard}; }
     Cache::Pin pinned(int shard) {
-        return cache_.pin(key_of(shard), sizes_.shard(), [&](std::byte*) { held_[shard] = {}; });
+        return cache_.pin(key_of(shard), sizes_.shard(), [&](std::byte*) { held_[shard].clear(); });
     }
 
     VectorView vectors_of(int shard, const std::byte* slot) const {
@@ -219,11 +270,30 @@ class DeviceExecutor final : public shards::Executor {
         return {graph.n, graph.k, graph.metric, graph.ids, graph.distances};
     }
 
-    void bring_vectors(int shard, std::byte* slot, Stream stream) {
-        if (std::exchange(held_[shard].vectors, true)) return;
-        const shards::PinnedVectors vectors = store_.vectors(shard);
-        copy_in(slot, vectors.view.data, vectors.view.n, sizes_.row, sizes_.row, heap_, stream);
+    /// From whom to copy what the shard has of that.
+    Source source_of(int shard, std::atomic<bool> Held::*part) const {
+        for (DeviceExecutor* peer : peers_)
+            if (peer->held_[shard].*part) return peer->as_source(shard);
+        return {};
+    }
+    Source as_source(int shard) { return {cache_.find(key_of(shard)), params_.device.index}; }
+    /// Slots are divided in the same way everywhere.
+    void copy(const Source& from, const Cache::Pin& to, std::size_t offset, std::size_t bytes, Stream stream) {
+        GNND_CUDA(cudaMemcpyPeerAsync(to.data() + offset, params_.device.index, from.slot.data() + offset, from.device,
+                                      bytes, stream));
         GNND_CUDA(cudaStreamSynchronize(stream));
+    }
+
+    void bring_vectors(int shard, const Cache::Pin& pin, Stream stream) {
+        if (held_[shard].vectors) return;
+        if (const Source peer = source_of(shard, &Held::vectors)) {
+            copy(peer, pin, 0, sizes_.vectors, stream);
+        } else {
+            const shards::PinnedVectors vectors = store_.vectors(shard);
+            copy_in(pin.data(), vectors.view.data, vectors.view.n, sizes_.row, sizes_.row, heap_, stream);
+            GNND_CUDA(cudaStreamSynchronize(stream));
+        }
+        held_[shard].vectors = true;
     }
     void bring_graph(const shards::PinnedGraph& from, const DeviceGraph& to, Stream stream) {
         const std::size_t row = std::size_t(to.k) * sizeof(std::int32_t);
@@ -231,21 +301,43 @@ class DeviceExecutor final : public shards::Executor {
         copy_in(to.distances, from.distances(), to.n, row, row, heap_, stream);
         GNND_CUDA(cudaStreamSynchronize(stream));
     }
+    void bring_local(int shard, const Cache::Pin& pin, Stream stream) {
+        if (held_[shard].local) return;
+        if (const Source peer = source_of(shard, &Held::local))
+            copy(peer, pin, sizes_.vectors, 2 * sizes_.local, stream);
+        else
+            bring_graph(store_.local(shard), local_of(shard, pin.data()), stream);
+        held_[shard].local = true;
+    }
+    /// From who has them: a peer, or else the store.
+    void bring_lists(int shard, const Cache::Pin& pin, Stream stream) {
+        Held& held = held_[shard];
+        if (held.lists) return;
+        for (DeviceExecutor* peer : peers_)
+            if (take_over(shard, *peer, pin, stream)) return;
+        shards::PinnedGraph lists = store_.take_lists(shard, held.merged);
+        bring_graph(lists, lists_of(shard, pin.data()), stream);
+        store_.taken(std::move(lists));
+        held.lists = held.lists_changed = true;
+        pin.mark_dirty();
+    }
+    /// Lists, and what is still to be delivered of the shard. \return whether the peer had them
+    bool take_over(int shard, DeviceExecutor& peer, const Cache::Pin& pin, Stream stream) {
+        Held &held = held_[shard], &from = peer.held_[shard];
+        const std::scoped_lock lock(held.mutex, from.mutex);
+        if (!from.lists) return false;
+        copy(peer.as_source(shard), pin, sizes_.vectors + 2 * sizes_.local, 2 * sizes_.lists, stream);
+        held.merged = std::move(from.merged);
+        held.local_changed = std::exchange(from.local_changed, false);
+        held.lists_changed = std::exchange(from.lists_changed, false);
+        held.lists = std::exchange(from.lists, false);
+        return true;
+    }
     /// All that a merge needs.
     void bring(int shard, const Cache::Pin& pin, Stream stream) {
-        Held& held = held_[shard];
-        bring_vectors(shard, pin.data(), stream);
-        if (!held.local) {
-            bring_graph(store_.local(shard), local_of(shard, pin.data()), stream);
-            held.local = true;
-        }
-        if (!held.lists) {
-            shards::PinnedGraph lists = store_.take_lists(shard, held.merged);
-            bring_graph(lists, lists_of(shard, pin.data()), stream);
-            store_.taken(std::move(lists));
-            held.lists = held.lists_changed = true;
-            pin.mark_dirty();
-        }
+        bring_vectors(shard, pin, stream);
+        bring_local(shard, pin, stream);
+        bring_lists(shard, pin, stream);
     }
 
     void fold_into(int shard, int partner, const Cache::Pin& pin, const DeviceGraph& found, std::int32_t first,
@@ -295,8 +387,10 @@ class DeviceExecutor final : public shards::Executor {
     std::optional<DeviceMemory> memory_;  ///< the result, work memory, slots
     Slots slots_;
     WorkMemory work_;
-    std::vector<Held> held_;  ///< a shard's belongs to who has its slot pinned
-    Cache cache_;             ///< whole shards
+    std::vector<Held> held_;
+    const bool keeps_all_;                ///< there is a slot for every shard
+    std::vector<DeviceExecutor*> peers_;  ///< the other workers', where they and this one keep all shards
+    Cache cache_;                         ///< whole shards
 };
 
 /// How the device memory is divided.
@@ -315,9 +409,9 @@ Room room_for(const shards::Manifest& manifest, const BuildParams& params, const
         const std::size_t work = plan.vectors + plan.work, fixed = 2 * sizes.result + work;
         std::size_t bytes = plan.free / std::size_t(share.to_come);
         if (params.device_memory != 0) bytes = std::min(bytes, std::size_t(params.device_memory / share.workers));
-        const int least = std::min(3, share.shards);
+        const int count = manifest.count(), least = std::min(3, count);
         if (bytes < fixed + std::size_t(least) * sizes.shard()) return {};
-        return {work, int(std::min<std::size_t>(share.shards, (bytes - fixed) / sizes.shard()))};
+        return {work, int(std::min<std::size_t>(count, (bytes - fixed) / sizes.shard()))};
     } catch (const OutOfDeviceMemory&) {
         return {};
     }

@@ -1,6 +1,6 @@
 #pragma once
 /// \file background.h
-/// A thread that does things, one after the other, on behalf of others.
+/// Threads that do things on behalf of others.
 
 #include <condition_variable>
 #include <deque>
@@ -9,12 +9,16 @@
 #include <mutex>
 #include <thread>
 #include <utility>
+#include <vector>
 
 namespace gnnd::shards {
 
 class Background {
   public:
-    Background() : thread_([this] { run(); }) {}
+    /// \param threads  so many jobs are done at a time, in the order in which they were started
+    explicit Background(int threads = 1) {
+        for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { run(); });
+    }
     /// What was started is done first, unless something threw.
     ~Background() {
         {
@@ -22,12 +26,12 @@ class Background {
             stop_ = true;
         }
         changed_.notify_all();
-        thread_.join();
+        for (std::thread& thread : threads_) thread.join();
     }
     Background(const Background&) = delete;
     Background& operator=(const Background&) = delete;
 
-    /// After what was started before. \throws what that threw
+    /// \throws what one that was started before threw
     void start(std::function<void()> job) {
         {
             const std::lock_guard lock(mutex_);
@@ -40,7 +44,7 @@ class Background {
     /// Until all that was started is done. \throws what it threw
     void wait() {
         std::unique_lock lock(mutex_);
-        changed_.wait(lock, [&] { return jobs_.empty(); });
+        changed_.wait(lock, [&] { return jobs_.empty() && running_ == 0; });
         if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
     }
 
@@ -50,7 +54,9 @@ class Background {
         for (;;) {
             changed_.wait(lock, [&] { return !jobs_.empty() || stop_; });
             if (jobs_.empty()) return;
-            const std::function<void()> job = std::move(jobs_.front());  // it stays first while it is done
+            std::function<void()> job = std::move(jobs_.front());
+            jobs_.pop_front();
+            ++running_;
             lock.unlock();
             std::exception_ptr error;
             try {
@@ -58,8 +64,9 @@ class Background {
             } catch (...) {
                 error = std::current_exception();
             }
+            job = nullptr;  // what it holds is let go before others know that it is done
             lock.lock();
-            jobs_.pop_front();
+            --running_;
             if (error) {
                 error_ = error;
                 jobs_.clear();
@@ -72,8 +79,9 @@ class Background {
     std::condition_variable changed_;
     std::deque<std::function<void()>> jobs_;
     std::exception_ptr error_;
+    int running_ = 0;
     bool stop_ = false;
-    std::thread thread_;  // last: it uses the others
+    std::vector<std::thread> threads_;  // last: they use the others
 };
 
 }  // namespace gnnd::shards

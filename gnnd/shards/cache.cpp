@@ -92,6 +92,18 @@ void Cache::forget(Pin pin) {
     pin.cache_ = nullptr;
 }
 
+void Cache::take_out(const Key& key, const Fill& take) {
+    Lock lock(mutex_);
+    auto found = items_.end();
+    changed_.wait(lock, [&] {
+        found = items_.find(key);
+        return found == items_.end() || !found->second.busy;
+    });
+    if (found == items_.end()) return;
+    use_alone(lock, found->second, [&] { take(found->second.data.data()); });
+    erase(found);
+}
+
 /// \return false where the lock was let go, so that what the caller knows may not hold any more
 bool Cache::make_room(Lock& lock, std::size_t bytes) {
     while (bytes > bound_ - std::min(held_, bound_)) {
@@ -120,22 +132,28 @@ bool Cache::make_room(Lock& lock, std::size_t bytes) {
     return true;
 }
 
-void Cache::write(Lock& lock, const Key& key, Item& item) {
+/// Lets the lock go meanwhile.
+template <class Use>
+void Cache::use_alone(Lock& lock, Item& item, const Use& use) {
     item.busy = true;
     lock.unlock();
-    const auto done = [&](bool dirty) {
+    const auto done = [&] {
         lock.lock();
         item.busy = false;
-        item.dirty = dirty;
         changed_.notify_all();
     };
     try {
-        write_(key, item.data.data());
+        use();
     } catch (...) {
-        done(true);
+        done();
         throw;
     }
-    done(false);
+    done();
+}
+
+void Cache::write(Lock& lock, const Key& key, Item& item) {
+    use_alone(lock, item, [&] { write_(key, item.data.data()); });
+    item.dirty = false;
 }
 
 void Cache::flush(const std::function<bool(const Key&)>& wanted) {

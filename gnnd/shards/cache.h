@@ -84,6 +84,9 @@ class Cache {
     Pin find(const Key& key);
     /// Drops the item, changed or not. For who alone has it pinned.
     void forget(Pin pin);
+    /// Drops the item, if it is there, once `take` has read it; nobody has it pinned. Who needs room waits for that, as
+    /// it would not for a pin.
+    void take_out(const Key& key, const Fill& take);
     /// Writes what was changed and is wanted; but lists only if nobody has them pinned, who might be changing them.
     void flush(const std::function<bool(const Key&)>& wanted);
 
@@ -94,6 +97,8 @@ class Cache {
     using Lock = std::unique_lock<std::mutex>;
     bool make_room(Lock& lock, std::size_t bytes);
     void write(Lock& lock, const Key& key, Item& item);
+    template <class Use>
+    void use_alone(Lock& lock, Item& item, const Use& use);
     void unpin(const Key& key);
     void erase(std::map<Key, Item>::iterator item);
 

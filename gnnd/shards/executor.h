@@ -15,29 +15,32 @@ namespace gnnd::shards {
 
 /// Carries out tasks on what a Store holds. Their results may stay with the executor until they are delivered.
 ///
-/// build() and merge() are called by the worker; prepare() and, for shards that are through, deliver() by one other
-/// thread meanwhile.
+/// build() and merge() are called by the worker; prepare() and, for shards that are through, deliver() each by one
+/// other thread meanwhile, the latter at any time.
 class Executor {
   public:
     virtual ~Executor() = default;
+    /// Once, before any task: those of all workers, this one too. What they hold may be taken over from each other as
+    /// long as tasks run.
+    virtual void meet(const std::vector<Executor*>&) {}
     /// The shard's own graph, which becomes its local graph and, unless it has some from an earlier run, its lists.
     virtual BuildStats build(int shard, const Callbacks& callbacks) = 0;
     /// GGM. What either shard finds in the other goes into its lists, unless these have seen the other before.
     virtual BuildStats merge(const Task& pair, const Callbacks& callbacks) = 0;
-    /// Gets what the next task needs and the present one does not use.
+    /// Gets what the next task needs and the present one does not use. The next may be of the worker's next round if it
+    /// is a build, which needs nothing that others change.
     /// \return what keeps it there, until the next task has begun
     virtual std::shared_ptr<const void> prepare(const Task& present, const Task& next) = 0;
     /// The lists of these shards, which no task will change any more, are in the store on return.
     virtual void deliver(const std::vector<int>& finished) = 0;
     /// Everything is. No task may be running.
     virtual void deliver() = 0;
-    /// deliver(), and from now on other workers may use the shards.
+    /// From now on other workers may use the shards: what the executor holds is in the store, or they take it over.
     virtual void release() = 0;
 };
 
 /// What an executor can count on.
 struct Share {
-    int shards;    ///< most that its worker uses in a round
     int workers;   ///< that use the same device
     int to_come;   ///< of these, whose executors are not made yet, itself included
     bool overlap;  ///< whether host memory is enough for results that wait and for inputs of the next task

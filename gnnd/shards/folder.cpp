@@ -104,7 +104,12 @@ std::uint64_t disk_need(const Manifest& manifest, int workers) {
 }
 
 Folder::Folder(const std::string& path, const Manifest& wanted, bool resume, int workers)
-    : path_(prepared(path)), lock_(path_), free_writers_(workers), manifest_(wanted) {
+    : path_(prepared(path)),
+      objects_(wanted.base.n),
+      dtype_(wanted.base.dtype),
+      lock_(path_),
+      free_writers_(workers),
+      manifest_(wanted) {
     const std::string manifest_path = in_folder(kManifestName);
     const bool there = std::filesystem::exists(manifest_path);
     if (there) {
@@ -169,7 +174,7 @@ void Folder::remove_orphans() const {
 }
 
 FileRecord Folder::write(const std::string& name, const KnnGraphView& graph, std::int64_t objects) const {
-    io::write_graph(in_folder(name), graph, manifest_.base.dtype, objects);
+    io::write_graph(in_folder(name), graph, dtype_, objects);
     const io::GraphFile file(in_folder(name));
     return {name, file.bytes(), file.checksum()};
 }
@@ -198,25 +203,26 @@ void Folder::commit_local(int shard, const KnnGraphView& local) {
 }
 
 void Folder::commit_lists(int shard, const KnnGraphView& lists, const std::vector<int>& merged) {
-    replace(shard, "lists", &ShardRecord::lists, lists, manifest_.base.n, &merged);
+    replace(shard, "lists", &ShardRecord::lists, lists, objects_, &merged);
 }
 
 void Folder::replace(int shard, const char* what, std::optional<FileRecord> ShardRecord::*which,
                      const KnnGraphView& graph, std::int64_t objects, const std::vector<int>* merged) {
     ShardRecord old;
-    int version = 0;
+    int version = 0, writers = 0;
     {
         std::unique_lock lock(mutex_);
-        writer_left_.wait(lock, [&] { return free_writers_ > 0; });
-        --free_writers_;
         old = manifest_.shards[shard];
+        writers = old.*which ? 1 : 0;  // a first version takes no more room than the last
+        writer_left_.wait(lock, [&] { return free_writers_ >= writers; });
+        free_writers_ -= writers;
         // Never a name that was used before: what the manifest on disk names stays until it names another.
         version = versions_[shard] = std::max(versions_[shard], old.version) + 1;
     }
     const auto leave = [&] {
         const std::lock_guard lock(mutex_);
-        ++free_writers_;
-        writer_left_.notify_one();
+        free_writers_ += writers;
+        writer_left_.notify_all();
     };
     try {
         const FileRecord file = write(file_name(what, shard, version), graph, objects);

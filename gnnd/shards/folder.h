@@ -47,7 +47,7 @@ class Folder {
     /// \param wanted   base, parameters and number of shards
     /// \param resume   whether to go on; otherwise a folder with a manifest is refused. One without is started anew
     ///                 either way, for a process may be stopped before it writes one.
-    /// \param workers  lists written at a time
+    /// \param workers  files replaced at a time
     /// \throws IoError: in use by another process, the manifest or one of its files altered or missing, a record of
     ///         something else (the difference is named), the disk too small (needed and free are told)
     Folder(const std::string& path, const Manifest& wanted, bool resume, int workers);
@@ -76,6 +76,8 @@ class Folder {
     void commit(const std::vector<FileRecord>& added, const std::vector<FileRecord>& dropped, const Change& change);
 
     std::string path_;
+    const std::int64_t objects_;  ///< the base's, which files tell
+    const DType dtype_;
     FolderLock lock_;
     mutable std::mutex mutex_;
     std::condition_variable writer_left_;

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <numeric>
-#include <set>
 
 #include "gnnd/detail/checks.h"
 
@@ -47,12 +46,53 @@ class Schedule {
     std::vector<bool> built_;
 };
 
-/// Shards in `count` groups whose sizes differ by one at most.
-std::vector<Shards> make_groups(int shards, int count) {
+/// In `count` groups whose sizes differ by one at most.
+std::vector<Shards> make_groups(const Shards& shards, int count) {
     std::vector<Shards> groups(count);
-    for (int s = 0; s < shards; ++s) groups[std::size_t(std::int64_t(s) * count / shards)].push_back(s);
+    for (std::size_t i = 0; i < shards.size(); ++i) groups[i * std::size_t(count) / shards.size()].push_back(shards[i]);
     return groups;
 }
+
+/// Rounds of several workers.
+class Rounds {
+  public:
+    Rounds(int shards, int workers, Plan& plan) : schedule_(shards), workers_(workers), plan_(plan) {}
+
+    /// All pairs of these, by the circle method: the last of the groups stays, the others move on by one place after
+    /// each round; those that face each other meet.
+    void tournament(const Shards& shards) {
+        const int places = 2 * workers_, moving = places - 1;
+        const std::vector<Shards> groups = make_groups(shards, places);
+        for (int round = 0; round < moving; ++round) {
+            auto& lists = plan_.rounds.emplace_back(workers_);
+            for (int w = 0; w < workers_; ++w) {
+                const Shards& a = groups[(round + w) % moving];
+                const Shards& b = groups[w == 0 ? moving : (round + moving - w) % moving];
+                if (round == 0) {
+                    Shards both = a;
+                    both.insert(both.end(), b.begin(), b.end());
+                    schedule_.snake(lists[w], both);
+                } else {
+                    schedule_.cross(lists[w], a, b);
+                }
+            }
+        }
+    }
+
+    /// All pairs of one of a with one of b: each worker has a group of a to itself, and those of b in turn.
+    void cross(const Shards& a, const Shards& b) {
+        const std::vector<Shards> kept = make_groups(a, workers_), passed = make_groups(b, workers_);
+        for (int round = 0; round < workers_; ++round) {
+            auto& lists = plan_.rounds.emplace_back(workers_);
+            for (int w = 0; w < workers_; ++w) schedule_.cross(lists[w], kept[w], passed[(round + w) % workers_]);
+        }
+    }
+
+  private:
+    Schedule schedule_;
+    const int workers_;
+    Plan& plan_;
+};
 
 }  // namespace
 
@@ -63,47 +103,26 @@ std::vector<Task> Plan::tasks() const {
     return all;
 }
 
-int Plan::most_shards() const {
-    std::size_t most = 0;
-    for (const auto& round : rounds)
-        for (const auto& worker : round) {
-            std::set<int> used;
-            for (const Task& task : worker) used.insert({task.first, task.second});
-            most = std::max(most, used.size());
-        }
-    return int(most);
-}
-
 Plan make_plan(int shards, int workers) {
     detail::check_range("make_plan", "shards", shards, 1, kMaxShards);
     detail::check_range("make_plan", "workers", workers, 1, kMaxWorkers);
-    Schedule schedule(shards);
     Plan plan;
+    Shards left(shards);
+    std::iota(left.begin(), left.end(), 0);
     if (workers == 1) {
-        Shards all(shards);
-        std::iota(all.begin(), all.end(), 0);
-        schedule.snake(plan.rounds.emplace_back(1)[0], all);
+        Schedule(shards).snake(plan.rounds.emplace_back(1)[0], left);
         return plan;
     }
-    // The circle method: the last group stays, the others move on by one place after each round; those that face each
-    // other meet.
-    const int places = 2 * workers;
-    const std::vector<Shards> groups = make_groups(shards, places);
-    for (int round = 0; round < places - 1; ++round) {
-        auto& lists = plan.rounds.emplace_back(workers);
-        for (int w = 0; w < workers; ++w) {
-            const int moving = places - 1;
-            const Shards& a = groups[(round + w) % moving];
-            const Shards& b = groups[w == 0 ? moving : (round + moving - w) % moving];
-            if (round == 0) {
-                Shards both = a;
-                both.insert(both.end(), b.begin(), b.end());
-                schedule.snake(lists[w], both);
-            } else {
-                schedule.cross(lists[w], a, b);
-            }
-        }
+    Rounds rounds(shards, workers, plan);
+    for (const int groups = 2 * workers; int(left.size()) >= 2 * groups;) {
+        // As many that all groups of a tournament are of the same size: nobody waits.
+        const auto half = left.begin() + int(left.size()) / (2 * groups) * groups;
+        const Shards first(left.begin(), half);
+        left.erase(left.begin(), half);
+        rounds.tournament(first);
+        for (const Shards& part : make_groups(first, 2)) rounds.cross(part, left);
     }
+    rounds.tournament(left);
     return plan;
 }
 

@@ -30,13 +30,14 @@ struct Plan {
     std::vector<std::vector<std::vector<Task>>> rounds;
 
     std::vector<Task> tasks() const;  ///< all of them
-    int most_shards() const;          ///< that a worker uses in a round
 };
 
-/// One worker goes through all pairs in one round, back and forth. With more, shards are put into two groups per worker
-/// and the groups play a round-robin tournament: in every round each worker has two groups to itself and merges their
-/// cross pairs, in the first also those within the groups.
-/// \throws InvalidArgument for shards outside of 1 to kMaxShards, workers outside of 1 to kMaxWorkers
+/// One worker goes through all pairs in one round, back and forth. Of more, each has in every round some shards to
+/// itself. Shards that are few are put into two groups per worker, which play a round-robin tournament: in every round
+/// a worker merges the cross pairs of two groups, in the first also those within them. Until they are few, about half
+/// of them play such a tournament first and are then merged with all others, one half of the half after the other,
+/// which finishes them: so that lists can be written from half the way on, and not all at the end. \throws
+/// InvalidArgument for shards outside of 1 to kMaxShards, workers outside of 1 to kMaxWorkers
 Plan make_plan(int shards, int workers);
 
 }  // namespace gnnd::shards

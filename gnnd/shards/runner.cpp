@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "gnnd/error.h"
-#include "gnnd/shards/background.h"
 
 namespace gnnd::shards {
 namespace {
@@ -58,19 +57,31 @@ Runner::Runner(Store& store, const Plan& plan, const BuildParams& params, const 
         }
     for (auto worker = workers_.begin(); worker != workers_.end(); ++worker) {
         const auto shares = [&](const auto& other) { return other->params.device == (*worker)->params.device; };
-        const Share share{plan.most_shards(), int(std::count_if(workers_.begin(), workers_.end(), shares)),
+        const Share share{int(std::count_if(workers_.begin(), workers_.end(), shares)),
                           int(std::count_if(worker, workers_.end(), shares)), overlap};
         (*worker)->executor = make_executor(store, (*worker)->params, share);
     }
+    std::vector<Executor*> executors;
+    for (const auto& worker : workers_) executors.push_back(worker->executor.get());
+    for (Executor* executor : executors) executor->meet(executors);
 }
 
 void Runner::run() {
     if (callbacks_.progress) callbacks_.progress(progress());
     for (std::size_t round = 0; round < workers_[0]->rounds.size(); ++round) run_round(round);
+    wait_for_writing();
 }
 
 void Runner::deliver() {
+    wait_for_writing();
     for (const auto& worker : workers_) worker->executor->deliver();
+}
+
+void Runner::wait_for_writing() {
+    for (const auto& worker : workers_) {
+        worker->delivering.wait();
+        worker->writing.wait();
+    }
 }
 
 /// One thread per worker; this one listens to the callbacks meanwhile.
@@ -83,7 +94,7 @@ void Runner::run_round(std::size_t round) {
         ++running_;
         threads.emplace_back([this, &worker = *worker, round] {
             try {
-                work(worker, worker.rounds[round], round + 1 == worker.rounds.size());
+                work(worker, round);
             } catch (...) {
                 fail(std::current_exception());
             }
@@ -132,44 +143,54 @@ BuildStats Runner::compute(Worker& worker, const Task& task) {
     return worker.executor->merge(task, hooks());
 }
 
-void Runner::work(Worker& worker, const std::vector<Task>& tasks, bool last_round) {
+void Runner::work(Worker& worker, std::size_t round) {
     const CountTraffic count(worker.traffic);
-    Background writing;
-    std::vector<int> finished;                   // by the task before
-    std::shared_ptr<const void> ahead, fetched;  // of the next task, and of the present one until it is done
-    const auto write_finished = [&] {
-        if (finished.empty()) return;
-        worker.executor->deliver(finished);
-        writing.start(counted([this, shards = std::exchange(finished, {})] { store_.write_lists_of(shards); }));
-    };
-    Background fetching;  // last: it uses the others
+    const std::vector<Task>& tasks = worker.rounds[round];
+    Background fetching;
     for (std::size_t i = 0; i < tasks.size(); ++i) {
         const Task& task = tasks[i];
         if (stop_) throw Interrupted("another worker stopped");
         begin(worker, task);
-        fetched = std::move(ahead);
-        if (overlap_)
-            fetching.start(counted([&, next = i + 1 < tasks.size() ? &tasks[i + 1] : nullptr] {
-                write_finished();
-                if (next != nullptr) ahead = worker.executor->prepare(task, *next);
-            }));
+        std::shared_ptr<const void> fetched = std::move(worker.ahead);
+        if (const Task* next = task_after(worker, round, i); overlap_ && next != nullptr)
+            fetching.start(counted([&, next] { worker.ahead = worker.executor->prepare(task, *next); }));
         const Clock::time_point start = Clock::now();
         const BuildStats stats = compute(worker, task);
         const double seconds = seconds_since(start);
         fetching.wait();
-        finished = end(worker, task, stats, seconds);
-        if (!overlap_) write_finished();
+        fetched.reset();  // nobody may hold what is finished
+        deliver_finished(worker, end(worker, task, stats, seconds));
         if (seconds_since(worker.checkpoint) >= checkpoint_seconds_) {
             worker.executor->deliver();
-            writing.wait();
-            writing.start(counted([this] { store_.flush(); }));
-            if (checkpoint_seconds_ == 0 || !overlap_) writing.wait();
+            worker.delivering.wait();
+            worker.writing.wait();
+            worker.writing.start(counted([this] { store_.flush(); }));
+            if (checkpoint_seconds_ == 0 || !overlap_) worker.writing.wait();
             worker.checkpoint = Clock::now();
         }
     }
-    write_finished();
-    if (!last_round) worker.executor->release();
-    writing.wait();
+    if (round + 1 < worker.rounds.size()) worker.executor->release();
+}
+
+/// Whose inputs can be fetched while that one runs: the next of the round, or a build at the start of the following
+/// one.
+const Task* Runner::task_after(const Worker& worker, std::size_t round, std::size_t task) {
+    if (task + 1 < worker.rounds[round].size()) return &worker.rounds[round][task + 1];
+    if (round + 1 == worker.rounds.size() || worker.rounds[round + 1].empty()) return nullptr;
+    const Task& next = worker.rounds[round + 1][0];
+    return next.kind == Task::Kind::build ? &next : nullptr;
+}
+
+/// Beside the tasks that follow, also those of later rounds: nobody uses these shards any more.
+void Runner::deliver_finished(Worker& worker, const std::vector<int>& shards) {
+    if (shards.empty()) return;
+    worker.delivering.start(counted([this, &worker, shards] {
+        for (const int shard : shards) {
+            worker.executor->deliver({shard});
+            worker.writing.start(counted([this, shard] { store_.write_lists_of(shard); }));
+        }
+    }));
+    if (!overlap_) worker.delivering.wait();
 }
 
 void Runner::begin(Worker& worker, const Task& task) {

@@ -1,7 +1,7 @@
 #pragma once
 /// \file runner.h
-/// Carries a plan out: one thread per worker, and for each two more, which fetch what the next task needs and write
-/// what is finished or due, while the present task is computed.
+/// Carries a plan out: one thread per worker, and for each three more, which fetch what the next task needs, deliver
+/// what is finished and write what is finished or due, while tasks are computed.
 
 #include <atomic>
 #include <chrono>
@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "gnnd/sharded.h"
+#include "gnnd/shards/background.h"
 #include "gnnd/shards/executor.h"
 #include "gnnd/shards/store.h"
 
@@ -34,6 +35,9 @@ class Runner {
     std::uint64_t peak_work_bytes() const { return peak_work_bytes_; }
 
   private:
+    /// Files that a worker writes at a time: the system lets one thread at a time copy to a file, which disks outrun.
+    static constexpr int kWriters = 2;
+
     struct Worker {
         std::unique_ptr<Executor> executor;
         BuildParams params;
@@ -42,13 +46,19 @@ class Runner {
         WorkerProgress progress;
         int builds_done = 0, merges_done = 0, builds_left = 0, merges_left = 0;
         std::chrono::steady_clock::time_point checkpoint = std::chrono::steady_clock::now();
+        std::shared_ptr<const void> ahead;  ///< what the next task needs
+        Background writing{kWriters};
+        Background delivering;  ///< last: it uses the others
     };
 
+    void wait_for_writing();
     void run_round(std::size_t round);
-    void work(Worker& worker, const std::vector<Task>& tasks, bool last_round);
+    void work(Worker& worker, std::size_t round);
+    static const Task* task_after(const Worker& worker, std::size_t round, std::size_t task);
     BuildStats compute(Worker& worker, const Task& task);
     void begin(Worker& worker, const Task& task);
     std::vector<int> end(Worker& worker, const Task& task, const BuildStats& stats, double seconds);
+    void deliver_finished(Worker& worker, const std::vector<int>& shards);
     void finish(Worker& worker);
     void fail(std::exception_ptr error);
     double seconds_left() const;

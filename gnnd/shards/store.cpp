@@ -197,10 +197,8 @@ void Store::fold_into(int shard, int partner, const KnnGraphView& found, std::in
     lists.pin.mark_dirty();
 }
 
-void Store::write_lists_of(const std::vector<int>& shards) {
-    cache_.flush([&](const Cache::Key& key) {
-        return key.kind == Cache::Kind::lists && std::find(shards.begin(), shards.end(), key.number) != shards.end();
-    });
+void Store::write_lists_of(int shard) {
+    cache_.flush([&](const Cache::Key& key) { return key.kind == Cache::Kind::lists && key.number == shard; });
 }
 
 void Store::flush() {

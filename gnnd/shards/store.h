@@ -96,8 +96,8 @@ class Store {
     /// that have not seen the other yet.
     void fold_pair(const Task& task, const KnnGraphView& result);
 
-    /// Makes their lists durable.
-    void write_lists_of(const std::vector<int>& shards);
+    /// Makes its lists durable.
+    void write_lists_of(int shard);
     /// Makes everything durable that the store has, but lists only where nobody has them in hands.
     void flush();
     /// The same for the lists, which are all that counts in the end.
