@@ -194,15 +194,13 @@ class DeviceExecutor final : public shards::Executor {
         return nullptr;
     }
 
-    void deliver(const std::vector<int>& finished) override {
+    void deliver(int finished) override {
         const UseDevice device(params_.device.index);
-        for (const int shard : finished) {
-            const std::lock_guard lock(held_[shard].mutex);
-            cache_.take_out(key_of(shard), [&](std::byte* slot) {  // unless it was evicted, and delivered with it
-                give_lists(shard, slot);
-                held_[shard].clear();
-            });
-        }
+        const std::lock_guard lock(held_[finished].mutex);
+        cache_.take_out(key_of(finished), [&](std::byte* slot) {  // unless it was evicted, and delivered with it
+            give_lists(finished, slot);
+            held_[finished].clear();
+        });
     }
 
     void deliver() override {

@@ -15,8 +15,8 @@ namespace gnnd::shards {
 
 /// Carries out tasks on what a Store holds. Their results may stay with the executor until they are delivered.
 ///
-/// build() and merge() are called by the worker; prepare() and, for shards that are through, deliver() each by one
-/// other thread meanwhile, the latter at any time.
+/// build() and merge() are called by the worker; prepare() by another thread meanwhile, and by others, for shards that
+/// are through, deliver(), at any time.
 class Executor {
   public:
     virtual ~Executor() = default;
@@ -31,8 +31,8 @@ class Executor {
     /// is a build, which needs nothing that others change.
     /// \return what keeps it there, until the next task has begun
     virtual std::shared_ptr<const void> prepare(const Task& present, const Task& next) = 0;
-    /// The lists of these shards, which no task will change any more, are in the store on return.
-    virtual void deliver(const std::vector<int>& finished) = 0;
+    /// The lists of this shard, which no task will change any more, are in the store on return.
+    virtual void deliver(int finished) = 0;
     /// Everything is. No task may be running.
     virtual void deliver() = 0;
     /// From now on other workers may use the shards: what the executor holds is in the store, or they take it over.
@@ -66,7 +66,7 @@ class HostExecutor : public Executor {
     BuildStats build(int shard, const Callbacks& callbacks) override;
     BuildStats merge(const Task& pair, const Callbacks& callbacks) override;
     std::shared_ptr<const void> prepare(const Task& present, const Task& next) override;
-    void deliver(const std::vector<int>&) override { folding_.wait(); }
+    void deliver(int) override { folding_.wait(); }
     void deliver() override { folding_.wait(); }
     void release() override { folding_.wait(); }
 

@@ -55,15 +55,47 @@ Runner::Runner(Store& store, const Plan& plan, const BuildParams& params, const 
                 for (const int shard : std::set{task.first, task.second}) ++tasks_left_[shard];
             }
         }
-    for (auto worker = workers_.begin(); worker != workers_.end(); ++worker) {
-        const auto shares = [&](const auto& other) { return other->params.device == (*worker)->params.device; };
-        const Share share{int(std::count_if(workers_.begin(), workers_.end(), shares)),
-                          int(std::count_if(worker, workers_.end(), shares)), overlap};
-        (*worker)->executor = make_executor(store, (*worker)->params, share);
-    }
+    for_devices([&](const std::vector<Worker*>& sharing) {
+        int to_come = int(sharing.size());
+        for (Worker* worker : sharing)
+            worker->executor = make_executor(store, worker->params, {int(sharing.size()), to_come--, overlap});
+    });
     std::vector<Executor*> executors;
     for (const auto& worker : workers_) executors.push_back(worker->executor.get());
-    for (Executor* executor : executors) executor->meet(executors);
+    for_devices([&](const std::vector<Worker*>& sharing) {
+        for (Worker* worker : sharing) worker->executor->meet(executors);
+    });
+}
+
+Runner::~Runner() {
+    std::vector<std::thread> threads;
+    for (auto& worker : workers_) threads.emplace_back([&worker] { worker.reset(); });
+    for (std::thread& thread : threads) thread.join();
+}
+
+/// The workers of each device in a thread of its own: to get a device's memory takes long.
+void Runner::for_devices(const std::function<void(const std::vector<Worker*>& sharing)>& f) {
+    std::vector<std::vector<Worker*>> devices;
+    for (const auto& worker : workers_) {
+        const auto at = std::find_if(devices.begin(), devices.end(), [&](const std::vector<Worker*>& sharing) {
+            return sharing[0]->params.device == worker->params.device;
+        });
+        if (at == devices.end())
+            devices.push_back({worker.get()});
+        else
+            at->push_back(worker.get());
+    }
+    std::vector<std::thread> threads;
+    for (const auto& sharing : devices)
+        threads.emplace_back([&] {
+            try {
+                f(sharing);
+            } catch (...) {
+                fail(std::current_exception());
+            }
+        });
+    for (std::thread& thread : threads) thread.join();
+    if (error_) std::rethrow_exception(error_);
 }
 
 void Runner::run() {
@@ -183,13 +215,11 @@ const Task* Runner::task_after(const Worker& worker, std::size_t round, std::siz
 
 /// Beside the tasks that follow, also those of later rounds: nobody uses these shards any more.
 void Runner::deliver_finished(Worker& worker, const std::vector<int>& shards) {
-    if (shards.empty()) return;
-    worker.delivering.start(counted([this, &worker, shards] {
-        for (const int shard : shards) {
-            worker.executor->deliver({shard});
+    for (const int shard : shards)
+        worker.delivering.start(counted([this, &worker, shard] {
+            worker.executor->deliver(shard);
             worker.writing.start(counted([this, shard] { store_.write_lists_of(shard); }));
-        }
-    }));
+        }));
     if (!overlap_) worker.delivering.wait();
 }
 

@@ -26,6 +26,11 @@ class Runner {
     Runner(Store& store, const Plan& plan, const BuildParams& params, const std::vector<Device>& workers, bool overlap,
            double checkpoint_seconds, const ExecutorFactory& make_executor, const ShardCallbacks& callbacks);
 
+    /// Ends all workers at the same time, which takes long.
+    ~Runner();
+    Runner(const Runner&) = delete;
+    Runner& operator=(const Runner&) = delete;
+
     /// All tasks that are not done. What any thread throws ends all of them and is thrown here, as is Interrupted.
     void run();
     /// After run() was interrupted: what was done until then is in the store.
@@ -35,7 +40,8 @@ class Runner {
     std::uint64_t peak_work_bytes() const { return peak_work_bytes_; }
 
   private:
-    /// Files that a worker writes at a time: the system lets one thread at a time copy to a file, which disks outrun.
+    /// Lists that a worker delivers at a time, and files that it writes: the system lets one thread at a time copy to a
+    /// file, which disks outrun.
     static constexpr int kWriters = 2;
 
     struct Worker {
@@ -48,9 +54,10 @@ class Runner {
         std::chrono::steady_clock::time_point checkpoint = std::chrono::steady_clock::now();
         std::shared_ptr<const void> ahead;  ///< what the next task needs
         Background writing{kWriters};
-        Background delivering;  ///< last: it uses the others
+        Background delivering{kWriters};  ///< last: it uses the others
     };
 
+    void for_devices(const std::function<void(const std::vector<Worker*>& sharing)>& f);
     void wait_for_writing();
     void run_round(std::size_t round);
     void work(Worker& worker, std::size_t round);
