@@ -6,6 +6,8 @@
 //   sharded_bench mix.u8bin --mix photosift1m.u8bin:10000000 -k 64 --work /tmp/work shards=10
 //     (first writes 10,000,000 rows made from the file's to mix.u8bin, see generate.h, unless it is there)
 #include <cuda_runtime_api.h>
+#include <fcntl.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -74,9 +76,16 @@ void start_devices(const std::vector<gnnd::Device>& devices) {
     GNND_CUDA(cudaFree(nullptr));
 }
 
+/// So that vectors come from the disk, where the file is on one, though it may have been written just now.
+void drop_from_memory(const std::string& path) {
+    const int file = open(path.c_str(), O_RDONLY);
+    if (file < 0 || fsync(file) != 0 || posix_fadvise(file, 0, 0, POSIX_FADV_DONTNEED) != 0)
+        throw gnnd::IoError(path + ": cannot be dropped from memory");
+    close(file);
+}
+
 void run(const std::string& path, int k, const std::string& work, int queries, const std::vector<std::string>& texts) {
-    const gnnd::io::VectorFile base(path);
-    const std::int64_t n = base.n();
+    const std::int64_t n = gnnd::io::VectorFile(path).n();
     std::mt19937_64 random(1);
     std::vector<std::int32_t> objects(queries);
     for (std::int32_t& object : objects) object = std::int32_t(random() % std::uint64_t(n));
@@ -103,6 +112,8 @@ void run(const std::string& path, int k, const std::string& work, int queries, c
         settings.end("sharded_bench");
         std::filesystem::remove_all(work);
         start_devices(shards.devices);
+        drop_from_memory(path);
+        const gnnd::io::VectorFile base(path);
         DevicePeak peak;
         const auto start = std::chrono::steady_clock::now();
         const gnnd::ShardedStats stats = gnnd::build_sharded(base, params, shards);
@@ -140,6 +151,7 @@ void run(const std::string& path, int k, const std::string& work, int queries, c
         lines.push_back(std::move(line));
     }
     // At the end, since it takes long and touches the whole file.
+    const gnnd::io::VectorFile base(path);
     const gnnd::KnnGraph truth = gnnd::exact_neighbors(base.view(), objects.data(), queries, at, gnnd::Metric::L2);
     for (json& line : lines) {
         std::int64_t hits = 0;
