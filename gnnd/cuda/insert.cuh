@@ -68,7 +68,8 @@ struct InsertCounters {
 };
 
 /// Which objects a search has seen, of most of them: of those that share a place the last one stays, and one that was
-/// forgotten is compared again. One of 30,000 that were not seen passes for seen.
+/// forgotten is compared again. One of 30,000 that were not seen passes for seen. Lanes that write to the same place at
+/// once race on purpose: either may stay.
 struct Seen {
     std::uint16_t* tags;  ///< kSeen
 
