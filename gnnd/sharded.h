@@ -27,7 +27,9 @@ struct ShardParams {
     /// Builds and merges become durable so often, in seconds, and at the end, and lists as soon as they are finished;
     /// 0: after every task. What is not durable when the process is killed is done again.
     double checkpoint_seconds = 60;
-    /// One worker each, which has pairs of shards to itself. Empty: BuildParams::device.
+    /// One worker each, which has pairs of shards to itself. Empty: BuildParams::device. GPUs on each of which all
+    /// shards fit pass lists on to each other directly; for that their default memory pools become, and stay,
+    /// accessible to each other.
     std::vector<Device> devices;
     int workers = 0;  ///< 1 to 64, sharing the devices in turn; 0: one per device
 
