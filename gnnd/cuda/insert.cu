@@ -26,9 +26,9 @@ struct InsertRecord {
     SpaceInfo info;
 };
 
-/// Whether vectors are used where they lie.
-bool usable(const VectorView& vectors) {
-    return on_device(vectors.data) && vectors.row_bytes() <= std::int64_t(~u32(0));
+/// Whether kernels read vectors where they lie.
+bool read_in_place(const VectorView& vectors) {
+    return on_device(vectors.data) && vectors.row_bytes() <= std::int64_t(~u32(0));  // Sets::stride
 }
 
 class Insertion {
@@ -40,8 +40,8 @@ class Insertion {
         sets_ = {{}, {}, u32(input.vectors[0].n), input.d(), row % 16 == 0};
         for (int set = 0; set < 2; ++set) {
             const VectorView& vectors = input.vectors[set];
-            const RawVectors raw =
-                upload({{vectors}, {}}, usable(vectors), at<std::byte>(plan.vectors[set]), resources, stream);
+            const Part& copy = plan.vectors[set];  // empty where they are read in place
+            const RawVectors raw = upload({{vectors}, {}}, copy.bytes == 0, at<std::byte>(copy), resources, stream);
             sets_.data[set] = raw.data - (set == 0 ? 0 : input.vectors[0].n) * raw.stride;
             sets_.stride[set] = u32(raw.stride);
             sets_.whole &= reinterpret_cast<std::uintptr_t>(raw.data) % 16 == 0 && raw.stride % 16 == 0;
@@ -60,8 +60,8 @@ class Insertion {
         const Share starts = share_of(pivots.count, kStarts), peers = share_of(count, kPeers);
         const Batch batch{known,
                           u32(count),
-                          at<u32>(plan_.start_places),
-                          at<u32>(plan_.peer_places),
+                          at<u32>(plan_.starts),
+                          at<u32>(plan_.peers),
                           starts.all,
                           peers.all,
                           at<u64>(plan_.found),
@@ -148,9 +148,9 @@ class Insertion {
         prepare_space(gathered, params_.metric, plan_.sample, rows, bias, at<float>(plan_.mean), info(), stream_);
         const Points points = points_of(gathered, params_.metric, plan_.sample, rows, bias);
         find_nearest(points, plan_.sample.cell, params_.metric, {0, batch.count, batch.count, pivots.count}, objects,
-                     starts, at<u32>(plan_.start_places), stream_);
+                     starts, at<u32>(plan_.starts), stream_);
         find_nearest(points, plan_.sample.cell, params_.metric, {0, batch.count, 0, batch.count}, objects, peers,
-                     at<u32>(plan_.peer_places), stream_);
+                     at<u32>(plan_.peers), stream_);
     }
 
     /// Step 2.
@@ -202,8 +202,9 @@ class Insertion {
 void insert(const detail::Input& input, const BuildParams& params, const Callbacks& callbacks, Resources& resources,
             std::int32_t* ids, float* distances, BuildStats& stats) {
     const OwnedStream stream(resources);
-    const InsertInPlace in_place{
-        {usable(input.vectors[0]), usable(input.vectors[1])}, on_device(input.graphs[0].ids), on_device(ids)};
+    const InsertInPlace in_place{{read_in_place(input.vectors[0]), read_in_place(input.vectors[1])},
+                                 on_device(input.graphs[0].ids),
+                                 on_device(ids)};
     const InsertPlan plan = make_insert_plan(input, in_place, params, resources.free_device_memory());
     const DeviceMemory memory(resources, plan.total, stream);
     const Drain drain(stream);

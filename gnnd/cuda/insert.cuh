@@ -1,6 +1,6 @@
 #pragma once
 /// \file insert.cuh
-/// The kernels of append() by searching. Everywhere a warp does the work of one object.
+/// The kernels of append() by searching. A warp does the work of one object unless they say otherwise.
 
 #include "gnnd/cuda/device/columns.cuh"
 #include "gnnd/cuda/device/exact.cuh"
@@ -12,12 +12,12 @@ namespace gnnd::cuda {
 
 inline constexpr int kInsertWarps = 4;     ///< of a block
 inline constexpr int kOfferThreads = 512;  ///< of a block
-inline constexpr int kRowsToTakeIn = 8;
-inline constexpr int kSearchWarps = 2;    ///< of a block of searches, which end at different times
-inline constexpr int kSearchBlocks = 10;  ///< of an SM, at least; for more the compiler would lack registers
-inline constexpr int kSeen = 2048;        ///< places for objects that a search has seen, a power of two
-inline constexpr int kRowsAtOnce = 4;     ///< rows that a search walks along in a step: their loads hide each other
-inline constexpr int kLanes = 8;          ///< lanes that compute a distance
+inline constexpr int kRowsToTakeIn = 8;    ///< of a warp
+inline constexpr int kSearchWarps = 2;     ///< of a block of searches, which end at different times
+inline constexpr int kSearchBlocks = 10;   ///< of an SM, at least; for more the compiler would lack registers
+inline constexpr int kSeen = 2048;         ///< places for objects that a search has seen, a power of two
+inline constexpr int kRowsAtOnce = 4;      ///< rows that a search walks along in a step: their loads hide each other
+inline constexpr int kLanes = 8;           ///< lanes that compute a distance
 inline constexpr int kPairs = kWarp / kLanes;
 
 /// The vectors of both sets.

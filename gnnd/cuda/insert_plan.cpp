@@ -59,8 +59,8 @@ InsertPlan make_insert_plan(const detail::Input& input, const InsertInPlace& in_
         if (!plan.sample.vectors_in_place) plan.rows = layout.take(sample * plan.sample.row_bytes);
         plan.bias = layout.take(sample * 4);
         plan.mean = layout.take(d * 8);
-        plan.start_places = layout.take(batch * kMostLinks * 4);
-        plan.peer_places = layout.take(batch * kMostLinks * 4);
+        plan.starts = layout.take(batch * kMostLinks * 4);
+        plan.peers = layout.take(batch * kMostLinks * 4);
         plan.small = layout.take(kSmallBytes);
         plan.total = layout.end_;
     };

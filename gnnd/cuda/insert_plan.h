@@ -31,7 +31,7 @@ struct InsertPlan {
     Part vectors[2], given;
     Part graph_ids, graph_distances;
     Part back, reach, counts, ends, found, slots, offers;
-    Part objects, gathered, rows, bias, mean, start_places, peer_places, small;
+    Part objects, gathered, rows, bias, mean, starts, peers, small;
     std::size_t total = 0;
 
     std::size_t work_bytes() const {

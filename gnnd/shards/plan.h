@@ -36,8 +36,9 @@ struct Plan {
 /// itself. Shards that are few are put into two groups per worker, which play a round-robin tournament: in every round
 /// a worker merges the cross pairs of two groups, in the first also those within them. Until they are few, about half
 /// of them play such a tournament first and are then merged with all others, one half of the half after the other,
-/// which finishes them: so that lists can be written from half the way on, and not all at the end. \throws
-/// InvalidArgument for shards outside of 1 to kMaxShards, workers outside of 1 to kMaxWorkers
+/// which finishes them: so that lists can be written from half the way on, and not all at the end.
+///
+/// \throws InvalidArgument for shards outside of 1 to kMaxShards, workers outside of 1 to kMaxWorkers
 Plan make_plan(int shards, int workers);
 
 }  // namespace gnnd::shards
