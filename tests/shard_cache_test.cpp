@@ -202,13 +202,37 @@ TEST(ShardCacheItems, AreFoundAndForgotten) {
     Cache::Pin pin = cache.pin(key, 60, [&](std::byte*) { ++filled; });
     pin.mark_dirty();
     cache.forget(std::move(pin));
-    EXPECT_EQ(cache.held(), 0u);
     EXPECT_FALSE(cache.find(key));
     cache.pin(key, 60, [&](std::byte*) { ++filled; }).mark_dirty();
     EXPECT_TRUE(cache.find(key));
     cache.flush([](const Cache::Key&) { return true; });
     EXPECT_EQ(filled, 2);
     EXPECT_EQ(written, 1);
+}
+
+TEST(ShardCacheItems, MemoryOfTheForgottenIsGivenOutAgain) {
+    HeapResources heap;
+    Cache cache(250, heap, [](const Cache::Key&, const std::byte*) { FAIL() << "nothing is to be written"; });
+    const auto key = [](int shard) { return Cache::Key{Cache::Kind::lists, shard}; };
+    Cache::Pin gone = cache.pin(key(0), 60, nullptr);
+    gone.mark_dirty();
+    const std::byte* place = gone.data();
+    const Cache::Pin other = cache.pin(key(1), 40, nullptr);
+    cache.forget(std::move(gone));
+    EXPECT_EQ(cache.held(), 100u) << "kept";
+    const Cache::Pin smaller = cache.pin(key(2), 50, nullptr);
+    EXPECT_NE(smaller.data(), place) << "of another size";
+    EXPECT_EQ(cache.held(), 150u);
+    {
+        const Cache::Pin again = cache.pin(key(3), 60, [](std::byte* data) { data[0] = std::byte{3}; });
+        EXPECT_EQ(again.data(), place);
+        EXPECT_EQ(again.data()[0], std::byte{3}) << "filled like any other";
+        EXPECT_NE(cache.pin(key(4), 50, nullptr).data(), place) << "in use";
+    }
+    cache.forget(cache.find(key(3)));
+    cache.pin(key(5), 90, nullptr);
+    EXPECT_TRUE(cache.find(key(4))) << "what is forgotten goes first, whenever it was used";
+    EXPECT_EQ(cache.held(), 230u);
 }
 
 TEST(ShardCacheItems, RoomIsWaitedForThatATakenOutItemLeaves) {

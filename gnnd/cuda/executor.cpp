@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <future>
 #include <mutex>
 #include <optional>
 #include <utility>
@@ -162,14 +163,21 @@ class DeviceExecutor final : public shards::Executor {
         const UseDevice device(params_.device.index);
         const OwnedStream stream(heap_);
         const Cache::Pin first = pinned(pair.first), second = pinned(pair.second);
-        bring(pair.first, first, stream);
-        bring(pair.second, second, stream);
+        bring_inputs(pair.first, first, stream);
+        bring_inputs(pair.second, second, stream);
+        std::future<void> lists = std::async(std::launch::async, shards::counted([&] {  // only folding needs them
+                                                 const UseDevice device(params_.device.index);
+                                                 const OwnedStream stream(heap_);
+                                                 bring_lists(pair.first, first, stream);
+                                                 bring_lists(pair.second, second, stream);
+                                             }));
         const std::int64_t n1 = store_.rows(pair.first), n2 = store_.rows(pair.second);
         const DeviceGraph found = result(n1 + n2);
         const BuildStats stats =
             merge_into(vectors_of(pair.first, first.data()), view_of(local_of(pair.first, first.data())),
                        vectors_of(pair.second, second.data()), view_of(local_of(pair.second, second.data())), params_,
                        found.ids, found.distances, callbacks, &work_);
+        lists.get();
         DeviceGraph half = found;
         half.n = n1;
         fold_into(pair.first, pair.second, first, half, std::int32_t(n1), stream);
@@ -185,10 +193,12 @@ class DeviceExecutor final : public shards::Executor {
         for (const int shard : {next.first, next.second}) {
             if (present.uses(shard)) continue;
             Cache::Pin pin = pinned(shard);
-            if (next.kind == Task::Kind::merge)
-                bring(shard, pin, stream);
-            else
+            if (next.kind == Task::Kind::merge) {
+                bring_inputs(shard, pin, stream);
+                bring_lists(shard, pin, stream);
+            } else {
                 bring_vectors(shard, pin, stream);
+            }
             return std::make_shared<const Cache::Pin>(std::move(pin));
         }
         return nullptr;
@@ -331,11 +341,9 @@ class DeviceExecutor final : public shards::Executor {
         held.lists = std::exchange(from.lists, false);
         return true;
     }
-    /// All that a merge needs.
-    void bring(int shard, const Cache::Pin& pin, Stream stream) {
+    void bring_inputs(int shard, const Cache::Pin& pin, Stream stream) {
         bring_vectors(shard, pin, stream);
         bring_local(shard, pin, stream);
-        bring_lists(shard, pin, stream);
     }
 
     void fold_into(int shard, int partner, const Cache::Pin& pin, const DeviceGraph& found, std::int32_t first,

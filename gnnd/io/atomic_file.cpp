@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <filesystem>
@@ -16,7 +17,7 @@ namespace gnnd::io {
 namespace {
 
 constexpr std::size_t kBufferBytes = 1 << 20;
-constexpr off_t kSendBytes = 16 << 20;
+constexpr std::int64_t kSendBytes = 16 << 20;
 
 /// Where the path leads. Links that lead nowhere are followed too: the file is created where they point.
 std::filesystem::path follow_links(std::filesystem::path path) {
@@ -73,7 +74,7 @@ void AtomicFile::write(const void* data, std::size_t bytes) {
 
 void AtomicFile::write_through(const char* data, std::size_t bytes) {
     while (bytes > 0) {
-        const ssize_t written = ::write(descriptor_, data, bytes);
+        const ssize_t written = ::write(descriptor_, data, std::min(bytes, std::size_t(kSendBytes)));
         if (written < 0 && errno == EINTR) continue;
         if (written < 0) fail("cannot write", errno);
         data += written;

@@ -28,7 +28,7 @@ Cache::Pin Cache::pin(const Key& key, std::size_t bytes, const Fill& fill) {
     for (;;) {
         const auto found = items_.find(key);
         if (found == items_.end()) {
-            if (make_room(lock, bytes)) break;
+            if (reuse(key, bytes) || make_room(lock, bytes)) break;
         } else if (found->second.busy) {
             changed_.wait(lock);
         } else {
@@ -38,14 +38,15 @@ Cache::Pin Cache::pin(const Key& key, std::size_t bytes, const Fill& fill) {
         }
     }
     Item& item = items_[key];
+    held_ += bytes - item.bytes;
     item.bytes = bytes;
     item.pins = 1;
+    item.busy = true;
     item.used = ++clock_;
-    held_ += bytes;
     peak_ = std::max(peak_, held_);
     lock.unlock();
     try {
-        item.data = Buffer<std::byte>(resources_, bytes);
+        if (item.data.size() == 0) item.data = Buffer<std::byte>(resources_, bytes);
         if (fill) fill(item.data.data());
     } catch (...) {
         lock.lock();
@@ -59,18 +60,28 @@ Cache::Pin Cache::pin(const Key& key, std::size_t bytes, const Fill& fill) {
 }
 
 Cache::Pin Cache::scratch(std::size_t bytes) {
-    std::int64_t number = 0;
-    {
-        const Lock lock(mutex_);
-        for (auto& [key, item] : items_)
-            if (key.kind == Kind::scratch && item.pins == 0 && item.bytes >= bytes) {
-                item.pins = 1;
-                item.used = ++clock_;
-                return {*this, key, item};
-            }
-        number = scratches_++;
-    }
-    return pin({Kind::scratch, number}, bytes, nullptr);
+    return pin(new_scratch(), bytes, nullptr);
+}
+
+Cache::Key Cache::new_scratch() {
+    return {Kind::scratch, scratches_++};
+}
+
+/// \return whether there was memory of that size that nobody needs any more; it now goes by that name
+bool Cache::reuse(const Key& key, std::size_t bytes) {
+    const auto unused = std::find_if(items_.begin(), items_.end(), [&](const auto& item) {
+        return item.first.kind == Kind::scratch && item.second.pins == 0 && item.second.bytes == bytes;
+    });
+    if (unused == items_.end()) return false;
+    rename(unused, key);
+    return true;
+}
+
+/// Items stay where they are.
+void Cache::rename(std::map<Key, Item>::iterator item, const Key& key) {
+    auto node = items_.extract(item);
+    node.key() = key;
+    items_.insert(std::move(node));
 }
 
 Cache::Pin Cache::find(const Key& key) {
@@ -88,8 +99,13 @@ Cache::Pin Cache::find(const Key& key) {
 
 void Cache::forget(Pin pin) {
     const Lock lock(mutex_);
-    erase(items_.find(pin.key_));
+    Item& item = *pin.item_;
+    item.pins = 0;
+    item.dirty = false;
+    item.used = 0;  // the first to go
+    rename(items_.find(pin.key_), new_scratch());
     pin.cache_ = nullptr;
+    changed_.notify_all();
 }
 
 void Cache::take_out(const Key& key, const Fill& take) {

@@ -2,6 +2,7 @@
 /// \file cache.h
 /// Memory under a bound: the parts of shards that are in use, and as many others as there is room for.
 
+#include <atomic>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
@@ -77,12 +78,12 @@ class Cache {
     /// The item, filled unless it is there. What fill throws leaves no item behind.
     /// \throws Error when the pinned items leave no room
     Pin pin(const Key& key, std::size_t bytes, const Fill& fill);
-    /// Memory of its own, content undefined. What was unpinned is given out again while nobody else needs the room:
-    /// touching new memory takes longer than a GPU needs to fill it.
+    /// Memory of its own, content undefined. Once unpinned it is given out again, for whatever is of the same size,
+    /// while nobody else needs the room: touching new memory takes longer than a GPU needs to fill it.
     Pin scratch(std::size_t bytes);
     /// The item, if it is there.
     Pin find(const Key& key);
-    /// Drops the item, changed or not. For who alone has it pinned.
+    /// Drops the item, changed or not; its memory becomes scratch. For who alone has it pinned.
     void forget(Pin pin);
     /// Drops the item, if it is there, once `take` has read it; nobody has it pinned. Who needs room waits for that, as
     /// it would not for a pin.
@@ -95,6 +96,9 @@ class Cache {
 
   private:
     using Lock = std::unique_lock<std::mutex>;
+    Key new_scratch();
+    bool reuse(const Key& key, std::size_t bytes);
+    void rename(std::map<Key, Item>::iterator item, const Key& key);
     bool make_room(Lock& lock, std::size_t bytes);
     void write(Lock& lock, const Key& key, Item& item);
     template <class Use>
@@ -110,7 +114,7 @@ class Cache {
     std::map<Key, Item> items_;
     std::size_t held_ = 0, peak_ = 0;
     std::uint64_t clock_ = 0;
-    std::int64_t scratches_ = 0;
+    std::atomic<std::int64_t> scratches_{0};
 };
 
 }  // namespace gnnd::shards

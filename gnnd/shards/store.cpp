@@ -108,8 +108,9 @@ PinnedVectors Store::vectors(int shard) {
 }
 
 PinnedGraph Store::graph(Cache::Kind kind, int shard, std::int64_t k, const Cache::Fill& fill) {
-    const std::int64_t n = rows(shard);
-    return {cache_.pin({kind, shard}, std::uint64_t(n * k) * kEntryBytes, fill), n, k, manifest_.params.metric};
+    // The same size for all, so that any can have the memory of any that is not needed any more.
+    const std::uint64_t bytes = std::uint64_t(manifest_.most_rows() * k) * kEntryBytes;
+    return {cache_.pin({kind, shard}, bytes, fill), rows(shard), k, manifest_.params.metric};
 }
 
 PinnedGraph Store::local(int shard) {
@@ -147,7 +148,7 @@ void Store::given(int shard, const PinnedGraph& lists, const std::vector<int>& m
 
 PinnedGraph Store::scratch(std::int64_t rows) {
     const std::int64_t k = manifest_.params.k;
-    const std::int64_t most = std::max(rows, 2 * manifest_.most_rows());  // the same for all pairs
+    const std::int64_t most = std::max(rows, 2 * manifest_.most_rows());  // as graph()
     return {cache_.scratch(std::uint64_t(most * k) * kEntryBytes), rows, k, manifest_.params.metric};
 }
 
@@ -199,6 +200,7 @@ void Store::fold_into(int shard, int partner, const KnnGraphView& found, std::in
 
 void Store::write_lists_of(int shard) {
     cache_.flush([&](const Cache::Key& key) { return key.kind == Cache::Kind::lists && key.number == shard; });
+    if (Cache::Pin pin = cache_.find({Cache::Kind::lists, shard})) cache_.forget(std::move(pin));
 }
 
 void Store::flush() {

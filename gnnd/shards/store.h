@@ -96,7 +96,7 @@ class Store {
     /// that have not seen the other yet.
     void fold_pair(const Task& task, const KnnGraphView& result);
 
-    /// Makes its lists durable.
+    /// Makes its lists durable, which nobody needs any more, and forgets them.
     void write_lists_of(int shard);
     /// Makes everything durable that the store has, but lists only where nobody has them in hands.
     void flush();
