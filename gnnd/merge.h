@@ -1,8 +1,7 @@
 #pragma once
 /// \file merge.h
 /// GGM, the paper's Algorithm 3: two graphs become one. What the graphs know is kept, and GNND's steps run on pairs of
-/// one object of each set only. With it, or by
-/// searching the graph for them, vectors are added to one.
+/// one object of each set only. With it, or by searching the graph for them, vectors are added to one.
 
 #include <cstdint>
 #include <string_view>

@@ -14,7 +14,8 @@ inline constexpr std::int64_t kMaxObjects = (std::int64_t(1) << 31) - 1;
 /// Largest dimension that files and builders accept.
 inline constexpr std::int64_t kMaxDim = 1 << 20;
 
-/// n rows of d components in host memory; the memory belongs to somebody else and outlives the view.
+/// n rows of d components in host memory, or where a function allows it on the device that it computes on; the memory
+/// belongs to somebody else and outlives the view.
 /// Rows need no alignment beyond that of their element type.
 struct VectorView {
     const void* data = nullptr;

@@ -103,6 +103,55 @@ TEST(CudaAppend, TakesWhatLiesOnTheDevice) {
     }
 }
 
+/// Rows of both sets on the device or not, tight or with other strides, aligned for wide loads or not. Components are
+/// whole numbers, so that distances are the same in whatever order they are summed up.
+TEST(CudaAppend, SetsMayLieDifferently) {
+    SKIP_WITHOUT_GPU();
+    constexpr std::int64_t kOld = 2500, kAdded = 500, kDim = 32;
+    const Vectors bytes = random_vectors(kOld + kAdded, kDim, DType::u8);
+    Vectors floats(kOld + kAdded, kDim, DType::f32);
+    std::vector<float> row(kDim);
+    for (std::int64_t i = 0; i < kOld + kAdded; ++i) {
+        copy_as_f32(bytes, i, 1, row.data());
+        for (std::int64_t c = 0; c < kDim; ++c) floats.set(i, c, row[std::size_t(c)]);
+    }
+    struct Place {
+        bool device;
+        int padding;  ///< components
+    };
+    for (const Vectors* vectors : {&bytes, static_cast<const Vectors*>(&floats)}) {
+        const VectorView old = test::rows_of(*vectors, 0, kOld), added = test::rows_of(*vectors, kOld, kAdded);
+        const KnnGraph graph = build(old, gpu_params(20)).graph;
+        const KnnGraph expected = append(old, graph, added, gpu_params(20), {}, nullptr, AppendMethod::search).graph;
+        const Place places[] = {{true, 0}, {true, 16}, {true, 3}, {false, 0}, {false, 5}};
+        for (const Place& first : places)
+            for (const Place& second : places) {
+                SCOPED_TRACE(testing::Message() << name_of(old.dtype) << " " << first.device << " " << first.padding
+                                                << " " << second.device << " " << second.padding);
+                const auto padded = [&](const VectorView& rows, const Place& place) {
+                    const std::size_t size = std::size_t(rows.row_bytes());
+                    const std::size_t stride = size + std::size_t(place.padding) * size_of(rows.dtype);
+                    std::vector<std::byte> all(std::size_t(rows.n) * stride, std::byte{0xa5});
+                    for (std::int64_t i = 0; i < rows.n; ++i)
+                        std::copy_n(rows.row(i), size, all.data() + std::size_t(i) * stride);
+                    return all;
+                };
+                const std::vector<std::byte> old_rows = padded(old, first), new_rows = padded(added, second);
+                const OnDevice<std::byte> old_there(old_rows), new_there(new_rows);
+                const auto view = [&](const VectorView& rows, const Place& place, const std::vector<std::byte>& here,
+                                      const std::byte* there) {
+                    return VectorView{place.device ? there : here.data(), rows.n, kDim, rows.dtype,
+                                      std::int64_t(here.size()) / rows.n};
+                };
+                EXPECT_TRUE(test::same_graph(
+                    append(view(old, first, old_rows, old_there), graph, view(added, second, new_rows, new_there),
+                           gpu_params(20), {}, nullptr, AppendMethod::search)
+                        .graph,
+                    expected));
+            }
+    }
+}
+
 TEST(CudaAppend, PassesOverWhatIsNoNeighbour) {
     SKIP_WITHOUT_GPU();
     const Vectors vectors = random_vectors(3000, 8, DType::f32);

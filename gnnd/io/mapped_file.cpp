@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <bit>
 #include <cerrno>
 #include <system_error>
@@ -13,6 +14,15 @@
 #include "gnnd/error.h"
 
 namespace gnnd::io {
+namespace {
+
+/// What is read at once, and twice as much is asked for: by itself the system reads ahead so little that a disk idles
+/// (measured with 16 threads: 1.3 GB/s, 1.7 this way, 2.0 past the page cache).
+constexpr std::size_t kReadBytes = 8 << 20;
+/// Less is not worth asking for.
+constexpr std::size_t kWorthAsking = 1 << 18;
+
+}  // namespace
 
 static_assert(std::endian::native == std::endian::little, "files are little-endian and mapped as they are");
 
@@ -57,7 +67,9 @@ void MappedFile::read(std::size_t offset, std::size_t bytes, void* out) const {
                       " are past the end, the file has " + std::to_string(size_));
     char* to = static_cast<char*>(out);
     while (bytes > 0) {
-        const ssize_t got = pread(descriptor_, to, bytes, off_t(offset));
+        if (bytes >= kWorthAsking)
+            posix_fadvise(descriptor_, off_t(offset), off_t(std::min(bytes, 2 * kReadBytes)), POSIX_FADV_WILLNEED);
+        const ssize_t got = pread(descriptor_, to, std::min(bytes, kReadBytes), off_t(offset));
         if (got < 0 && errno == EINTR) continue;
         if (got < 0) throw IoError(path_ + ": cannot read: " + std::generic_category().message(errno));
         if (got == 0)

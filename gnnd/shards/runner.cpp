@@ -14,6 +14,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+constexpr Task kNothing{Task::Kind::build, -1, -1};
+
 double seconds_since(Clock::time_point start) {
     return std::chrono::duration<double>(Clock::now() - start).count();
 }
@@ -184,6 +186,8 @@ void Runner::work(Worker& worker, std::size_t round) {
         if (stop_) throw Interrupted("another worker stopped");
         begin(worker, task);
         std::shared_ptr<const void> fetched = std::move(worker.ahead);
+        // What the first build needs comes alone: with the next one's beside it it would come later.
+        if (overlap_ && !fetched && task.kind == Task::Kind::build) fetched = worker.executor->prepare(kNothing, task);
         if (const Task* next = task_after(worker, round, i); overlap_ && next != nullptr)
             fetching.start(counted([&, next] { worker.ahead = worker.executor->prepare(task, *next); }));
         const Clock::time_point start = Clock::now();
