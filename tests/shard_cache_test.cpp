@@ -235,6 +235,40 @@ TEST(ShardCacheItems, MemoryOfTheForgottenIsGivenOutAgain) {
     EXPECT_EQ(cache.held(), 230u);
 }
 
+TEST(ShardCacheItems, AreForgottenByNameOnlyWhenThatLosesNothing) {
+    HeapResources heap;
+    int written = 0;
+    Cache cache(100, heap, [&](const Cache::Key&, const std::byte*) { ++written; });
+    const Cache::Key key{Cache::Kind::lists, 3};
+    cache.forget(key);
+    {
+        const Cache::Pin pin = cache.pin(key, 60, nullptr);
+        cache.forget(key);
+        EXPECT_TRUE(cache.find(key)) << "pinned";
+        pin.mark_dirty();
+    }
+    cache.forget(key);
+    EXPECT_TRUE(cache.find(key)) << "not written";
+    cache.flush([](const Cache::Key&) { return true; });
+    cache.forget(key);
+    EXPECT_FALSE(cache.find(key));
+    EXPECT_EQ(cache.held(), 60u);
+    EXPECT_EQ(written, 1);
+}
+
+// Whoever pins without filling is about to overwrite: half of the old and half of the new is not to reach the disk.
+TEST(ShardCacheItems, AreNotWrittenAnyMoreOnceSomebodyOverwritesThem) {
+    HeapResources heap;
+    int written = 0;
+    Cache cache(100, heap, [&](const Cache::Key&, const std::byte*) { ++written; });
+    const Cache::Key key{Cache::Kind::lists, 3};
+    cache.pin(key, 60, nullptr).mark_dirty();
+    cache.pin(key, 60, [](std::byte*) { ADD_FAILURE() << "it is there"; });
+    cache.pin(key, 60, nullptr);
+    cache.flush([](const Cache::Key&) { return true; });
+    EXPECT_EQ(written, 0);
+}
+
 TEST(ShardCacheItems, RoomIsWaitedForThatATakenOutItemLeaves) {
     HeapResources heap;
     int written = 0;

@@ -16,6 +16,7 @@ namespace {
 
 constexpr char kMagic[8] = {'G', 'N', 'N', 'D', 'G', 'R', 'P', 'H'};
 constexpr std::int64_t kBlockBytes = 1 << 20;
+constexpr int kThreads = 8;  ///< that check what is to be written: more read memory no faster
 
 struct Header {
     char magic[8];
@@ -83,7 +84,7 @@ void write_graph(const std::string& path, const KnnGraphView& graph, DType dtype
     AtomicFile file(path);  // before the pass over the graph, which would be in vain if the file cannot be created
     const std::int64_t block_rows = block_rows_for(k);
     std::vector<std::uint64_t> table(std::size_t(blocks_of(n, block_rows)));
-    cpu::Team{cpu::Team::resolve(0), nullptr}.for_chunks(
+    cpu::Team{std::min(kThreads, cpu::Team::resolve(0)), nullptr}.for_chunks(
         n, block_rows, [&](int, std::int64_t first, std::int64_t last) {
             const std::int64_t entries = (last - first) * k;
             const std::int64_t bad = find_bad_id(graph.ids_of(first), entries, objects);

@@ -34,6 +34,7 @@ Cache::Pin Cache::pin(const Key& key, std::size_t bytes, const Fill& fill) {
         } else {
             ++found->second.pins;
             found->second.used = ++clock_;
+            if (!fill) found->second.dirty = false;  // nobody may write what is half overwritten
             return {*this, key, found->second};
         }
     }
@@ -99,12 +100,22 @@ Cache::Pin Cache::find(const Key& key) {
 
 void Cache::forget(Pin pin) {
     const Lock lock(mutex_);
-    Item& item = *pin.item_;
-    item.pins = 0;
-    item.dirty = false;
-    item.used = 0;  // the first to go
-    rename(items_.find(pin.key_), new_scratch());
+    pin.item_->pins = 0;
+    pin.item_->dirty = false;
+    make_scratch(items_.find(pin.key_));
     pin.cache_ = nullptr;
+}
+
+void Cache::forget(const Key& key) {
+    const Lock lock(mutex_);
+    const auto found = items_.find(key);
+    if (found != items_.end() && found->second.pins == 0 && !found->second.busy && !found->second.dirty)
+        make_scratch(found);
+}
+
+void Cache::make_scratch(std::map<Key, Item>::iterator item) {
+    item->second.used = 0;  // the first to go
+    rename(item, new_scratch());
     changed_.notify_all();
 }
 

@@ -75,7 +75,8 @@ class Cache {
     /// \param write      called for changed items, by any thread, never twice at a time for the same one
     Cache(std::size_t bound, Resources& resources, Write write);
 
-    /// The item, filled unless it is there. What fill throws leaves no item behind.
+    /// The item, filled unless it is there. What fill throws leaves no item behind. Without fill the content is the
+    /// caller's to write, and what was there is not written any more.
     /// \throws Error when the pinned items leave no room
     Pin pin(const Key& key, std::size_t bytes, const Fill& fill);
     /// Memory of its own, content undefined. Once unpinned it is given out again, for whatever is of the same size,
@@ -85,6 +86,8 @@ class Cache {
     Pin find(const Key& key);
     /// Drops the item, changed or not; its memory becomes scratch. For who alone has it pinned.
     void forget(Pin pin);
+    /// The same, unless it is not there, pinned, in work or not written yet. Nobody who needs room sees it pinned.
+    void forget(const Key& key);
     /// Drops the item, if it is there, once `take` has read it; nobody has it pinned. Who needs room waits for that, as
     /// it would not for a pin.
     void take_out(const Key& key, const Fill& take);
@@ -98,6 +101,7 @@ class Cache {
     using Lock = std::unique_lock<std::mutex>;
     Key new_scratch();
     bool reuse(const Key& key, std::size_t bytes);
+    void make_scratch(std::map<Key, Item>::iterator item);
     void rename(std::map<Key, Item>::iterator item, const Key& key);
     bool make_room(Lock& lock, std::size_t bytes);
     void write(Lock& lock, const Key& key, Item& item);

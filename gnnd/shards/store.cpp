@@ -22,6 +22,8 @@ void count_written(std::uint64_t bytes) {
 /// One thread neither copies nor touches new memory as fast as a disk reads; more rows at a time than these are no
 /// faster.
 constexpr std::int64_t kReadRows = 1 << 16;
+/// More read no faster, and each thread that reads has so many of its own, to be started and ended.
+constexpr int kReaders = 16;
 
 /// All of the file, as a PinnedGraph has it.
 void read_graph(const io::GraphFile& file, std::byte* data, int threads) {
@@ -93,12 +95,16 @@ bool Store::done(const Task& task) const {
            contains(manifest_.shards[task.second].merged, task.first);
 }
 
+int Store::readers() const {
+    return std::min(threads_, kReaders);
+}
+
 PinnedVectors Store::vectors(int shard) {
     const std::int64_t n = rows(shard);
     const std::size_t bytes = std::size_t(n) * std::size_t(base_.d()) * size_of(base_.dtype());
     Cache::Pin pin = cache_.pin({Cache::Kind::vectors, shard}, bytes, [&](std::byte* data) {
         const std::size_t row = bytes / std::size_t(n);
-        cpu::Team{threads_, nullptr}.for_chunks(n, kReadRows, [&](int, std::int64_t begin, std::int64_t end) {
+        cpu::Team{readers(), nullptr}.for_chunks(n, kReadRows, [&](int, std::int64_t begin, std::int64_t end) {
             base_.read(manifest_.begin(shard) + begin, end - begin, data + std::size_t(begin) * row);
         });
         count_read(bytes);
@@ -115,7 +121,7 @@ PinnedGraph Store::graph(Cache::Kind kind, int shard, std::int64_t k, const Cach
 
 PinnedGraph Store::local(int shard) {
     return graph(Cache::Kind::local, shard, manifest_.local_columns(),
-                 [&](std::byte* data) { read_graph(folder_.open_local(shard), data, threads_); });
+                 [&](std::byte* data) { read_graph(folder_.open_local(shard), data, readers()); });
 }
 
 PinnedGraph Store::new_local(int shard) {
@@ -124,7 +130,7 @@ PinnedGraph Store::new_local(int shard) {
 
 PinnedGraph Store::lists(int shard) {
     return graph(Cache::Kind::lists, shard, manifest_.params.k,
-                 [&](std::byte* data) { read_graph(folder_.open_lists(shard), data, threads_); });
+                 [&](std::byte* data) { read_graph(folder_.open_lists(shard), data, readers()); });
 }
 
 PinnedGraph Store::take_lists(int shard, std::vector<int>& merged) {
@@ -200,7 +206,7 @@ void Store::fold_into(int shard, int partner, const KnnGraphView& found, std::in
 
 void Store::write_lists_of(int shard) {
     cache_.flush([&](const Cache::Key& key) { return key.kind == Cache::Kind::lists && key.number == shard; });
-    if (Cache::Pin pin = cache_.find({Cache::Kind::lists, shard})) cache_.forget(std::move(pin));
+    cache_.forget({Cache::Kind::lists, shard});
 }
 
 void Store::flush() {

@@ -107,6 +107,7 @@ class Store {
     std::size_t peak_host_bytes() const { return cache_.peak(); }
 
   private:
+    int readers() const;
     PinnedGraph lists(int shard);
     PinnedGraph graph(Cache::Kind kind, int shard, std::int64_t k, const Cache::Fill& fill);
     void fold_into(int shard, int partner, const KnnGraphView& found, std::int32_t first);
