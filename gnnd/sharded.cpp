@@ -33,12 +33,13 @@ std::uint64_t host_bound(std::int64_t given) {
 struct Request {
     Manifest manifest;
     std::vector<Device> workers;
-    BuildParams params;  ///< for each of the workers
-    Plan plan;
+    BuildParams params;      ///< for each of the workers
     HostNeed need;           ///< of what is cached and pinned
     std::uint64_t work = 0;  ///< host memory of the builds and merges themselves
 
     std::uint64_t host_need() const { return need.least + work; }
+    /// Takes as long as it has pairs: not for numbers of shards that are only considered.
+    Plan plan() const { return make_plan(manifest.count(), int(workers.size())); }
 };
 
 Request make_request(const io::VectorFile& base, const BuildParams& params, const ShardParams& given, int shards) {
@@ -55,7 +56,6 @@ Request make_request(const io::VectorFile& base, const BuildParams& params, cons
     }
     request.params = params;
     if (params.threads == 0 && on_cpu > 1) request.params.threads = std::max(1, cpu::Team::resolve(0) / on_cpu);
-    request.plan = make_plan(shards, count);
     request.need = host_need(request.manifest, count);
     const std::int64_t rows = std::min<std::int64_t>(base.n(), 2 * request.manifest.most_rows());
     request.work = std::uint64_t(on_cpu) * cpu_work_bytes(rows, request.params);
@@ -108,7 +108,7 @@ ShardedPlan plan_sharded(const io::VectorFile& base, const BuildParams& params, 
     const int workers = int(request.workers.size());
     ShardedPlan plan;
     plan.builds = request.manifest.count();
-    plan.merges = int(request.plan.tasks().size()) - plan.builds;
+    plan.merges = int(request.plan().tasks().size()) - plan.builds;
     plan.disk = disk_need(request.manifest, workers);
     plan.work = request.work;
     plan.host = request.host_need();
@@ -133,7 +133,8 @@ ShardedStats shards::build_with(const io::VectorFile& base, const BuildParams& p
     const int workers = int(request.workers.size());
     Folder folder(given.work, request.manifest, given.resume, workers);
     Store store(base, folder, cached, request.params.threads, detail::or_heap(nullptr));
-    Runner runner(store, request.plan, request.params, request.workers, cached >= request.need.overlapped,
+    const Plan tasks = request.plan();
+    Runner runner(store, tasks, request.params, request.workers, cached >= request.need.overlapped,
                   given.checkpoint_seconds, make_executor, callbacks);
     if (!folder.manifest().complete) {
         try {

@@ -32,15 +32,17 @@ TEST(Append, SearchKeepsTheInvariants) {
 
 TEST(Append, SearchIsAsGoodAsOneBuild) {
     const io::VectorFile sample(GNND_TEST_DATA "/photosift20k.u8bin");
+    const VectorView rows = test::rows_of(sample.view(), 0, test::sized(sample.n()));
     for (const std::int64_t count : {200, 950}) {  // one in 20, more than are searched for by default
         SCOPED_TRACE(count);
-        test::expect_search_as_good_as_one_build(sample.view(), count, params_of(32));
+        test::expect_search_as_good_as_one_build(rows, test::sized(count), params_of(32));
     }
 }
 
 TEST(Append, SearchOfOneAmongManyIsAsGood) {
     const io::VectorFile sample(GNND_TEST_DATA "/photosift20k.u8bin");
-    test::expect_search_as_good_as_one_build(sample.view(), 19, params_of(32));  // too few for links back
+    const VectorView rows = test::rows_of(sample.view(), 0, test::sized(sample.n()));
+    test::expect_search_as_good_as_one_build(rows, test::sized(19), params_of(32));  // too few for links back
 }
 
 TEST(Append, SearchFindsANewCluster) {

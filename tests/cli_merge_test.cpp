@@ -194,7 +194,8 @@ TEST_F(CliMerge, RefusesWhatDoesNotFit) {
 }
 
 TEST_F(CliMerge, InterruptedWritesNothing) {
-    const std::string out = file("g.gnnd"), old = part(0, 10000), added = part(10000, 10000);
+    const std::int64_t half = sized(10000);
+    const std::string out = file("g.gnnd"), old = part(0, half), added = part(half, half);
     const std::string first = graph_of(old), second = graph_of(added);
     write_bytes(out, "old");
     const std::size_t entries = dir_.entries();
