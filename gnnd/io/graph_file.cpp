@@ -16,7 +16,7 @@ namespace {
 
 constexpr char kMagic[8] = {'G', 'N', 'N', 'D', 'G', 'R', 'P', 'H'};
 constexpr std::int64_t kBlockBytes = 1 << 20;
-constexpr int kThreads = 16;  ///< that check what is to be written: more read memory no faster
+constexpr int kThreads = 8;  ///< that check what is to be written: more read memory no faster
 
 struct Header {
     char magic[8];
