@@ -53,7 +53,7 @@ inline constexpr double kSearchedShare = 0.03;
 
 /// Adds vectors to a graph.
 ///
-/// Merging costs about 0.6 of building the whole anew, however few are added. Searching costs the same for each
+/// Merging costs about two thirds of building the whole anew, however few are added. Searching costs the same for each
 /// added vector, whatever the graph's size, but for the copy of the graph; so it is what `automatic` takes for up to
 /// kSearchedShare times as many vectors as there are, unless params.k is larger than the graph's. Many are searched for
 /// batch after batch. Of params only k, metric, seed, threads, device, device_memory and verbose matter to it then, and
