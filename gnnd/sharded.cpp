@@ -38,8 +38,6 @@ struct Request {
     std::uint64_t work = 0;  ///< host memory of the builds and merges themselves
 
     std::uint64_t host_need() const { return need.least + work; }
-    /// Takes as long as it has pairs: not for numbers of shards that are only considered.
-    Plan plan() const { return make_plan(manifest.count(), int(workers.size())); }
 };
 
 Request make_request(const io::VectorFile& base, const BuildParams& params, const ShardParams& given, int shards) {
@@ -108,7 +106,7 @@ ShardedPlan plan_sharded(const io::VectorFile& base, const BuildParams& params, 
     const int workers = int(request.workers.size());
     ShardedPlan plan;
     plan.builds = request.manifest.count();
-    plan.merges = int(request.plan().tasks().size()) - plan.builds;
+    plan.merges = plan.builds * (plan.builds - 1) / 2;
     plan.disk = disk_need(request.manifest, workers);
     plan.work = request.work;
     plan.host = request.host_need();
@@ -133,8 +131,8 @@ ShardedStats shards::build_with(const io::VectorFile& base, const BuildParams& p
     const int workers = int(request.workers.size());
     Folder folder(given.work, request.manifest, given.resume, workers);
     Store store(base, folder, cached, request.params.threads, detail::or_heap(nullptr));
-    const Plan tasks = request.plan();
-    Runner runner(store, tasks, request.params, request.workers, cached >= request.need.overlapped,
+    const Plan plan = make_plan(request.manifest.count(), workers);
+    Runner runner(store, plan, request.params, request.workers, cached >= request.need.overlapped,
                   given.checkpoint_seconds, make_executor, callbacks);
     if (!folder.manifest().complete) {
         try {

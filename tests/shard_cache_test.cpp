@@ -202,6 +202,7 @@ TEST(ShardCacheItems, AreFoundAndForgotten) {
     Cache::Pin pin = cache.pin(key, 60, [&](std::byte*) { ++filled; });
     pin.mark_dirty();
     cache.forget(std::move(pin));
+    EXPECT_EQ(cache.held(), 60u) << "kept for others";
     EXPECT_FALSE(cache.find(key));
     cache.pin(key, 60, [&](std::byte*) { ++filled; }).mark_dirty();
     EXPECT_TRUE(cache.find(key));

@@ -17,7 +17,7 @@ namespace gnnd::io {
 namespace {
 
 constexpr std::size_t kBufferBytes = 1 << 20;
-constexpr std::int64_t kSendBytes = 16 << 20;
+constexpr off_t kSendBytes = 16 << 20;
 
 /// Where the path leads. Links that lead nowhere are followed too: the file is created where they point.
 std::filesystem::path follow_links(std::filesystem::path path) {
@@ -74,7 +74,7 @@ void AtomicFile::write(const void* data, std::size_t bytes) {
 
 void AtomicFile::write_through(const char* data, std::size_t bytes) {
     while (bytes > 0) {
-        const ssize_t written = ::write(descriptor_, data, std::min(bytes, std::size_t(kSendBytes)));
+        const ssize_t written = ::write(descriptor_, data, std::min<std::size_t>(bytes, kSendBytes));
         if (written < 0 && errno == EINTR) continue;
         if (written < 0) fail("cannot write", errno);
         data += written;

@@ -15,8 +15,8 @@ namespace gnnd::shards {
 
 /// Carries out tasks on what a Store holds. Their results may stay with the executor until they are delivered.
 ///
-/// build() and merge() are called by the worker; prepare() by another thread meanwhile, and by others, for shards that
-/// are through, deliver(), at any time.
+/// build() and merge() are called by the worker; prepare() by another thread meanwhile, or by the worker before its
+/// first task; and by others, for shards that are through, deliver(), at any time.
 class Executor {
   public:
     virtual ~Executor() = default;

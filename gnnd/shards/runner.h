@@ -1,6 +1,6 @@
 #pragma once
 /// \file runner.h
-/// Carries a plan out: one thread per worker, and for each three more, which fetch what the next task needs, deliver
+/// Carries a plan out: one thread per worker, and for each some more, which fetch what the next task needs, deliver
 /// what is finished and write what is finished or due, while tasks are computed.
 
 #include <atomic>
