@@ -24,7 +24,10 @@ namespace gnnd {
 /// \param g1, g2   n1 x k1 and n2 x k2, over x1 and x2, as build() returns them: rows sorted, distances right. Entries
 ///                 of -1 are passed over.
 /// \param params   as for build(); params.k is the result's, and may be any. With more than k1 (or k2) columns rows may
-///                 hold farther objects of their own set than there are, since those are not looked for.
+///                 hold farther objects of their own set than there are, since those are not looked for. Of sets that
+///                 mix, lists of all n objects hold E = 2 n1 n2 k / n entries of the other set; a merge stops when
+///                 fewer than 20 delta E are NEW after an iteration. Measured: later ones add at most 0.0002 to the
+///                 recall.
 /// \return (n1 + n2) x k: object i of the first set keeps its number, object j of the second one becomes n1 + j
 /// \throws as build(), and InvalidArgument where graphs and vectors do not fit, or a graph holds ids outside of its set
 BuildResult merge(const VectorView& x1, const KnnGraphView& g1, const VectorView& x2, const KnnGraphView& g2,
@@ -53,7 +56,7 @@ inline constexpr double kSearchedShare = 0.03;
 
 /// Adds vectors to a graph.
 ///
-/// Merging costs about two thirds of building the whole anew, however few are added. Searching costs the same for each
+/// Merging costs 0.4 to 0.6 of building the whole anew, however few are added. Searching costs the same for each
 /// added vector, whatever the graph's size, but for the copy of the graph; so it is what `automatic` takes for up to
 /// kSearchedShare times as many vectors as there are, unless params.k is larger than the graph's. Many are searched for
 /// batch after batch. Of params only k, metric, seed, threads, device, device_memory and verbose matter to it then, and

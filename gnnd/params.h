@@ -62,10 +62,11 @@ Init parse_init(std::string_view name);
 struct BuildParams {
     int k = 32;                  ///< neighbours per object, 1 to kMaxK
     Metric metric = Metric::L2;  ///< see Metric
-    int samples = 0;       ///< the paper's p: NEW and OLD samples per list, 1 to list length (GPU: to 64); 0: chosen
-    int list_size = 0;     ///< length of the lists while building, k to kMaxK; 0: max(k, 32). Longer: better recall
-    int iterations = 40;   ///< at most so many iterations, >= 0 (0: the initial lists)
-    float delta = 0.001f;  ///< stop when fewer than delta * n * k entries are NEW after an iteration; 0: never
+    int samples = 0;      ///< the paper's p: NEW and OLD samples per list, 1 to list length (GPU: to 64); 0: chosen
+    int list_size = 0;    ///< length of the lists while building, k to kMaxK; 0: max(k, 32). Longer: better recall
+    int iterations = 40;  ///< at most so many iterations, >= 0 (0: the initial lists)
+    /// Stop when fewer than delta * n * k entries are NEW after an iteration, for merges see merge(); 0: never.
+    float delta = 0.001f;
     std::uint64_t seed = 1234;  ///< of all sampling; what it makes reproducible stands above
     int threads = 0;            ///< CPU threads; 0: as many as OpenMP gives
     Device device;              ///< where to run

@@ -28,7 +28,7 @@ struct IterationStats {
 };
 
 enum class StopReason {
-    converged,   ///< fewer than delta * n * k entries were NEW after an iteration
+    converged,   ///< few entries were NEW after an iteration: see BuildParams::delta
     iterations,  ///< BuildParams::iterations was reached
     exhaustive,  ///< the set is so small that all pairs were compared; the graph is exact
     searched,    ///< append() has searched for all added vectors; there are no iterations but a record a batch

@@ -3,7 +3,10 @@
 #include <cuda_runtime_api.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <ostream>
+#include <vector>
 
 #include "gnnd/error.h"
 #include "gnnd/io/vector_file.h"
@@ -103,6 +106,38 @@ TEST(CudaAppend, TakesWhatLiesOnTheDevice) {
     }
 }
 
+struct Place {
+    bool device;
+    int padding;  ///< components after each row
+    friend std::ostream& operator<<(std::ostream& out, const Place& place) {
+        return out << (place.device ? "device" : "host") << " + " << place.padding;
+    }
+};
+
+/// A copy of rows that lies there.
+class Placed {
+  public:
+    Placed(const VectorView& rows, const Place& place)
+        : stride_(std::size_t(rows.row_bytes()) + std::size_t(place.padding) * size_of(rows.dtype)),
+          here_(spread(rows, stride_)),
+          there_(here_),
+          view_{place.device ? there_.get() : here_.data(), rows.n, rows.d, rows.dtype, std::int64_t(stride_)} {}
+    operator const VectorView&() const { return view_; }
+
+  private:
+    static std::vector<std::byte> spread(const VectorView& rows, std::size_t stride) {
+        std::vector<std::byte> bytes(std::size_t(rows.n) * stride, std::byte{0xa5});
+        for (std::int64_t i = 0; i < rows.n; ++i)
+            std::copy_n(rows.row(i), std::size_t(rows.row_bytes()), bytes.data() + std::size_t(i) * stride);
+        return bytes;
+    }
+
+    std::size_t stride_;
+    std::vector<std::byte> here_;
+    OnDevice<std::byte> there_;
+    VectorView view_;
+};
+
 /// Rows of both sets on the device or not, tight or with other strides, aligned for wide loads or not. Components are
 /// whole numbers, so that distances are the same in whatever order they are summed up.
 TEST(CudaAppend, SetsMayLieDifferently) {
@@ -115,39 +150,18 @@ TEST(CudaAppend, SetsMayLieDifferently) {
         copy_as_f32(bytes, i, 1, row.data());
         for (std::int64_t c = 0; c < kDim; ++c) floats.set(i, c, row[std::size_t(c)]);
     }
-    struct Place {
-        bool device;
-        int padding;  ///< components
-    };
+    const Place places[] = {{true, 0}, {true, 16}, {true, 3}, {false, 0}, {false, 5}};
     for (const Vectors* vectors : {&bytes, static_cast<const Vectors*>(&floats)}) {
         const VectorView old = test::rows_of(*vectors, 0, kOld), added = test::rows_of(*vectors, kOld, kAdded);
         const KnnGraph graph = build(old, gpu_params(20)).graph;
         const KnnGraph expected = append(old, graph, added, gpu_params(20), {}, nullptr, AppendMethod::search).graph;
-        const Place places[] = {{true, 0}, {true, 16}, {true, 3}, {false, 0}, {false, 5}};
         for (const Place& first : places)
             for (const Place& second : places) {
-                SCOPED_TRACE(testing::Message() << name_of(old.dtype) << " " << first.device << " " << first.padding
-                                                << " " << second.device << " " << second.padding);
-                const auto padded = [&](const VectorView& rows, const Place& place) {
-                    const std::size_t size = std::size_t(rows.row_bytes());
-                    const std::size_t stride = size + std::size_t(place.padding) * size_of(rows.dtype);
-                    std::vector<std::byte> all(std::size_t(rows.n) * stride, std::byte{0xa5});
-                    for (std::int64_t i = 0; i < rows.n; ++i)
-                        std::copy_n(rows.row(i), size, all.data() + std::size_t(i) * stride);
-                    return all;
-                };
-                const std::vector<std::byte> old_rows = padded(old, first), new_rows = padded(added, second);
-                const OnDevice<std::byte> old_there(old_rows), new_there(new_rows);
-                const auto view = [&](const VectorView& rows, const Place& place, const std::vector<std::byte>& here,
-                                      const std::byte* there) {
-                    return VectorView{place.device ? there : here.data(), rows.n, kDim, rows.dtype,
-                                      std::int64_t(here.size()) / rows.n};
-                };
-                EXPECT_TRUE(test::same_graph(
-                    append(view(old, first, old_rows, old_there), graph, view(added, second, new_rows, new_there),
-                           gpu_params(20), {}, nullptr, AppendMethod::search)
-                        .graph,
-                    expected));
+                SCOPED_TRACE(testing::Message() << name_of(old.dtype) << ": " << first << ", " << second);
+                EXPECT_TRUE(test::same_graph(append(Placed(old, first), graph, Placed(added, second), gpu_params(20),
+                                                    {}, nullptr, AppendMethod::search)
+                                                 .graph,
+                                             expected));
             }
     }
 }

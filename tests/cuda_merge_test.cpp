@@ -59,6 +59,18 @@ TEST(CudaMerge, OfSetsThatLieApartIsAsGoodAsOneBuild) {
     test::expect_recall_of_one_build(test::sorted_by_distance(sample.view()), 10000, gpu_params(32), 0.003);
 }
 
+TEST(CudaMerge, EndsWhenLittleIsLeftToFind) {
+    SKIP_WITHOUT_GPU();
+    const io::VectorFile sample(GNND_TEST_DATA "/photosift20k.u8bin");
+    for (const Init init : {Init::projection, Init::random})
+        for (const std::int64_t n2 : {10000, 1000}) {
+            SCOPED_TRACE(testing::Message() << name_of(init) << ", " << n2);
+            BuildParams params = gpu_params(32);
+            params.init = init;
+            test::expect_end_in_time(sample.view(), sample.n() - n2, params);
+        }
+}
+
 TEST(CudaMerge, DeterministicIsTheSameEveryTime) {
     SKIP_WITHOUT_GPU();
     for (const DType dtype : {DType::u8, DType::f32}) {

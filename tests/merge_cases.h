@@ -146,17 +146,45 @@ inline Vectors sorted_by_distance(const VectorView& vectors) {
     return sorted;
 }
 
+/// The true neighbours of 500 objects, spread over all.
+struct Truth {
+    Truth(const VectorView& vectors, Metric metric) : objects(500) {
+        for (std::size_t i = 0; i < objects.size(); ++i)
+            objects[i] = std::int32_t(i * std::size_t(vectors.n) / objects.size());
+        graph = exact_neighbors(vectors, objects.data(), std::int64_t(objects.size()), 10, metric);
+    }
+    double recall_of(const KnnGraphView& other) const { return recall_at(other, graph, objects, 10); }
+
+    std::vector<std::int32_t> objects;
+    KnnGraph graph;
+};
+
 /// Cuts the vectors at n1, merges the parts' graphs and compares with one build of the same parameters.
 /// \param least  Recall@10 may be so much lower
 inline void expect_recall_of_one_build(const VectorView& vectors, std::int64_t n1, const BuildParams& params,
                                        double least) {
-    std::vector<std::int32_t> objects(500);
-    for (std::size_t i = 0; i < objects.size(); ++i)
-        objects[i] = std::int32_t(i * std::size_t(vectors.n) / objects.size());
-    const KnnGraph truth = exact_neighbors(vectors, objects.data(), std::int64_t(objects.size()), 10, params.metric);
-    const double one = recall_at(build(vectors, params).graph, truth, objects, 10);
+    const Truth truth(vectors, params.metric);
+    const double one = truth.recall_of(build(vectors, params).graph);
     const BuildResult merged = Halves(vectors, n1, params).merge(params);
-    EXPECT_GE(recall_at(merged.graph, truth, objects, 10), one - least) << "one build has " << one;
+    EXPECT_GE(truth.recall_of(merged.graph), one - least) << "one build has " << one;
+}
+
+/// Cuts the vectors at n1 and merges the parts' graphs: it ends after the first iteration that finds little of what
+/// there is to find, and more of them are of no use.
+inline void expect_end_in_time(const VectorView& vectors, std::int64_t n1, BuildParams params) {
+    const Halves halves(vectors, n1, params);
+    const BuildResult merged = halves.merge(params);
+    const double to_find = 2 * double(n1) * double(vectors.n - n1) * params.k / double(vectors.n);
+    const std::vector<IterationStats>& iterations = merged.stats.iterations;
+    EXPECT_EQ(merged.stats.stop, StopReason::converged);
+    for (std::size_t i = 1; i < iterations.size(); ++i)
+        EXPECT_EQ(double(iterations[i].changed) < 0.02 * to_find, i + 1 == iterations.size()) << "iteration " << i;
+    params.delta = 0;
+    params.iterations = iterations.back().iteration + 4;
+    const BuildResult longer = halves.merge(params);
+    EXPECT_EQ(longer.stats.stop, StopReason::iterations);
+    const Truth truth(vectors, params.metric);
+    EXPECT_GE(truth.recall_of(merged.graph), truth.recall_of(longer.graph) - 0.001);
 }
 
 }  // namespace gnnd::test

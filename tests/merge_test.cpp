@@ -60,6 +60,18 @@ TEST(Merge, OfSetsThatLieApartIsAsGoodAsOneBuild) {
     test::expect_recall_of_one_build(test::sorted_by_distance(rows), test::sized(4000), params_of(32), 0.003);
 }
 
+TEST(Merge, EndsWhenLittleIsLeftToFind) {
+    const io::VectorFile sample(GNND_TEST_DATA "/photosift20k.u8bin");
+    const VectorView rows = test::rows_of(sample.view(), 0, test::sized(8000));
+    for (const Init init : {Init::projection, Init::random})
+        for (const std::int64_t n2 : {rows.n / 2, rows.n / 20}) {
+            SCOPED_TRACE(testing::Message() << name_of(init) << ", " << n2);
+            BuildParams params = params_of(32);
+            params.init = init;
+            test::expect_end_in_time(rows, rows.n - n2, params);
+        }
+}
+
 /// Every object has a twin in the other set, at no distance.
 TEST(Merge, FindsTheTwinsOfTheSameSetTwice) {
     const io::VectorFile sample(GNND_TEST_DATA "/photosift20k.u8bin");

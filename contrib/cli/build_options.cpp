@@ -78,7 +78,9 @@ void add_params(CLI::App& app, gnnd::BuildParams& params) {
     app.add_option("--samples", params.samples, "NEW and OLD samples per list, the paper's p; 0: chosen from k")
         ->capture_default_str();
     app.add_option("--iterations", params.iterations, "at most so many iterations")->capture_default_str();
-    app.add_option("--delta", params.delta, "stop when fewer than delta * n * k entries change in one; 0: never")
+    app.add_option("--delta", params.delta,
+                   "stop when fewer than delta * n * k entries change in one, in a merge 40 * delta * n1 * n2 * k / n; "
+                   "0: never")
         ->capture_default_str();
     app.add_option("--list-size", params.list_size, "length of the lists while building, at least k; 0: chosen from k")
         ->capture_default_str();

@@ -180,7 +180,7 @@ BuildResult run(const detail::Input& input, const BuildParams& params, const Cal
         report(0);
         {
             Samples samples(vectors.n, params.resolved_samples(), resources);
-            const double enough = double(params.delta) * double(vectors.n) * params.k;
+            const double enough = detail::few_changes(params, input);
             for (int iteration = 1; iteration <= params.iterations; ++iteration) {
                 samples.draw(state, iteration);
                 cross_match(state, samples);

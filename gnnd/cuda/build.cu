@@ -26,8 +26,8 @@ constexpr int kPerLeaf = 8;
 /// need was measured: the first finds least, the second most; a merge that starts from trees finds little enough.
 constexpr int kBatchedIterations = 3;
 constexpr int kBatches[kBatchedIterations] = {1, 3, 2};
-/// Iterations that the host may be ahead of the device.
-constexpr int kAhead = 2;
+/// Iterations that the host is ahead of the device. One keeps it busy; after the last, each is launched for nothing.
+constexpr int kAhead = 1;
 
 /// Below this many objects all pairs cost less than sampling.
 std::int64_t exhaustive_limit(const BuildParams& params) {
@@ -172,7 +172,7 @@ class Loop {
         : state_(state), callbacks_(callbacks), stats_(stats) {}
 
     void run() {
-        const double enough = double(state_.params.delta) * double(state_.n) * state_.params.k;
+        const double enough = detail::few_changes(state_.params, state_.input);
         GNND_CUDA(cudaMemcpyAsync(&info_[0], state_.info, sizeof(SpaceInfo), cudaMemcpyDeviceToHost, state_.stream));
         initialize(state_);
         // Cross-matches read all places of an object before they know how many of them hold samples.

@@ -31,9 +31,12 @@ struct SampleTile {
         u32 id = place < 2 * samples.p ? samples.ids[(object * 2 + kind) * 2 * samples.p + place] : kNoId;
         const int own = samples.own[object] >> (16 * kind) & 0xffff;
         const int reverse = min(int(samples.reverse[2 * object + kind]), samples.p);
-        const bool stopped = control->stopped;
+        if (control->stopped) {
+            new_count = old_count = 0;
+            return;
+        }
         for (int i = threadIdx.x; i < 4 * T; i += 2 * T) table[i] = kNoId;
-        if (stopped || place - (place < samples.p ? 0 : samples.p) >= (place < samples.p ? own : reverse)) id = kNoId;
+        if (place - (place < samples.p ? 0 : samples.p) >= (place < samples.p ? own : reverse)) id = kNoId;
         // What shares a turn is distinct by itself, or may come in any order.
         constexpr int kTurns = AnyOrder ? 2 : 4;
         const int turn = AnyOrder ? kind : 2 * kind + (place >= samples.p);

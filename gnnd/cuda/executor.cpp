@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <future>
 #include <mutex>
 #include <optional>
 #include <utility>
@@ -14,6 +13,7 @@
 #include "gnnd/cuda/transfer.h"
 #include "gnnd/error.h"
 #include "gnnd/merge.h"
+#include "gnnd/shards/background.h"
 
 namespace gnnd::cuda {
 namespace {
@@ -165,19 +165,20 @@ class DeviceExecutor final : public shards::Executor {
         const Cache::Pin first = pinned(pair.first), second = pinned(pair.second);
         bring_inputs(pair.first, first, stream);
         bring_inputs(pair.second, second, stream);
-        std::future<void> lists = std::async(std::launch::async, shards::counted([&] {  // only folding needs them
-                                                 const UseDevice device(params_.device.index);
-                                                 const OwnedStream stream(heap_);
-                                                 bring_lists(pair.first, first, stream);
-                                                 bring_lists(pair.second, second, stream);
-                                             }));
+        shards::Background bringing;
+        bringing.start(shards::counted([&] {  // only folding needs them
+            const UseDevice device(params_.device.index);
+            const OwnedStream stream(heap_);
+            bring_lists(pair.first, first, stream);
+            bring_lists(pair.second, second, stream);
+        }));
         const std::int64_t n1 = store_.rows(pair.first), n2 = store_.rows(pair.second);
         const DeviceGraph found = result(n1 + n2);
         const BuildStats stats =
             merge_into(vectors_of(pair.first, first.data()), view_of(local_of(pair.first, first.data())),
                        vectors_of(pair.second, second.data()), view_of(local_of(pair.second, second.data())), params_,
                        found.ids, found.distances, callbacks, &work_);
-        lists.get();
+        bringing.wait();
         DeviceGraph half = found;
         half.n = n1;
         fold_into(pair.first, pair.second, first, half, std::int32_t(n1), stream);

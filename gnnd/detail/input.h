@@ -57,4 +57,13 @@ inline std::int64_t kept_columns(const KnnGraphView& graph, const BuildParams& p
     return std::min<std::int64_t>(graph.k, params.init == Init::random ? length - length / 2 : length);
 }
 
+/// With fewer NEW entries after an iteration a run has converged. For a merge they are a share of what there is to
+/// find, the entries of the other set where both mix; with this share no recall was lost that counts (NOTEBOOK.md).
+inline double few_changes(const BuildParams& params, const Input& input) {
+    constexpr double kOfMerge = 20;
+    const double k = params.k, n = double(input.n());
+    if (!input.merges()) return double(params.delta) * n * k;
+    return kOfMerge * double(params.delta) * 2 * double(input.vectors[0].n) * double(input.vectors[1].n) * k / n;
+}
+
 }  // namespace gnnd::detail
