@@ -24,17 +24,15 @@ struct SampleTile {
     int new_count, old_count;
 
     /// AnyOrder: where the own list and the reverse samples bring the same id, either place may be its place.
+    /// \return false where there is nothing to do any more
     template <bool AnyOrder>
-    __device__ void gather(const Samples& samples, std::int64_t object, const Control* control) {
+    __device__ bool gather(const Samples& samples, std::int64_t object, const Control* control) {
         const int kind = threadIdx.x / T, place = threadIdx.x % T;  // T is a multiple of the warp
         // All loads before the first use: they wait for memory together.
         u32 id = place < 2 * samples.p ? samples.ids[(object * 2 + kind) * 2 * samples.p + place] : kNoId;
         const int own = samples.own[object] >> (16 * kind) & 0xffff;
         const int reverse = min(int(samples.reverse[2 * object + kind]), samples.p);
-        if (control->stopped) {
-            new_count = old_count = 0;
-            return;
-        }
+        if (control->stopped) return false;
         for (int i = threadIdx.x; i < 4 * T; i += 2 * T) table[i] = kNoId;
         if (place - (place < samples.p ? 0 : samples.p) >= (place < samples.p ? own : reverse)) id = kNoId;
         // What shares a turn is distinct by itself, or may come in any order.
@@ -59,6 +57,7 @@ struct SampleTile {
         new_count = all[0];  // all threads write the same
         old_count = all[1];
         __syncthreads();
+        return true;
     }
 
   private:
@@ -107,8 +106,8 @@ __global__ void __launch_bounds__(2 * T)
     __shared__ Sum terms[2 * T];
     __shared__ float bounds[2 * T];
     const std::int64_t place = first_object + std::int64_t(blockIdx.x) * stride;
-    sample.template gather<Update::kOrderMatters>(samples, visit != nullptr ? std::int64_t(visit[place]) : place,
-                                                  control);
+    const std::int64_t object = visit != nullptr ? std::int64_t(visit[place]) : place;
+    if (!sample.template gather<Update::kOrderMatters>(samples, object, control)) return;
     const int new_count = sample.new_count, old_count = sample.old_count;
     if (new_count == 0 || new_count + old_count < 2) return;
     const bool inside = points.pairs.all();  // NEW with NEW
