@@ -143,6 +143,12 @@ ShardedStats shards::build_with(const io::VectorFile& base, const BuildParams& p
             throw;
         }
         store.flush_lists();
+        Manifest now = request.manifest;
+        now.base = BaseRecord::of(base);
+        const std::string difference = request.manifest.difference(now);
+        if (!difference.empty())
+            throw IoError(base.path() + ": changed while the graph was built: " + difference +
+                          "; build it in another folder");
         folder.complete();
     }
     ShardedStats stats;

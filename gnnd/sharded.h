@@ -23,7 +23,7 @@ struct ShardParams {
     /// Go on with what an earlier call, interrupted or killed, has left in the folder. Base and parameters must be the
     /// same, but for threads, device, device_memory and those here.
     bool resume = false;
-    std::int64_t host_memory = 0;  ///< most bytes of host memory to take; 0: three quarters of what is there
+    std::int64_t host_memory = 0;  ///< most bytes to take beside the program; 0: three quarters of the machine's
     /// Builds and merges become durable so often, in seconds, and at the end, and lists as soon as they are finished;
     /// 0: after every task. What is not durable when the process is killed is done again.
     double checkpoint_seconds = 60;

@@ -12,10 +12,12 @@
 #include <csignal>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "gnnd/io/graph_file.h"
 #include "gnnd/io/vector_file.h"
 #include "tests/temp_dir.h"
 
@@ -79,6 +81,7 @@ class Cli : public testing::Test {
         sigemptyset(&defaults);
         sigaddset(&defaults, SIGINT);
         sigaddset(&defaults, SIGTERM);
+        sigaddset(&defaults, SIGHUP);
         posix_spawnattr_setsigdefault(&attributes, &defaults);
         posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
         pid_t pid = -1;
@@ -105,6 +108,12 @@ class Cli : public testing::Test {
         Result result = run(arguments);
         EXPECT_EQ(result.code, 0) << result.err;
         return result;
+    }
+
+    /// The sum of a graph file's distances.
+    static double phi_of(const std::string& path) {
+        const KnnGraph graph = io::GraphFile(path).read();
+        return std::accumulate(graph.distances(), graph.distances() + graph.n() * graph.k(), 0.0);
     }
 
     /// The first rows of the sample as a file of their own.

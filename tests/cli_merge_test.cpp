@@ -45,7 +45,7 @@ TEST_F(CliMerge, MergesTwoGraphs) {
     const Result result =
         good({"merge", graph_of(a_), a_, graph_of(b_, "20"), b_, "-o", out, "--json", "--stats", stats});
     EXPECT_TRUE(matches(result.err, "^iteration 0: changed .*phi[(]G[)]")) << result.err;
-    expect_good_graph(out, 5000, 20);
+    expect_good_graph(out, 5000, 16);
     const json report = result.parsed();
     EXPECT_EQ(report, json::parse(read_bytes(stats)));
     EXPECT_EQ(report["graph"], out);
@@ -55,7 +55,7 @@ TEST_F(CliMerge, MergesTwoGraphs) {
     EXPECT_EQ(report["n"], 5000);
     EXPECT_EQ(report["d"], 128);
     EXPECT_EQ(report["dtype"], "u8");
-    EXPECT_EQ(report["params"]["k"], 20) << "the larger one";
+    EXPECT_EQ(report["params"]["k"], 16) << "the smaller one";
     EXPECT_EQ(report["params"]["metric"], "l2");
     EXPECT_EQ(report["iterations"].back()["phi"], report["phi"]);
     EXPECT_GT(report["seconds"], 0);
@@ -139,6 +139,7 @@ TEST_F(CliMerge, AppendsByEitherMethod) {
         const json report =
             good({"append", graph_of(a_), a_, part(3000, 100), "-o", out, "-q", "--json", "--method", method}).parsed();
         EXPECT_EQ(report["stop"] == "searched", method == "search");
+        EXPECT_NEAR(report["phi"], phi_of(out), 1e-6 * phi_of(out));
         expect_good_graph(out, 3100, 16);
     }
     const Result result = good({"append", graph_of(a_), a_, part(3000, 60), "-o", file("few.gnnd"), "--device", "cpu"});
@@ -191,6 +192,22 @@ TEST_F(CliMerge, RefusesWhatDoesNotFit) {
     EXPECT_TRUE(failed(run({"append", ga, a_, b_, "-o", out, "--list-size", "3"}), 2, "list_size"));
     EXPECT_TRUE(failed(run({"append", ga, a_, b_, "-o", file("no/g")}), 1, "no/g"));
     EXPECT_FALSE(std::filesystem::exists(out));
+}
+
+TEST_F(CliMerge, ReplacesAGraphButNoVectors) {
+    const std::string graph = graph_of(a_), stats = file("stats.json");
+    const auto overwrites = [&](const std::string& out, const std::string& more) {
+        return run({"append", graph, a_, b_, "-o", out, "--stats", more, "-q"});
+    };
+    for (const std::string& path : {a_, b_}) {
+        EXPECT_TRUE(failed(overwrites(path, stats), 2, path + " would be overwritten"));
+        EXPECT_TRUE(failed(overwrites(file("g"), path), 2, path + " would be overwritten"));
+    }
+    EXPECT_TRUE(failed(overwrites(file("g"), graph), 2, graph + " would be overwritten"));
+    EXPECT_TRUE(failed(run({"merge", graph, a_, graph_of(b_), b_, "-o", b_}), 2, b_ + " would be overwritten"));
+    EXPECT_EQ(io::VectorFile(b_).n(), 2000);
+    EXPECT_EQ(overwrites(graph, stats).code, 0);
+    expect_good_graph(graph, 5000, 16);
 }
 
 TEST_F(CliMerge, InterruptedWritesNothing) {

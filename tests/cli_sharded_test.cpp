@@ -93,6 +93,7 @@ TEST_F(CliSharded, TellsProgressAndPlan) {
     const json plan = good(arguments({"--dry-run", "--json"})).parsed();
     EXPECT_EQ(plan["builds"], 5);
     EXPECT_EQ(plan["merges"], 10);
+    EXPECT_TRUE(matches(good(arguments({"--dry-run"})).out, "^shards      5\ntasks       5 builds, 10 merges\n"));
     EXPECT_FALSE(std::filesystem::exists(work()));
     EXPECT_TRUE(failed(run(arguments({"-q", "--host-memory", "1000"})), 1, "bytes are needed for 5 shards"));
 }
@@ -123,6 +124,8 @@ TEST_F(CliSharded, RefusesWrongUsage) {
     EXPECT_TRUE(failed(run(arguments({"--method", "exact"})), 2, "--work"));
     EXPECT_TRUE(failed(run(arguments({"--devices", "cpu,tpu"})), 2, "tpu"));
     EXPECT_TRUE(failed(run(arguments({"--checkpoint", "-1"})), 2, "--checkpoint"));
+    EXPECT_TRUE(failed(run({"build", base(), "--work", work(), "--shards", "-1"}), 2, "shards"));
+    EXPECT_TRUE(failed(run({"build", base(), "--work", work(), "--shards", "9999", "--dry-run"}), 2, "shards"));
     EXPECT_FALSE(std::filesystem::exists(work()));
     good(arguments());
     EXPECT_TRUE(failed(run(arguments()), 1, "resume it"));

@@ -76,6 +76,7 @@ TEST_F(Cli, WrongUsageEndsWithTwo) {
     EXPECT_TRUE(failed(build_with("--device", "tpu"), 2, "tpu"));
     EXPECT_TRUE(failed(build_with("--device-memory", "much"), 2, "device-memory"));
     EXPECT_TRUE(failed(run({"build", base(), "-o", file("g"), "--dry-run", "--device", "cpu"}), 2, "dry-run"));
+    EXPECT_TRUE(failed(run({"build", base(), "--dry-run", "--device", "cpu"}), 2, "--device cpu has none"));
     EXPECT_TRUE(failed(build_with("-k", "0"), 2, "k"));
     EXPECT_TRUE(failed(build_with("-k", "-3"), 2, "k"));
     EXPECT_TRUE(failed(build_with("-k", "many"), 2, "many"));
@@ -92,6 +93,35 @@ TEST_F(Cli, WrongUsageEndsWithTwo) {
     EXPECT_TRUE(failed(run({"convert", base(), file("b.npy"), "--dtype", "f64"}), 2, "f64"));
     EXPECT_TRUE(failed(run({"convert", base(), file("b.fvecs"), "--distances"}), 2, "--distances"));
     EXPECT_EQ(dir_.entries(), 1u) << "only the base";
+}
+
+TEST_F(Cli, NoInputIsOverwritten) {
+    const std::string vectors = base(100), graph = file("g.gnnd"), index = file("i.nsg"), link = file("link");
+    const std::string bytes = read_bytes(vectors);
+    std::filesystem::create_symlink(vectors, link);
+    for (const std::string& path : {vectors, link, file("./base100.u8bin")}) {
+        EXPECT_TRUE(failed(run({"build", vectors, "-o", path}), 2, path + " would be overwritten"));
+        EXPECT_TRUE(failed(run({"exact", vectors, "-o", path}), 2, path + " would be overwritten"));
+        EXPECT_TRUE(failed(run({"build", vectors, "-o", graph, "--stats", path}), 2, "would be overwritten"));
+        EXPECT_TRUE(
+            failed(run({"build", vectors, "--work", file("w"), "--stats", path}), 2, path + " would be overwritten"));
+    }
+    EXPECT_TRUE(failed(run({"build", vectors, "-o", graph, "--stats", graph}), 2, graph + " is named twice"));
+    good({"build", vectors, "-k", "32", "-o", graph, "-q"});
+    EXPECT_TRUE(failed(run({"index", graph, vectors, "--type", "nsg", "-o", graph}), 2, "would be overwritten"));
+    EXPECT_TRUE(failed(run({"index", graph, vectors, "--type", "nsg", "-o", vectors}), 2, "would be overwritten"));
+    good({"index", graph, vectors, "--type", "nsg", "-o", index});
+    EXPECT_TRUE(failed(run({"search", index, vectors, "-o", vectors}), 2, "would be overwritten"));
+    EXPECT_EQ(read_bytes(vectors), bytes);
+}
+
+/// Small sets are compared exhaustively, without iterations.
+TEST_F(Cli, PhiIsThatOfTheGraph) {
+    for (const std::int64_t n : {100, 2000}) {
+        const double phi = good({"build", base(n), "-o", file("g"), "-q", "--json"}).parsed()["phi"];
+        EXPECT_GT(phi, 0);
+        EXPECT_NEAR(phi, phi_of(file("g")), 1e-6 * phi);
+    }
 }
 
 TEST_F(Cli, BuildPrintsASummary) {
@@ -289,8 +319,8 @@ TEST_P(CliSignal, EndsAnExactBuildWithoutATrace) {
     EXPECT_EQ(dir_.entries(), 1u);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, CliSignal, testing::Values(SIGINT, SIGTERM),
-                         [](const auto& info) { return info.param == SIGINT ? "INT" : "TERM"; });
+INSTANTIATE_TEST_SUITE_P(All, CliSignal, testing::Values(SIGINT, SIGTERM, SIGHUP),
+                         [](const auto& info) { return std::string(sigabbrev_np(info.param)); });
 
 }  // namespace
 }  // namespace gnnd::test

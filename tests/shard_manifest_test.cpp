@@ -115,8 +115,7 @@ TEST(ShardManifest, DifferencesAreNamed) {
     };
     EXPECT_EQ(difference([](Manifest& m) { m.params.k = 11; }), "k is 10, asked for is 11");
     EXPECT_EQ(difference([](Manifest& m) { m.params.metric = Metric::L2; }), "metric is cosine, asked for is l2");
-    EXPECT_EQ(difference([](Manifest& m) { m.base.modified = 1; }),
-              "the base's modified is 1234567890123456789, asked for is 1");
+    EXPECT_EQ(difference([](Manifest& m) { m.base.modified = 1; }), "the base file was written to since");
     EXPECT_EQ(difference([](Manifest& m) { m.shards.resize(4); }), "the number of shards is 3, asked for is 4");
     EXPECT_EQ(difference([](Manifest& m) {
                   m.params.threads = 3;

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <csignal>
 #include <set>
 #include <string>
@@ -478,11 +479,46 @@ TEST_F(Sharded, OnlyTheSameGraphIsResumed) {
     base_ = std::make_unique<io::VectorFile>(moved);
     EXPECT_EQ(message(), "nothing was thrown") << "the same file under another name";
     make_base(60);
-    EXPECT_EQ(message().rfind(start + "the base's modified is ", 0), 0u) << message();
+    EXPECT_EQ(message().rfind(start + "the base file was written to since", 0), 0u) << message();
     make_base(61);
     EXPECT_EQ(message(), start + "the base's n is 60, asked for is 61");
     EXPECT_EQ(message_of<IoError>([&] { build(shards(2)); }),
               work() + ": holds a graph in shards, or a part of one; resume it, or take another folder");
+}
+
+/// Writes to the base file when so many tasks are done.
+TEST_F(Sharded, ABaseThatChangesMeanwhileIsNoticed) {
+    make_base(60);
+    params_.k = 5;
+    ShardCallbacks callbacks;
+    callbacks.progress = [&](const ShardProgress& progress) {
+        if (progress.tasks_done == 2)
+            std::filesystem::last_write_time(base_->path(), std::filesystem::file_time_type::clock::now());
+    };
+    const std::string message = message_of<IoError>([&] { build(shards(2), callbacks); });
+    EXPECT_EQ(message, base_->path() + ": changed while the graph was built: the base file was written to since; " +
+                           "build it in another folder");
+    EXPECT_NE(message_of<IoError>([&] { ShardedGraph graph(work()); }).find("not finished"), std::string::npos);
+    EXPECT_NE(message_of<IoError>([&] { build(shards(2, true)); }).find("was written to since"), std::string::npos);
+}
+
+TEST_F(Sharded, ABadVectorIsFound) {
+    Vectors vectors = random_vectors(60, 8, DType::f32);
+    vectors.set(43, 2, NAN);
+    make_base(vectors.view());
+    params_.device.kind = Device::Kind::cpu;
+    EXPECT_EQ(message_of<InvalidArgument>([&] { build_sharded(*base_, params_, shards(3)); }),
+              "of the vectors from 40 on: vector 3 holds NaN");
+}
+
+TEST_F(Sharded, FilesWithoutTheirManifestStay) {
+    make_base(60);
+    std::filesystem::create_directory(work());
+    const std::string lists = work() + "/lists-00001.2.gnnd";
+    write_bytes(lists, "dear");
+    EXPECT_EQ(message_of<IoError>([&] { build(shards(2)); }),
+              work() + ": holds lists-00001.2.gnnd of a graph in shards, but no manifest.json; take another folder");
+    EXPECT_EQ(read_bytes(lists), "dear");
 }
 
 TEST_F(Sharded, ForeignFilesStay) {

@@ -24,8 +24,7 @@ std::unique_ptr<faiss_ext::GraphBuilder> make_baseline(const BaselineOptions& op
 }  // namespace
 
 void build_baseline(const BaselineOptions& options) {
-    require_writable(options.graph);
-    if (!options.stats.empty()) require_writable(options.stats);
+    require_outputs({options.graph, options.stats}, {options.base});
     const gnnd::io::VectorFile base(options.base);
     gnnd::Device device = options.device;
     if (options.method == "nndescent") device.kind = gnnd::Device::Kind::cpu;

@@ -5,7 +5,9 @@
 #include "build_options.h"
 #include "commands.h"
 #include "common.h"
+#include "files.h"
 #include "gnnd/builder.h"
+#include "gnnd/device.h"
 #include "gnnd/io/vector_file.h"
 #include "sharded.h"
 
@@ -38,8 +40,11 @@ BaselineOptions baseline_of(const BuildCommand& options, bool iterations_given) 
 
 /// What the build would take on the GPU.
 void print_plan(const BuildCommand& options) {
-    if (options.params.device.kind == gnnd::Device::Kind::cpu)
-        throw CLI::ValidationError("--dry-run plans the memory of a GPU; --device cpu has none");
+    const gnnd::Device& device = options.params.device;
+    std::string why = "--device cpu has none";
+    if (device.kind == gnnd::Device::Kind::cpu ||
+        (device.kind == gnnd::Device::Kind::automatic && !gnnd::device_usable(device.index, why)))
+        throw CLI::ValidationError("--dry-run without --work plans the memory of a GPU; " + why);
     const gnnd::io::VectorFile base(options.base);
     const gnnd::MemoryPlan plan = gnnd::plan_memory({nullptr, base.n(), base.d(), base.dtype(), 0}, options.params);
     if (options.json) {
@@ -69,7 +74,7 @@ void run(const BuildCommand& options) {
         return build_in_shards(sharded, to_json(options.params, options.params.samples));
     }
     if (options.dry_run) return print_plan(options);
-    require_outputs(options);
+    require_outputs({options.graph, options.stats}, {options.base});
     const gnnd::io::VectorFile base(options.base);
     const gnnd::BuildResult result = run_with_progress(options, base.n(), [&](const gnnd::Callbacks& callbacks) {
         return gnnd::build(base.view(), options.params, callbacks);
@@ -118,7 +123,7 @@ void add_build(CLI::App& app) {
         const bool with_gnnd = options->method == "gnnd";
         const bool in_shards = command.get_option("--work")->count() > 0;
         const bool output_given = command.get_option("--output")->count() > 0;
-        if (!in_shards && !output_given) throw CLI::RequiredError("--output");
+        if (!in_shards && !output_given && !options->dry_run) throw CLI::RequiredError("--output");
         if (in_shards && output_given)
             throw CLI::ValidationError("--output", "has no meaning with --work, where the graph goes");
         const auto only_for = [&](const char* method, std::initializer_list<const char*> names) {

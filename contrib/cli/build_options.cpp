@@ -17,8 +17,15 @@ Json iteration_json(const gnnd::IterationStats& iteration) {
             {"distances", iteration.distances}};
 }
 
-double final_phi(const gnnd::BuildStats& stats) {
-    return stats.iterations.empty() ? 0 : stats.iterations.back().phi;
+/// Where not all lists went through iterations, the graph tells.
+double final_phi(const gnnd::BuildResult& result) {
+    const gnnd::BuildStats& stats = result.stats;
+    if (!stats.iterations.empty() && stats.stop != gnnd::StopReason::searched) return stats.iterations.back().phi;
+    const gnnd::KnnGraphView graph = result.graph;
+    double phi = 0;
+    for (std::int64_t i = 0; i < graph.n * graph.k; ++i)
+        if (graph.ids[i] >= 0) phi += graph.distances[i];
+    return phi;
 }
 
 /// The initialisation is record 0, not an iteration.
@@ -40,22 +47,24 @@ const char* explain(gnnd::StopReason reason) {
     return "";
 }
 
-/// What of the report follows from the statistics.
-Json report(const BuildOptions& options, const gnnd::BuildStats& stats) {
+/// What of the report follows from the result.
+Json report(const BuildOptions& options, const gnnd::BuildResult& result) {
+    const gnnd::BuildStats& stats = result.stats;
     Json iterations = Json::array();
     for (const gnnd::IterationStats& iteration : stats.iterations) iterations.push_back(iteration_json(iteration));
     return {{"params", to_json(options.params, stats.samples)},
             {"device", stats.device.name()},
             {"threads", stats.threads},
             {"stop", name_of(stats.stop)},
-            {"phi", final_phi(stats)},  // of append by searching: of the last batch's rows
+            {"phi", final_phi(result)},
             {"seconds", stats.seconds},
             {"peak_work_bytes", stats.peak_work_bytes},
             {"peak_memory_bytes", peak_memory()},
             {"iterations", iterations}};
 }
 
-void print_summary(const BuildOptions& options, const gnnd::BuildStats& stats) {
+void print_summary(const BuildOptions& options, const gnnd::BuildResult& result) {
+    const gnnd::BuildStats& stats = result.stats;
     if (stats.device.kind == gnnd::Device::Kind::cuda)
         std::printf("device      %s\n", stats.device.name().c_str());
     else
@@ -65,7 +74,7 @@ void print_summary(const BuildOptions& options, const gnnd::BuildStats& stats) {
     std::printf("%s  %d, stopped: %s (%s)\n", searched ? "batches   " : "iterations",
                 searched ? int(stats.iterations.size()) : iterations_run(stats),
                 std::string(name_of(stats.stop)).c_str(), explain(stats.stop));
-    if (!searched) std::printf("phi(G)      %.6g\n", final_phi(stats));
+    std::printf("phi(G)      %.6g\n", final_phi(result));
     std::printf("seconds     %.3f\n", stats.seconds);
     std::printf("memory      %s at most, %s of it to work in\n", human_bytes(peak_memory()).c_str(),
                 human_bytes(stats.peak_work_bytes).c_str());
@@ -108,14 +117,6 @@ void add_reporting(CLI::App& app, BuildOptions& options) {
     app.add_flag("-q,--quiet", options.quiet, "no progress on standard error");
 }
 
-void validate(const gnnd::BuildParams& params) {
-    try {
-        params.validate();
-    } catch (const gnnd::InvalidArgument& error) {
-        throw CLI::ValidationError(error.what());
-    }
-}
-
 Json to_json(const gnnd::BuildParams& params, int samples) {
     return {{"k", params.k},
             {"metric", name_of(params.metric)},
@@ -129,11 +130,6 @@ Json to_json(const gnnd::BuildParams& params, int samples) {
             {"locks", name_of(params.locks)},
             {"init", name_of(params.init)},
             {"trees", params.trees}};
-}
-
-void require_outputs(const BuildOptions& options) {
-    require_writable(options.graph);
-    if (!options.stats.empty()) require_writable(options.stats);
 }
 
 gnnd::BuildResult run_with_progress(const BuildOptions& options, std::int64_t n,
@@ -154,14 +150,14 @@ void finish(const BuildOptions& options, const gnnd::BuildResult& result, gnnd::
             const std::function<void()>& print_about) {
     stop_if_interrupted();
     gnnd::io::write_graph(options.graph, result.graph, dtype);
-    about.update(report(options, result.stats));
+    about.update(report(options, result));
     if (!options.stats.empty()) write_json(options.stats, about);
     if (options.json) {
         print(about);
         return;
     }
     print_about();
-    print_summary(options, result.stats);
+    print_summary(options, result);
 }
 
 }  // namespace cli

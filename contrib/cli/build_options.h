@@ -22,13 +22,17 @@ void add_params(CLI::App& app, gnnd::BuildParams& params);
 void add_reporting(CLI::App& app, BuildOptions& options);
 
 /// Parameters that are out of range are wrong usage.
-void validate(const gnnd::BuildParams& params);
+template <class Params>
+void validate(const Params& params) {
+    try {
+        params.validate();
+    } catch (const gnnd::InvalidArgument& error) {
+        throw CLI::ValidationError(error.what());
+    }
+}
 
 /// `samples` as used, which the parameters may leave open.
 Json to_json(const gnnd::BuildParams& params, int samples);
-
-/// Fails before the work where the graph or the statistics cannot be written.
-void require_outputs(const BuildOptions& options);
 
 /// Calls `run` with callbacks that show progress and end it when a signal comes.
 /// \param n  objects of the graph

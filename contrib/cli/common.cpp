@@ -15,7 +15,9 @@
 namespace cli {
 
 CLI::Option* add_base(CLI::App& app, std::string& path, const std::string& name) {
-    return app.add_option(name, path, std::string("file of vectors: ") + kVectorFormats)->required()->type_name("FILE");
+    return app.add_option(name, path, "file of vectors: fvecs, bvecs, fbin, u8bin, i8bin or npy")
+        ->required()
+        ->type_name("FILE");
 }
 
 CLI::Option* add_graph(CLI::App& app, std::string& path, const std::string& name) {
@@ -25,7 +27,7 @@ CLI::Option* add_graph(CLI::App& app, std::string& path, const std::string& name
 }
 
 CLI::Option* add_k(CLI::App& app, int& k, const std::string& help) {
-    return app.add_option("-k,--k", k, help)->check(CLI::PositiveNumber)->capture_default_str();
+    return app.add_option("-k,--k", k, help)->check(CLI::Range(1, 1 << 20))->capture_default_str();
 }
 
 CLI::Option* add_metric(CLI::App& app, gnnd::Metric& metric) {

@@ -87,8 +87,8 @@ void convert_graph(const ConvertOptions& options) {
 }
 
 void run(const ConvertOptions& options) {
-    gnnd::io::format_of(options.out);  // an unknown extension is told before the folder is looked at
-    require_writable(options.out);
+    gnnd::io::format_of(options.out);    // an unknown extension is told before the folder is looked at
+    require_outputs({options.out}, {});  // which may be the one that is read
     if (!is_vector_file(options.in)) return convert_graph(options);
     if (options.distances) throw CLI::ValidationError("--distances", "is for a graph, " + options.in + " is none");
     convert_vectors(options);

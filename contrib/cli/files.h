@@ -2,6 +2,7 @@
 /// What the subcommands ask about paths before they open anything.
 
 #include <string>
+#include <vector>
 
 namespace cli {
 
@@ -11,8 +12,9 @@ inline constexpr const char* kVectorFormats = "fvecs, bvecs, ivecs, fbin, u8bin,
 /// True where the extension is one of a vector file's; graphs may have any other.
 bool is_vector_file(const std::string& path);
 
-/// Fails now rather than after the work: the folder of an output file must be there and be writable.
-/// \throws gnnd::IoError
-void require_writable(const std::string& path);
+/// Fails now rather than after the work: the folders of the files to write must be there and be writable, and none of
+/// the files may be another one, or one of those to keep. Empty names are passed over.
+/// \throws gnnd::IoError, CLI::ValidationError
+void require_outputs(const std::vector<std::string>& outputs, const std::vector<std::string>& kept);
 
 }  // namespace cli

@@ -54,7 +54,7 @@ std::unique_ptr<faiss::Index> make_index(const IndexOptions& options, const fais
 }
 
 void run(const IndexOptions& options) {
-    require_writable(options.output);
+    require_outputs({options.output}, {options.graph, options.base});
     const AnyGraph file(options.graph);
     const gnnd::io::VectorFile base(options.base);
     const gnnd::KnnGraph graph = file.read();
@@ -111,7 +111,7 @@ void add_index(CLI::App& app) {
     add_json(command, options->json);
     command.footer(
         "The search beam is what the index starts with; `gnnd search --ef` and FAISS change it.\n"
-        "FAISS's nsg and hnsw want l2 or ip graphs.");
+        "nsg and hnsw are made of l2, ip and cosine graphs.");
     command.callback([options, out_degree, links, levels, search_L, ef, device] {
         const bool nsg = options->type == "nsg", hnsw = options->type == "hnsw";
         const auto only_for = [&](const CLI::Option* option, bool fits) {

@@ -34,6 +34,8 @@ void take(int number) {
 void catch_signals() {
     take(SIGINT);
     take(SIGTERM);
+    take(SIGHUP);
+    signal(SIGXFSZ, SIG_IGN);  // a file that may not grow further is an error that can be told
     faiss::InterruptCallback::instance = std::make_unique<FaissInterrupt>();
 }
 

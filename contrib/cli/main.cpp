@@ -58,7 +58,8 @@ int run(int argc, char** argv) {
     app.set_version_flag("--version", version());
     app.require_subcommand(1);
     app.footer(
-        "Exit codes: 0 done, 1 a file or its data is not as it must be, 2 wrong usage, 130 interrupted.\n"
+        "Exit codes: 0 done, 1 a file or its data is not as it must be, 2 wrong usage, 130 interrupted\n"
+        "(128 and the number of the signal that ended it).\n"
         "`gnnd COMMAND --help` tells the options of a command.\n"
         "Example: gnnd build base.fvecs -k 32 -o base.gnnd\n"
         "         gnnd append base.gnnd base.fvecs new.fvecs -o all.gnnd");

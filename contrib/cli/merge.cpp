@@ -9,6 +9,7 @@
 #include "any_graph.h"
 #include "build_options.h"
 #include "commands.h"
+#include "files.h"
 
 namespace cli {
 
@@ -45,7 +46,8 @@ void require_distances(const std::string& path, const gnnd::KnnGraph& graph, con
 }
 
 void run(MergeOptions& options) {
-    require_outputs(options);
+    require_outputs({options.graph, options.stats}, options.bases);  // a graph may be replaced
+    require_outputs({options.stats}, options.graphs);
     std::vector<AnyGraph> files;
     std::vector<gnnd::io::VectorFile> bases;
     for (const std::string& path : options.graphs) files.emplace_back(path);
@@ -59,7 +61,7 @@ void run(MergeOptions& options) {
                                         std::string(name_of(files[g].metric())) +
                                         "; only graphs of one metric can be merged");
         if (!options.k_given)
-            options.params.k = int(std::max<std::int64_t>(g == 0 ? 0 : options.params.k, files[g].k()));
+            options.params.k = int(g == 0 ? files[g].k() : std::min<std::int64_t>(options.params.k, files[g].k()));
     }
     validate(options.params);
     std::vector<gnnd::KnnGraph> graphs;
@@ -113,9 +115,10 @@ void add_merge(CLI::App& app) {
         add_graph(command, options->graphs[set], "GRAPH" + number);
         add_base(command, options->bases[set], "BASE" + number);
     }
-    add_merge_options(command, options, "the larger of both graphs'");
+    add_merge_options(command, options, "the smaller of both graphs'");
     command.footer(
-        "The result is a graph over the vectors of BASE1 followed by those of BASE2, under the graphs' metric.\n"
+        "The result is a graph over the vectors of BASE1 followed by those of BASE2, under the graphs' metric. With a\n"
+        "larger k than a graph has its rows are filled with what is found, which need not be the nearest.\n"
         "An interrupted or failed merge writes nothing.\n"
         "Example: gnnd merge a.gnnd a.fvecs b.gnnd b.fvecs -o both.gnnd");
 }
@@ -137,9 +140,10 @@ void add_append(CLI::App& app) {
     add_merge_options(command, options, "the graph's");
     command.footer(
         "The result is a graph over the vectors of BASE followed by those of NEW, under the graph's metric. A few\n"
-        "vectors are searched for, which takes time by their number; many are merged, which takes most of the time of "
-        "a\n"
-        "build. When interrupted or failed it writes nothing.\n"
+        "vectors are searched for, which takes time by their number; of many a graph is built and merged, which takes\n"
+        "from a third of a build of all for a few percent to as much for as many as there are. With a larger k than\n"
+        "the graph has rows are filled with what is found, which need not be the nearest.\n"
+        "When interrupted or failed it writes nothing.\n"
         "Example: gnnd append base.gnnd base.fvecs new.fvecs -o all.gnnd");
 }
 

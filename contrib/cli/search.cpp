@@ -116,7 +116,7 @@ Outcome search(const SearchOptions& options, faiss::Index& index, const gnnd::io
 }
 
 void run(const SearchOptions& options) {
-    if (!options.output.empty()) require_writable(options.output);
+    require_outputs({options.output}, {options.index, options.queries, options.truth});
     const std::unique_ptr<faiss::Index> index(faiss::read_index(options.index.c_str()));
     const gnnd::io::VectorFile queries(options.queries);
     if (queries.d() != index->d)

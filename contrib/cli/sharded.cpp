@@ -96,13 +96,15 @@ void add_sharded(CLI::App& app, gnnd::ShardParams& shards) {
                                        "than memory holds: the folder for them, and for what is needed to go on")
                             ->type_name("DIR");
     app.add_option("--shards", shards.shards,
-                   "so many; 0: as few as --device-memory and --host-memory, or what is free, allow")
+                   "so many; 0: as few as --device-memory and --host-memory, or what there is, allow")
         ->needs(work)
         ->capture_default_str();
-    app.add_flag("--resume", shards.resume, "go on with what an interrupted or killed build has left in --work")
+    app.add_flag("--resume", shards.resume,
+                 "go on with what an interrupted or killed build has left in --work; start where there is nothing")
         ->needs(work);
     app.add_option("--host-memory", shards.host_memory,
-                   "most host memory to take, in bytes or as 8GiB; 0: three quarters of the machine's")
+                   "most host memory to take beside the program itself, in bytes or as 8GiB; 0: three quarters of the "
+                   "machine's")
         ->transform(CLI::AsSizeValue(false))
         ->needs(work)
         ->capture_default_str();
@@ -126,7 +128,8 @@ void add_sharded(CLI::App& app, gnnd::ShardParams& shards) {
 }
 
 void build_in_shards(const ShardedOptions& options, const Json& params_json) {
-    if (!options.stats.empty()) require_writable(options.stats);
+    validate(options.shards);
+    require_outputs({options.stats}, {options.base});
     const gnnd::io::VectorFile base(options.base);
     ShardedProgress progress(options.quiet);
     gnnd::ShardCallbacks callbacks;
@@ -146,7 +149,9 @@ void build_in_shards(const ShardedOptions& options, const Json& params_json) {
     }
     print_base(base);
     std::printf("tasks       %d, of %d shards\n", stats.progress.tasks, stats.shards);
-    std::printf("seconds     %.3f, %.3f with earlier runs\n", stats.progress.seconds, stats.seconds);
+    std::printf("seconds     %.3f", stats.progress.seconds);
+    if (options.shards.resume) std::printf(", %.3f with earlier runs", stats.seconds);
+    std::printf("\n");
     std::printf("disk        %s\n", traffic(stats.progress.bytes_read, stats.progress.bytes_written).c_str());
     std::printf("memory      %s at most, %s of it for shards\n", human_bytes(peak_memory()).c_str(),
                 human_bytes(std::int64_t(stats.peak_host_bytes)).c_str());
@@ -154,6 +159,7 @@ void build_in_shards(const ShardedOptions& options, const Json& params_json) {
 }
 
 void print_sharded_plan(const ShardedOptions& options) {
+    validate(options.shards);
     const gnnd::io::VectorFile base(options.base);
     const gnnd::ShardedPlan plan = gnnd::plan_sharded(base, options.params, options.shards);
     if (options.json) {
@@ -164,6 +170,7 @@ void print_sharded_plan(const ShardedOptions& options) {
                {"host_overlapped", plan.host_overlapped}});
         return;
     }
+    std::printf("shards      %d\n", plan.builds);
     std::printf("tasks       %d builds, %d merges\n", plan.builds, plan.merges);
     std::printf("disk        %s\n", human_bytes(std::int64_t(plan.disk)).c_str());
     std::printf("host        %s at least, %s to read and merge at the same time\n",

@@ -122,6 +122,11 @@ Folder::Folder(const std::string& path, const Manifest& wanted, bool resume, int
         seconds_before_ = manifest_.seconds;
         check_files();
         remove_orphans();
+    } else {
+        for (const auto& entry : std::filesystem::directory_iterator(path_))
+            if (const std::string name = entry.path().filename(); is_ours(name) && !name.starts_with(kManifestName))
+                throw IoError(path + ": holds " + name + " of a graph in shards, but no " + kManifestName +
+                              "; take another folder");
     }
     if (manifest_.complete) return;
     check_disk(workers);

@@ -227,7 +227,10 @@ std::string Manifest::difference(const Manifest& other) const {
     note("the number of shards", count(), other.count());
     const Json here = to_json(base), there = to_json(other.base);
     for (const auto& [name, value] : here.items())
-        if (name != "path") note("the base's " + name, value, there.at(name));
+        if (name == "modified" && value != there.at(name) && first.empty())
+            first = "the base file was written to since";
+        else if (name != "path")
+            note("the base's " + name, value, there.at(name));
     Json others = Json::object();
     for_fields(other.params, [&](const char* name, const auto& value) { others[name] = to_json(value); });
     for_fields(params, [&](const char* name, const auto& value) { note(name, to_json(value), others.at(name)); });

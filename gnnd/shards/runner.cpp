@@ -173,8 +173,14 @@ Callbacks Runner::hooks() const {
 }
 
 BuildStats Runner::compute(Worker& worker, const Task& task) {
-    if (task.kind == Task::Kind::build) return worker.executor->build(task.first, hooks());
-    return worker.executor->merge(task, hooks());
+    if (task.kind == Task::Kind::merge) return worker.executor->merge(task, hooks());
+    try {
+        return worker.executor->build(task.first, hooks());
+    } catch (const InvalidArgument& error) {  // which may name a row
+        const std::int64_t begin = store_.manifest().begin(task.first);
+        if (begin == 0) throw;
+        throw InvalidArgument("of the vectors from " + std::to_string(begin) + " on: " + error.what());
+    }
 }
 
 void Runner::work(Worker& worker, std::size_t round) {
