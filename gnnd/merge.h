@@ -56,7 +56,7 @@ inline constexpr double kSearchedShare = 0.03;
 
 /// Adds vectors to a graph.
 ///
-/// Merging costs a third to 0.6 of building the whole anew, however few are added, after building their own graph.
+/// Merging costs 0.4 to 0.6 of building the whole anew, however few are added, and their own graph is built before.
 /// Searching costs the same for each added vector, whatever the graph's size, but for the copy of the graph; so it is
 /// what `automatic` takes for up to kSearchedShare times as many vectors as there are, unless params.k is larger than
 /// the graph's. Many are searched for batch after batch. Of params only k, metric, seed, threads, device, device_memory
