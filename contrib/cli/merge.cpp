@@ -141,8 +141,8 @@ void add_append(CLI::App& app) {
     command.footer(
         "The result is a graph over the vectors of BASE followed by those of NEW, under the graph's metric. A few\n"
         "vectors are searched for, which takes time by their number; of many a graph is built and merged, which takes\n"
-        "half as long as a build of all for a few percent, and no less than it for as many as there are. With a larger k than\n"
-        "the graph has rows are filled with what is found, which need not be the nearest.\n"
+        "half as long as a build of all for a few percent, and no less than it for as many as there are. With a\n"
+        "larger k than the graph has rows are filled with what is found, which need not be the nearest.\n"
         "When interrupted or failed it writes nothing.\n"
         "Example: gnnd append base.gnnd base.fvecs new.fvecs -o all.gnnd");
 }
