@@ -238,6 +238,14 @@ INSTANTIATE_TEST_SUITE_P(All, CliIndex,
                                          IndexCase{"nndescent", {"--search-L", "80", "--json"}}),
                          [](const auto& info) { return info.param.type; });
 
+TEST_F(Cli, SearchTellsAGraphFromAnIndex) {
+    const std::string work = file("work");
+    good({"build", base(), "-k", "8", "--shards", "2", "--work", work, "-q"});
+    for (const std::string& path : {graph(), work})
+        EXPECT_TRUE(failed(run({"search", path, base()}), 1, path + " is a graph; `gnnd index` makes an index of it"));
+    EXPECT_TRUE(failed(run({"search", base(), base()}), 1, "not recognized"));
+}
+
 TEST_F(Cli, SearchComparesWithAFileOfIds) {
     const std::string index = file("flat.faiss");
     const VectorFile vectors(base());

@@ -5,6 +5,7 @@
 #include <faiss/IndexNSG.h>
 #include <faiss/IndexPreTransform.h>
 #include <faiss/IndexRefine.h>
+#include <faiss/impl/FaissException.h>
 #include <faiss/index_io.h>
 
 #include <algorithm>
@@ -14,6 +15,7 @@
 #include <memory>
 #include <optional>
 
+#include "any_graph.h"
 #include "commands.h"
 #include "common.h"
 #include "files.h"
@@ -115,9 +117,26 @@ Outcome search(const SearchOptions& options, faiss::Index& index, const gnnd::io
     return outcome;
 }
 
+bool is_graph(const std::string& path) {
+    try {
+        return AnyGraph(path).n() > 0;
+    } catch (const gnnd::IoError&) {
+        return false;
+    }
+}
+
+std::unique_ptr<faiss::Index> open_index(const std::string& path) {
+    try {
+        return std::unique_ptr<faiss::Index>(faiss::read_index(path.c_str()));
+    } catch (const faiss::FaissException&) {
+        if (is_graph(path)) throw gnnd::InvalidArgument(path + " is a graph; `gnnd index` makes an index of it");
+        throw;
+    }
+}
+
 void run(const SearchOptions& options) {
     require_outputs({options.output}, {options.index, options.queries, options.truth});
-    const std::unique_ptr<faiss::Index> index(faiss::read_index(options.index.c_str()));
+    const std::unique_ptr<faiss::Index> index = open_index(options.index);
     const gnnd::io::VectorFile queries(options.queries);
     if (queries.d() != index->d)
         throw gnnd::InvalidArgument(options.queries + " has vectors of " + std::to_string(queries.d()) +
