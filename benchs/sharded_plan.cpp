@@ -228,8 +228,8 @@ class Worker {
 void print_row(const Manifest& manifest, const Machine& machine, int slots, double seconds, double busy, double read,
                double written, double copied, double host, double device) {
     std::printf("| %d | %d | %d | %.1f | %.2f | %.0f%% | %.0f | %.0f | %.0f | %.0f | %.0f | %.0f |\n", manifest.count(),
-                manifest.count() * (manifest.count() - 1) / 2, slots, seconds, seconds / 3600, 100 * busy / seconds,
-                read, written, copied, double(gnnd::shards::disk_need(manifest, machine.workers)) * 1e-9, host, device);
+                manifest.pairs(), slots, seconds, seconds / 3600, 100 * busy / seconds, read, written, copied,
+                double(gnnd::shards::disk_need(manifest, machine.workers)) * 1e-9, host, device);
 }
 
 /// From the disk to the device and back, one after the other.

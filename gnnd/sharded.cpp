@@ -106,7 +106,7 @@ ShardedPlan plan_sharded(const io::VectorFile& base, const BuildParams& params, 
     const int workers = int(request.workers.size());
     ShardedPlan plan;
     plan.builds = request.manifest.count();
-    plan.merges = plan.builds * (plan.builds - 1) / 2;
+    plan.merges = request.manifest.pairs();
     plan.disk = disk_need(request.manifest, workers);
     plan.work = request.work;
     plan.host = request.host_need();
@@ -143,9 +143,7 @@ ShardedStats shards::build_with(const io::VectorFile& base, const BuildParams& p
             throw;
         }
         store.flush_lists();
-        Manifest now = request.manifest;
-        now.base = BaseRecord::of(base);
-        const std::string difference = request.manifest.difference(now);
+        const std::string difference = request.manifest.base.difference(BaseRecord::of(base));
         if (!difference.empty())
             throw IoError(base.path() + ": changed while the graph was built: " + difference +
                           "; build it in another folder");

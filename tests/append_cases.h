@@ -51,13 +51,9 @@ inline void expect_search_as_good_as_one_build(const VectorView& vectors, std::i
     EXPECT_EQ(result.stats.stop, StopReason::searched);
     const std::int64_t old = vectors.n - count;
     for (const auto& [begin, size] : {std::pair(std::int64_t(0), old), std::pair(old, count)}) {
-        std::vector<std::int32_t> objects(std::size_t(std::min<std::int64_t>(500, size)));
-        for (std::size_t i = 0; i < objects.size(); ++i)
-            objects[i] = std::int32_t(begin + std::int64_t(i) * size / std::int64_t(objects.size()));
-        const KnnGraph truth =
-            exact_neighbors(vectors, objects.data(), std::int64_t(objects.size()), 10, params.metric);
-        const double expected = recall_at(one, truth, objects, 10, 1e-6);
-        EXPECT_GE(recall_at(result.graph, truth, objects, 10, 1e-6), expected - least)
+        const Truth truth(vectors, params.metric, begin, size);
+        const double expected = truth.recall_of(one, 1e-6);
+        EXPECT_GE(truth.recall_of(result.graph, 1e-6), expected - least)
             << "objects from " << begin << ": one build has " << expected;
     }
 }

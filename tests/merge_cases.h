@@ -146,14 +146,19 @@ inline Vectors sorted_by_distance(const VectorView& vectors) {
     return sorted;
 }
 
-/// The true neighbours of 500 objects, spread over all.
+/// The true neighbours of 500 objects, or as many as there are, spread over all [begin, begin + count).
 struct Truth {
-    Truth(const VectorView& vectors, Metric metric) : objects(500) {
+    Truth(const VectorView& vectors, Metric metric) : Truth(vectors, metric, 0, vectors.n) {}
+    Truth(const VectorView& vectors, Metric metric, std::int64_t begin, std::int64_t count)
+        : objects(std::size_t(std::min<std::int64_t>(500, count))) {
         for (std::size_t i = 0; i < objects.size(); ++i)
-            objects[i] = std::int32_t(i * std::size_t(vectors.n) / objects.size());
+            objects[i] = std::int32_t(begin + std::int64_t(i) * count / std::int64_t(objects.size()));
         graph = exact_neighbors(vectors, objects.data(), std::int64_t(objects.size()), 10, metric);
     }
-    double recall_of(const KnnGraphView& other) const { return recall_at(other, graph, objects, 10); }
+    /// Recall@10. \param rounding  as recall_at()
+    double recall_of(const KnnGraphView& other, double rounding = 0) const {
+        return recall_at(other, graph, objects, 10, rounding);
+    }
 
     std::vector<std::int32_t> objects;
     KnnGraph graph;

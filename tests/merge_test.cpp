@@ -22,7 +22,6 @@ using test::expect_valid_graph;
 using test::Halves;
 using test::message_of;
 using test::random_vectors;
-using test::recall_at;
 using test::Vectors;
 using test::vectors_for;
 
@@ -115,12 +114,9 @@ TEST(Merge, AppendedObjectsAreFoundAsByOneBuild) {
     const KnnGraph one = build(rows, params).graph;
     const KnnGraph appended = append_last(rows, added, params).graph;
     for (const auto& [begin, count] : {std::pair(std::int64_t(0), old), std::pair(old, added)}) {
-        std::vector<std::int32_t> objects(500);
-        for (std::size_t i = 0; i < objects.size(); ++i)
-            objects[i] = std::int32_t(begin + std::int64_t(i) * count / std::int64_t(objects.size()));
-        const KnnGraph truth = exact_neighbors(rows, objects.data(), std::int64_t(objects.size()), 10, params.metric);
-        const double expected = recall_at(one, truth, objects, 10);
-        EXPECT_GE(recall_at(appended, truth, objects, 10), expected - 0.01) << "one build has " << expected;
+        const test::Truth truth(rows, params.metric, begin, count);
+        const double expected = truth.recall_of(one);
+        EXPECT_GE(truth.recall_of(appended), expected - 0.01) << "one build has " << expected;
     }
 }
 

@@ -68,6 +68,7 @@ void print_plan(const BuildCommand& options) {
 void run(const BuildCommand& options) {
     validate(options.params);
     if (!options.shards.work.empty()) {
+        validate(options.shards);
         const ShardedOptions sharded{options.base,   options.stats, options.params,
                                      options.shards, options.json,  options.quiet};
         if (options.dry_run) return print_sharded_plan(sharded);

@@ -47,24 +47,22 @@ const char* explain(gnnd::StopReason reason) {
     return "";
 }
 
-/// What of the report follows from the result.
-Json report(const BuildOptions& options, const gnnd::BuildResult& result) {
-    const gnnd::BuildStats& stats = result.stats;
+/// What of the report follows from the statistics, and phi(G).
+Json report(const BuildOptions& options, const gnnd::BuildStats& stats, double phi) {
     Json iterations = Json::array();
     for (const gnnd::IterationStats& iteration : stats.iterations) iterations.push_back(iteration_json(iteration));
     return {{"params", to_json(options.params, stats.samples)},
             {"device", stats.device.name()},
             {"threads", stats.threads},
             {"stop", name_of(stats.stop)},
-            {"phi", final_phi(result)},
+            {"phi", phi},
             {"seconds", stats.seconds},
             {"peak_work_bytes", stats.peak_work_bytes},
             {"peak_memory_bytes", peak_memory()},
             {"iterations", iterations}};
 }
 
-void print_summary(const BuildOptions& options, const gnnd::BuildResult& result) {
-    const gnnd::BuildStats& stats = result.stats;
+void print_summary(const BuildOptions& options, const gnnd::BuildStats& stats, double phi) {
     if (stats.device.kind == gnnd::Device::Kind::cuda)
         std::printf("device      %s\n", stats.device.name().c_str());
     else
@@ -74,7 +72,7 @@ void print_summary(const BuildOptions& options, const gnnd::BuildResult& result)
     std::printf("%s  %d, stopped: %s (%s)\n", searched ? "batches   " : "iterations",
                 searched ? int(stats.iterations.size()) : iterations_run(stats),
                 std::string(name_of(stats.stop)).c_str(), explain(stats.stop));
-    std::printf("phi(G)      %.6g\n", final_phi(result));
+    std::printf("phi(G)      %.6g\n", phi);
     std::printf("seconds     %.3f\n", stats.seconds);
     std::printf("memory      %s at most, %s of it to work in\n", human_bytes(peak_memory()).c_str(),
                 human_bytes(stats.peak_work_bytes).c_str());
@@ -150,14 +148,15 @@ void finish(const BuildOptions& options, const gnnd::BuildResult& result, gnnd::
             const std::function<void()>& print_about) {
     stop_if_interrupted();
     gnnd::io::write_graph(options.graph, result.graph, dtype);
-    about.update(report(options, result));
+    const double phi = final_phi(result);
+    about.update(report(options, result.stats, phi));
     if (!options.stats.empty()) write_json(options.stats, about);
     if (options.json) {
         print(about);
         return;
     }
     print_about();
-    print_summary(options, result);
+    print_summary(options, result.stats, phi);
 }
 
 }  // namespace cli

@@ -119,7 +119,8 @@ Outcome search(const SearchOptions& options, faiss::Index& index, const gnnd::io
 
 bool is_graph(const std::string& path) {
     try {
-        return AnyGraph(path).n() > 0;
+        const AnyGraph graph(path);
+        return true;
     } catch (const gnnd::IoError&) {
         return false;
     }

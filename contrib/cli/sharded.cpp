@@ -128,7 +128,6 @@ void add_sharded(CLI::App& app, gnnd::ShardParams& shards) {
 }
 
 void build_in_shards(const ShardedOptions& options, const Json& params_json) {
-    validate(options.shards);
     require_outputs({options.stats}, {options.base});
     const gnnd::io::VectorFile base(options.base);
     ShardedProgress progress(options.quiet);
@@ -159,7 +158,6 @@ void build_in_shards(const ShardedOptions& options, const Json& params_json) {
 }
 
 void print_sharded_plan(const ShardedOptions& options) {
-    validate(options.shards);
     const gnnd::io::VectorFile base(options.base);
     const gnnd::ShardedPlan plan = gnnd::plan_sharded(base, options.params, options.shards);
     if (options.json) {

@@ -215,6 +215,16 @@ BaseRecord BaseRecord::of(const io::VectorFile& file) {
     return base;
 }
 
+std::string BaseRecord::difference(const BaseRecord& other) const {
+    const Json here = to_json(*this), there = to_json(other);
+    for (const auto& [name, value] : here.items()) {
+        if (name == "path" || value == there.at(name)) continue;
+        if (name == "modified") return "the base file was written to since";  // the numbers tell nobody anything
+        return compare("the base's " + name, value, there.at(name));
+    }
+    return "";
+}
+
 int Manifest::local_columns() const {
     return merge_columns(params);
 }
@@ -225,12 +235,7 @@ std::string Manifest::difference(const Manifest& other) const {
         if (first.empty()) first = compare(what, here, there);
     };
     note("the number of shards", count(), other.count());
-    const Json here = to_json(base), there = to_json(other.base);
-    for (const auto& [name, value] : here.items())
-        if (name == "modified" && value != there.at(name) && first.empty())
-            first = "the base file was written to since";
-        else if (name != "path")
-            note("the base's " + name, value, there.at(name));
+    if (first.empty()) first = base.difference(other.base);
     Json others = Json::object();
     for_fields(other.params, [&](const char* name, const auto& value) { others[name] = to_json(value); });
     for_fields(params, [&](const char* name, const auto& value) { note(name, to_json(value), others.at(name)); });

@@ -46,6 +46,10 @@ struct BaseRecord {
 
     /// \throws IoError
     static BaseRecord of(const io::VectorFile& file);
+
+    /// What makes the other one a record of another file, or of other contents, as text; another path does not. Empty
+    /// where nothing does.
+    std::string difference(const BaseRecord& other) const;
 };
 
 struct Manifest {
@@ -56,6 +60,7 @@ struct Manifest {
     bool complete = false;
 
     int count() const { return int(shards.size()); }
+    int pairs() const { return count() * (count() - 1) / 2; }
     /// First row of a shard; begin(count()) is n.
     std::int64_t begin(int shard) const { return base.n * shard / count(); }
     std::int64_t rows(int shard) const { return begin(shard + 1) - begin(shard); }

@@ -29,10 +29,9 @@ std::string what_is_missing(const Manifest& manifest) {
         built += shard.built();
         merged += std::int64_t(shard.merged.size());
     }
-    const std::int64_t count = manifest.count();
-    return std::to_string(count - built) + " of " + std::to_string(count) + " shards are not built, " +
-           std::to_string((count * (count - 1) - merged + 1) / 2) + " of " + std::to_string(count * (count - 1) / 2) +
-           " pairs not merged";
+    return std::to_string(manifest.count() - built) + " of " + std::to_string(manifest.count()) +
+           " shards are not built, " + std::to_string((2 * manifest.pairs() - merged + 1) / 2) + " of " +
+           std::to_string(manifest.pairs()) + " pairs not merged";
 }
 
 }  // namespace
