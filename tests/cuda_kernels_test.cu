@@ -11,10 +11,10 @@
 #include <set>
 #include <vector>
 
-#include "gnnd/cuda/engine.cuh"
+#include "gnnd/cuda/algorithm.h"
+#include "gnnd/cuda/engine/engine.cuh"
 #include "gnnd/cuda/errors.h"
 #include "gnnd/cuda/init.cuh"
-#include "gnnd/cuda/launch.h"
 #include "tests/gpu.h"
 
 namespace gnnd::cuda {

@@ -6,12 +6,12 @@
 #include <vector>
 
 #include "gnnd/cpu/backend.h"
+#include "gnnd/cuda/algorithm.h"
+#include "gnnd/cuda/append/insert.h"
 #include "gnnd/cuda/backend.h"
 #include "gnnd/cuda/init.cuh"
-#include "gnnd/cuda/insert.h"
-#include "gnnd/cuda/launch.h"
-#include "gnnd/cuda/memory.h"
-#include "gnnd/cuda/transfer.h"
+#include "gnnd/cuda/memory/memory.h"
+#include "gnnd/cuda/memory/transfer.h"
 #include "gnnd/detail/checks.h"
 #include "gnnd/error.h"
 

@@ -9,8 +9,8 @@
 
 #include "gnnd/cuda/backend.h"
 #include "gnnd/cuda/fold.h"
-#include "gnnd/cuda/memory.h"
-#include "gnnd/cuda/transfer.h"
+#include "gnnd/cuda/memory/memory.h"
+#include "gnnd/cuda/memory/transfer.h"
 #include "gnnd/error.h"
 #include "gnnd/merge.h"
 #include "gnnd/shards/background.h"

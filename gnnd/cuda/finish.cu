@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <cmath>
 
+#include "gnnd/cuda/algorithm.h"
 #include "gnnd/cuda/device/columns.cuh"
 #include "gnnd/cuda/device/exact.cuh"
 #include "gnnd/cuda/device/raw.cuh"
 #include "gnnd/cuda/errors.h"
-#include "gnnd/cuda/launch.h"
 
 namespace gnnd::cuda {
 namespace {

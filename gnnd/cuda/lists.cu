@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <cub/device/device_radix_sort.cuh>
 
+#include "gnnd/cuda/algorithm.h"
+#include "gnnd/cuda/apply_candidates.cuh"
 #include "gnnd/cuda/errors.h"
-#include "gnnd/cuda/launch.h"
-#include "gnnd/cuda/merge.cuh"
 #include "gnnd/cuda/reverse.cuh"
 #include "gnnd/cuda/sample.cuh"
 

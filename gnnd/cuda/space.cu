@@ -2,12 +2,12 @@
 #include <cfloat>
 #include <cmath>
 
+#include "gnnd/cuda/algorithm.h"
 #include "gnnd/cuda/device/raw.cuh"
 #include "gnnd/cuda/device/warp.cuh"
 #include "gnnd/cuda/errors.h"
-#include "gnnd/cuda/launch.h"
-#include "gnnd/cuda/memory.h"
-#include "gnnd/cuda/transfer.h"
+#include "gnnd/cuda/memory/memory.h"
+#include "gnnd/cuda/memory/transfer.h"
 
 namespace gnnd::cuda {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <cuda_runtime_api.h>
 
-#include "gnnd/cuda/plan.h"
+#include "gnnd/cuda/memory/plan.h"
 #include "gnnd/detail/input.h"
 #include "gnnd/resources.h"
 

@@ -2,7 +2,7 @@
 /// \file columns.cuh
 /// Reading rows of a finished graph.
 
-#include "gnnd/cuda/launch.h"
+#include "gnnd/cuda/algorithm.h"
 
 namespace gnnd::cuda {
 

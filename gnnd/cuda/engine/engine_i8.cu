@@ -1,5 +1,5 @@
 // The engine for cells of i8: products on the tensor cores.
-#include "gnnd/cuda/engine.cuh"
+#include "gnnd/cuda/engine/engine.cuh"
 
 namespace gnnd::cuda {
 

@@ -1,7 +1,7 @@
 // All pairs of two ranges of objects, for every kind of cells and metric.
-#include "gnnd/cuda/insert.h"
-#include "gnnd/cuda/nearest.cuh"
-#include "gnnd/cuda/start.cuh"
+#include "gnnd/cuda/append/insert.h"
+#include "gnnd/cuda/append/nearest.cuh"
+#include "gnnd/cuda/device/launch.cuh"
 
 namespace gnnd::cuda {
 

@@ -1,11 +1,11 @@
 // search_links() on the GPU.
 #include <algorithm>
 
+#include "gnnd/cuda/algorithm.h"
 #include "gnnd/cuda/backend.h"
-#include "gnnd/cuda/launch.h"
-#include "gnnd/cuda/links.cuh"
-#include "gnnd/cuda/memory.h"
-#include "gnnd/cuda/transfer.h"
+#include "gnnd/cuda/links/links.cuh"
+#include "gnnd/cuda/memory/memory.h"
+#include "gnnd/cuda/memory/transfer.h"
 #include "gnnd/cuda/wait.h"
 
 namespace gnnd::cuda {

@@ -1,4 +1,4 @@
-#include "gnnd/cuda/memory.h"
+#include "gnnd/cuda/memory/memory.h"
 
 #include <map>
 #include <mutex>

@@ -1,5 +1,5 @@
 #pragma once
-/// \file merge.cuh
+/// \file apply_candidates.cuh
 /// Merges buffered candidates into the lists, a warp an object: drops what cannot enter and what the list or another
 /// candidate has already, sorts the rest, and merges two sorted sequences.
 

@@ -5,13 +5,13 @@
 #include <vector>
 
 #include "gnnd/cpu/backend.h"
+#include "gnnd/cuda/append/insert.cuh"
+#include "gnnd/cuda/append/insert.h"
+#include "gnnd/cuda/append/plan.h"
 #include "gnnd/cuda/backend.h"
-#include "gnnd/cuda/insert.cuh"
-#include "gnnd/cuda/insert.h"
-#include "gnnd/cuda/insert_plan.h"
-#include "gnnd/cuda/memory.h"
-#include "gnnd/cuda/start.cuh"
-#include "gnnd/cuda/transfer.h"
+#include "gnnd/cuda/device/launch.cuh"
+#include "gnnd/cuda/memory/memory.h"
+#include "gnnd/cuda/memory/transfer.h"
 #include "gnnd/cuda/wait.h"
 #include "gnnd/error.h"
 

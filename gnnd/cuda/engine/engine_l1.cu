@@ -1,5 +1,5 @@
 // The engine for l1, a metric without a product: component by component, over f16 cells.
-#include "gnnd/cuda/engine.cuh"
+#include "gnnd/cuda/engine/engine.cuh"
 
 namespace gnnd::cuda {
 

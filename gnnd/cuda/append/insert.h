@@ -3,7 +3,7 @@
 /// append() by searching, on a GPU.
 
 #include "gnnd/builder.h"
-#include "gnnd/cuda/launch.h"
+#include "gnnd/cuda/algorithm.h"
 #include "gnnd/detail/input.h"
 
 namespace gnnd::cuda {

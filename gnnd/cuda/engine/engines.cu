@@ -1,5 +1,5 @@
 // From cells and metric to kernels. A new metric without a product: a file like engine_l1.cu and a line here.
-#include "gnnd/cuda/launch.h"
+#include "gnnd/cuda/algorithm.h"
 
 namespace gnnd::cuda {
 

@@ -1,4 +1,4 @@
-#include "gnnd/cuda/transfer.h"
+#include "gnnd/cuda/memory/transfer.h"
 
 #include <omp.h>
 
@@ -6,7 +6,7 @@
 #include <cstring>
 #include <optional>
 
-#include "gnnd/cuda/memory.h"
+#include "gnnd/cuda/memory/memory.h"
 #include "gnnd/error.h"
 
 namespace gnnd::cuda {

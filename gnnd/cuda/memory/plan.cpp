@@ -1,9 +1,9 @@
-#include "gnnd/cuda/plan.h"
+#include "gnnd/cuda/memory/plan.h"
 
 #include <algorithm>
 #include <string>
 
-#include "gnnd/cuda/layout.h"
+#include "gnnd/cuda/memory/layout.h"
 #include "gnnd/error.h"
 
 namespace gnnd::cuda {

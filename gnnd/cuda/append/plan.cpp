@@ -1,9 +1,9 @@
-#include "gnnd/cuda/insert_plan.h"
+#include "gnnd/cuda/append/plan.h"
 
 #include <algorithm>
 #include <string>
 
-#include "gnnd/cuda/layout.h"
+#include "gnnd/cuda/memory/layout.h"
 #include "gnnd/detail/insert.h"
 #include "gnnd/error.h"
 

@@ -1,5 +1,5 @@
 #pragma once
-/// \file launch.h
+/// \file algorithm.h
 /// The steps as the host sees them: plain functions that start kernels on a stream. Those that depend on the kind of
 /// cells and on the metric come as a table (Engine), chosen once per build.
 

@@ -4,11 +4,11 @@
 
 #include <algorithm>
 
+#include "gnnd/cuda/algorithm.h"
 #include "gnnd/cuda/cross_match.cuh"
+#include "gnnd/cuda/device/launch.cuh"
 #include "gnnd/cuda/init.cuh"
-#include "gnnd/cuda/launch.h"
-#include "gnnd/cuda/prune.cuh"
-#include "gnnd/cuda/start.cuh"
+#include "gnnd/cuda/links/prune.cuh"
 #include "gnnd/cuda/update.cuh"
 
 namespace gnnd::cuda {

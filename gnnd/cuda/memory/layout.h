@@ -2,7 +2,7 @@
 /// \file layout.h
 /// What the plans of device memory are made with.
 
-#include "gnnd/cuda/plan.h"
+#include "gnnd/cuda/memory/plan.h"
 
 namespace gnnd::cuda {
 

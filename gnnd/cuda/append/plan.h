@@ -1,8 +1,8 @@
 #pragma once
-/// \file insert_plan.h
+/// \file plan.h
 /// The device memory of append() by searching.
 
-#include "gnnd/cuda/plan.h"
+#include "gnnd/cuda/memory/plan.h"
 
 namespace gnnd::cuda {
 

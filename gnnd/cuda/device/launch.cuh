@@ -1,5 +1,5 @@
 #pragma once
-/// \file start.cuh
+/// \file launch.cuh
 /// Starting kernels that need much shared memory.
 
 #include <string>

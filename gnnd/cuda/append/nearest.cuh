@@ -2,9 +2,9 @@
 /// \file nearest.cuh
 /// A block of objects against many others, all pairs: of every 256 the nearest.
 
+#include "gnnd/cuda/append/insert.h"
 #include "gnnd/cuda/device/best.cuh"
 #include "gnnd/cuda/init.cuh"
-#include "gnnd/cuda/insert.h"
 
 namespace gnnd::cuda {
 
