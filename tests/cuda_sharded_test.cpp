@@ -10,9 +10,9 @@
 #include <string>
 #include <utility>
 
-#include "gnnd/cuda/fold.h"
 #include "gnnd/error.h"
 #include "gnnd/sharded.h"
+#include "gnnd/shards/cuda/fold.h"
 #include "tests/gpu.h"
 #include "tests/invariants.h"
 #include "tests/shard_graph.h"

@@ -6,7 +6,7 @@
 #include "gnnd/merge.h"
 
 #ifdef GNND_WITH_CUDA
-#include "gnnd/cuda/executor.h"
+#include "gnnd/shards/cuda/executor.h"
 #endif
 
 namespace gnnd::shards {

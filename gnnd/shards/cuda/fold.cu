@@ -1,7 +1,7 @@
 #include "gnnd/cuda/algorithm.h"
 #include "gnnd/cuda/device/warp.cuh"
 #include "gnnd/cuda/errors.h"
-#include "gnnd/cuda/fold.h"
+#include "gnnd/shards/cuda/fold.h"
 
 namespace gnnd::cuda {
 namespace {

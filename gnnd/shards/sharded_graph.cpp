@@ -1,4 +1,4 @@
-// ShardedGraph.
+// ShardedGraph: reading a finished folder.
 #include <algorithm>
 #include <filesystem>
 #include <vector>

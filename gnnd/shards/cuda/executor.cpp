@@ -1,4 +1,4 @@
-#include "gnnd/cuda/executor.h"
+#include "gnnd/shards/cuda/executor.h"
 
 #include <algorithm>
 #include <atomic>
@@ -8,12 +8,12 @@
 #include <vector>
 
 #include "gnnd/cuda/backend.h"
-#include "gnnd/cuda/fold.h"
 #include "gnnd/cuda/memory/memory.h"
 #include "gnnd/cuda/memory/transfer.h"
 #include "gnnd/error.h"
 #include "gnnd/merge.h"
 #include "gnnd/shards/background.h"
+#include "gnnd/shards/cuda/fold.h"
 
 namespace gnnd::cuda {
 namespace {

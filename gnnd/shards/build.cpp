@@ -1,4 +1,4 @@
-#include "gnnd/sharded.h"
+#include "gnnd/shards/build.h"
 
 #include <unistd.h>
 
@@ -9,7 +9,7 @@
 
 #include "gnnd/cpu/parallel.h"
 #include "gnnd/detail/checks.h"
-#include "gnnd/shards/build.h"
+#include "gnnd/sharded.h"
 #include "gnnd/shards/runner.h"
 
 namespace gnnd {
