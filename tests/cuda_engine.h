@@ -1,0 +1,145 @@
+#pragma once
+/// \file cuda_engine.h
+/// What the kernels of an engine are tried on: vectors whose distances it computes exactly, in its own form.
+
+#include <cuda_fp16.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <ostream>
+#include <random>
+#include <set>
+#include <vector>
+
+#include "gnnd/cuda/engine/engine.cuh"
+#include "tests/cuda_lists.h"
+
+namespace gnnd::cuda {
+
+/// The vectors of a test in the form of one engine, and their distances by definition.
+struct Space {
+    Cell cell;
+    Metric metric;
+    int n, d;
+    std::vector<int> components;
+    std::vector<std::uint8_t> rows;
+    std::vector<u32> bias;
+    int row_bytes, scale;
+
+    Space(Cell cell_, Metric metric_, int n_, int d_, std::mt19937& random)
+        : cell(cell_), metric(metric_), n(n_), d(d_), components(n * d) {
+        const int bytes = cell == Cell::f16 ? 2 : 1;
+        row_bytes = (d * bytes + kStep - 1) / kStep * kStep;
+        rows.resize(std::size_t(n) * row_bytes);
+        scale = metric == Metric::L2 ? -2 : metric == Metric::InnerProduct ? -1 : 1;
+        for (int i = 0; i < n; ++i) {
+            int norm = 0;
+            for (int c = 0; c < d; ++c) {
+                // Long rows of integers: so small that keys lose no bits. f16: sums below 2^16 survive the key's
+                // rounding. chi2: 0 and 4 only, whose terms are integers.
+                int x = cell == Cell::u8 ? int(random() % 256) : cell == Cell::i8 ? int(random() % 256) - 128 : 0;
+                if (cell != Cell::f16 && row_bytes > kSlab) x /= 4;
+                if (cell == Cell::f16) x = int(random() % 17) - (metric == Metric::L2 ? 8 : 0);
+                if (metric == Metric::Linf) x *= 60;
+                if (metric == Metric::ChiSquare) x = random() % 2 * 4;
+                components[i * d + c] = x;
+                norm += x * x;
+                if (cell == Cell::f16)
+                    reinterpret_cast<__half*>(&rows[std::size_t(i) * row_bytes])[c] = __float2half(float(x));
+                else
+                    rows[std::size_t(i) * row_bytes + c] = std::uint8_t(x);
+            }
+            bias.push_back(cell == Cell::f16 ? __builtin_bit_cast(u32, float(norm)) : u32(norm));
+        }
+    }
+    float distance(int a, int b) const {
+        double sum = 0;
+        for (int c = 0; c < d; ++c) {
+            const double x = components[a * d + c], y = components[b * d + c];
+            switch (metric) {
+                case Metric::L2:
+                    sum += (x - y) * (x - y);
+                    break;
+                case Metric::InnerProduct:
+                    sum -= x * y;
+                    break;
+                case Metric::L1:
+                    sum += std::abs(x - y);
+                    break;
+                case Metric::Linf:
+                    sum = std::max(sum, std::abs(x - y));
+                    break;
+                default:
+                    sum += x + y == 0 ? 0 : (x - y) * (x - y) / (x + y);
+            }
+        }
+        return float(sum);
+    }
+    /// With this shift integer keys are exact, and those of the values above fit.
+    int shift() const { return cell == Cell::f16 ? 0 : kColumnBits; }
+};
+
+struct EngineCase {
+    const char* name;
+    Cell cell;
+    Metric metric;
+    int d;
+    detail::Pairs pairs = {};
+    friend std::ostream& operator<<(std::ostream& out, const EngineCase& c) { return out << c.name; }
+};
+
+class CudaEngineTest : public CudaKernelTest, public testing::WithParamInterface<EngineCase> {
+  protected:
+    static constexpr int kN = 400;
+    void SetUp() override {
+        CudaKernelTest::SetUp();
+        if (IsSkipped()) return;
+        const EngineCase& c = GetParam();
+        space = std::make_unique<Space>(c.cell, c.metric, kN, c.d, random);
+        rows = std::make_unique<OnDevice<std::uint8_t>>(space->rows);
+        bias = std::make_unique<OnDevice<u32>>(space->bias);
+    }
+    Points points() const {
+        const bool l2 = space->metric == Metric::L2;
+        return {*rows,           kN, space->row_bytes, l2 ? bias->get() : nullptr, space->scale, space->shift(),
+                GetParam().pairs};
+    }
+    /// What was computed as list entries for `object`, none twice.
+    /// \param lowered  sums of floats may be less by 2^-14 of the product and the norms
+    void expect_distances(int object, const std::vector<Entry>& entries, bool lowered = false) const {
+        std::set<u32> seen;
+        for (const Entry& entry : entries) {
+            ASSERT_TRUE(entry.id < kN && int(entry.id) != object && seen.insert(entry.id).second) << entry.id;
+            const float exact = space->distance(object, int(entry.id));
+            const float terms = space->metric == Metric::L2 ? 4.0f * 8 * 8 * float(space->d) : exact;
+            const float below = lowered && space->cell == Cell::f16 ? std::ldexp(terms, -13) : 0;
+            ASSERT_LE(entry.distance, exact) << object << ' ' << entry.id;
+            ASSERT_GE(entry.distance, exact - below) << object << ' ' << entry.id;
+        }
+    }
+
+    std::unique_ptr<Space> space;
+    std::unique_ptr<OnDevice<std::uint8_t>> rows;
+    std::unique_ptr<OnDevice<u32>> bias;
+};
+
+inline const EngineCase kEngineCases[] = {
+    {"l2_u8", Cell::u8, Metric::L2, 100},
+    {"l2_u8_short", Cell::u8, Metric::L2, 40},
+    {"l2_u8_long", Cell::u8, Metric::L2, 300},
+    {"ip_i8", Cell::i8, Metric::InnerProduct, 128},
+    {"ip_i8_long", Cell::i8, Metric::InnerProduct, 129},
+    {"l2_f16", Cell::f16, Metric::L2, 64},
+    {"l2_f16_long", Cell::f16, Metric::L2, 130},
+    {"l1", Cell::f16, Metric::L1, 96},
+    {"linf", Cell::f16, Metric::Linf, 20},
+    {"chi2", Cell::f16, Metric::ChiSquare, 200},
+    {"l2_u8_across", Cell::u8, Metric::L2, 100, {150}},
+    {"ip_i8_long_across", Cell::i8, Metric::InnerProduct, 129, {1}},
+    {"l2_f16_long_across", Cell::f16, Metric::L2, 130, {250}},
+    {"l1_across", Cell::f16, Metric::L1, 96, {399}},
+};
+
+}  // namespace gnnd::cuda
