@@ -1,20 +1,16 @@
-# Installs the libraries, headers, the tool and a CMake package: find_package(gnnd) gives gnnd::gnnd, and gnnd::faiss_ext
+# Installs the libraries, public headers, the tool and a CMake package: find_package(gnnd) gives gnnd::gnnd, and gnnd::faiss_ext
 # where it was built. What needs FAISS is exported apart, so that the rest can be used without.
 # FAISS and CUDA may lie where the system does not look: their folders are kept. The relative paths matter with
 # BUILD_SHARED_LIBS only: an installed library is found wherever the prefix lies.
 include(CMakePackageConfigHelpers)
 set(GNND_CMAKE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/gnnd)
 
-install(TARGETS gnnd EXPORT gnndTargets)
+install(TARGETS gnnd EXPORT gnndTargets FILE_SET HEADERS)
 install(EXPORT gnndTargets NAMESPACE gnnd:: DESTINATION ${GNND_CMAKE_DIR})
-install(DIRECTORY ${PROJECT_SOURCE_DIR}/gnnd/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/gnnd FILES_MATCHING PATTERN "*.h"
-        PATTERN "cpu" EXCLUDE PATTERN "cuda" EXCLUDE PATTERN "shards" EXCLUDE)
 if(GNND_FAISS)
     set_target_properties(faiss_ext PROPERTIES INSTALL_RPATH $ORIGIN INSTALL_RPATH_USE_LINK_PATH ON)
-    install(TARGETS faiss_ext EXPORT gnndFaissTargets)
+    install(TARGETS faiss_ext EXPORT gnndFaissTargets FILE_SET HEADERS)
     install(EXPORT gnndFaissTargets NAMESPACE gnnd:: DESTINATION ${GNND_CMAKE_DIR})
-    install(DIRECTORY ${PROJECT_SOURCE_DIR}/faiss_ext/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/faiss_ext
-            FILES_MATCHING PATTERN "*.h")
     install(FILES cmake/FindFaiss.cmake DESTINATION ${GNND_CMAKE_DIR})
 endif()
 if(TARGET gnnd_cli)

@@ -1,5 +1,6 @@
-# Compiler settings that all of the project's own targets share: link gnnd_options privately.
-if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+# Compiler settings that all of the project's own targets share: link gnnd_options privately. It also gives them the
+# private headers, by their path from the root.
+if(PROJECT_IS_TOP_LEVEL AND NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
     set(CMAKE_BUILD_TYPE Release CACHE STRING "Release, RelWithDebInfo or Debug" FORCE)
 endif()
 set(CMAKE_CXX_STANDARD 20)
@@ -9,6 +10,7 @@ set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 
 add_library(gnnd_options INTERFACE)
+target_include_directories(gnnd_options INTERFACE ${PROJECT_SOURCE_DIR})
 set(warnings -Wall -Wextra $<$<BOOL:${GNND_WERROR}>:-Werror>)
 target_compile_options(gnnd_options INTERFACE
     "$<$<COMPILE_LANGUAGE:CXX>:${warnings}>"

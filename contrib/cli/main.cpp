@@ -12,6 +12,7 @@
 
 #include "commands.h"
 #include "faiss_ext/compat.h"
+#include "gnnd/version.h"
 #include "interrupt.h"
 
 namespace {
@@ -48,7 +49,7 @@ std::string without_origin(const std::string& message) {
 }
 
 std::string version() {
-    return "gnnd " GNND_VERSION " (FAISS " + std::to_string(FAISS_VERSION_MAJOR) + "." +
+    return "gnnd " GNND_VERSION_STRING " (FAISS " + std::to_string(FAISS_VERSION_MAJOR) + "." +
            std::to_string(FAISS_VERSION_MINOR) + "." + std::to_string(FAISS_VERSION_PATCH) + ")";
 }
 
