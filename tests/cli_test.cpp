@@ -54,7 +54,7 @@ TEST_F(Cli, HelpListsEveryCommandAndOption) {
 }
 
 TEST_F(Cli, WrongUsageEndsWithTwo) {
-    EXPECT_TRUE(failed(run({}), 2, "subcommand is required"));
+    EXPECT_TRUE(failed(run({}), 2, "a command is required"));
     EXPECT_TRUE(failed(run({"frobnicate"}), 2, "frobnicate"));
     EXPECT_TRUE(failed(run({"build"}), 2, "BASE is required"));
     EXPECT_TRUE(failed(run({"build", base()}), 2, "--output is required"));

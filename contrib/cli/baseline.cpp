@@ -67,7 +67,7 @@ void add_exact(CLI::App& app) {
         *app.add_subcommand("exact", "Build the exact k-NN graph with FAISS's flat search: build --method exact");
     const auto options = std::make_shared<BaselineOptions>();
     add_base(command, options->base);
-    add_k(command, options->k, "neighbours per object, at most " + std::to_string(gnnd::kMaxK));
+    add_k(command, options->k, gnnd::kMaxK, "neighbours per object, at most " + std::to_string(gnnd::kMaxK));
     add_output(command, options->graph, "graph file to write; .gnnd by convention");
     add_metric(command, options->metric);
     add_device(command, options->device);

@@ -1,4 +1,5 @@
 #include <cstdio>
+#include <limits>
 #include <memory>
 
 #include "baseline.h"
@@ -92,7 +93,7 @@ void add_build(CLI::App& app) {
     const auto options = std::make_shared<BuildCommand>();
     gnnd::BuildParams& params = options->params;
     add_base(command, options->base);
-    add_k(command, params.k, "neighbours per object, at most " + std::to_string(gnnd::kMaxK));
+    add_k(command, params.k, gnnd::kMaxK, "neighbours per object, at most " + std::to_string(gnnd::kMaxK));
     add_output(command, options->graph, "graph file to write; .gnnd by convention")->required(false);
     add_metric(command, params.metric);
     command
@@ -109,11 +110,11 @@ void add_build(CLI::App& app) {
     add_sharded(command, options->shards);
     command.add_flag("--dry-run", options->dry_run,
                      "only print the GPU memory that the build would take; with --work shards, disk and host memory");
-    command.add_option("--nlist", options->ivfpq.nlist, "ivfpq: coarse centroids; 0: 4 sqrt(n), at most 65536")
-        ->capture_default_str();
-    command.add_option("--code-bytes", options->ivfpq.code_bytes, "ivfpq: bytes of a vector's code")
-        ->capture_default_str();
-    command.add_option("--nprobe", options->ivfpq.nprobe, "ivfpq: lists visited by a query")->capture_default_str();
+    constexpr int kMost = std::numeric_limits<int>::max();
+    add_whole(command, "--nlist", options->ivfpq.nlist, 0, kMost,
+              "ivfpq: coarse centroids; 0: 4 sqrt(n), at most 65536");
+    add_whole(command, "--code-bytes", options->ivfpq.code_bytes, 1, kMost, "ivfpq: bytes of a vector's code");
+    add_whole(command, "--nprobe", options->ivfpq.nprobe, 1, kMost, "ivfpq: lists visited by a query");
     add_reporting(command, *options);
     command.footer(
         "An interrupted or failed build writes nothing and leaves an older GRAPH as it was. In shards it keeps what\n"

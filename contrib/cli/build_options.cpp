@@ -82,35 +82,32 @@ void print_summary(const BuildOptions& options, const gnnd::BuildStats& stats, d
 }  // namespace
 
 void add_params(CLI::App& app, gnnd::BuildParams& params) {
-    app.add_option("--samples", params.samples, "NEW and OLD samples per list, the paper's p; 0: chosen from k")
-        ->capture_default_str();
-    app.add_option("--iterations", params.iterations, "at most so many iterations")->capture_default_str();
-    app.add_option("--delta", params.delta,
-                   "stop when fewer than delta * n * k entries change in one, in a merge 40 * delta * n1 * n2 * k / n; "
-                   "0: never")
-        ->capture_default_str();
-    app.add_option("--list-size", params.list_size, "length of the lists while building, at least k; 0: chosen from k")
-        ->capture_default_str();
+    add_whole(app, "--samples", params.samples, 0, gnnd::kMaxK,
+              "NEW and OLD samples per list, the paper's p; 0: chosen from k");
+    add_whole(app, "--iterations", params.iterations, 0, 1'000'000'000, "at most so many iterations");
+    add_real(app, "--delta", params.delta, 0, 1,
+             "stop when fewer than delta * n * k entries change in one, in a merge 40 * delta * n1 * n2 * k / n; 0: "
+             "never");
+    add_whole(app, "--list-size", params.list_size, 0, gnnd::kMaxK,
+              "length of the lists while building, at least k; 0: chosen from k");
     add_parsed(app, "--init", params.init, gnnd::parse_init, std::string(name_of(params.init)),
                "what the lists start from: random or projection (random-projection trees)");
-    app.add_option("--trees", params.trees, "number of projection trees; 0: as many as pay")->capture_default_str();
+    add_whole(app, "--trees", params.trees, 0, 1024, "number of projection trees; 0: as many as pay");
     add_parsed(app, "--update", params.update, gnnd::parse_update, std::string(name_of(params.update)),
                "auto (the fastest), selective (the paper's) or all (classic NN-Descent)");
     add_parsed(app, "--locks", params.locks, gnnd::parse_locks, std::string(name_of(params.locks)),
                "what a spinlock covers on a GPU with --update selective: segment (of 32 entries) or list");
-    app.add_option("--seed", params.seed, "of all random choices")->capture_default_str();
+    add_seed(app, params.seed, "of all random choices");
     app.add_flag("--deterministic", params.deterministic,
                  "the same seed gives the same graph bit for bit on a GPU too, more slowly; on the CPU it always does");
-    app.add_option("--threads", params.threads, "CPU threads; 0: all")->capture_default_str();
+    add_whole(app, "--threads", params.threads, 0, 4096, "CPU threads; 0: all");
     add_device(app, params.device);
-    app.add_option("--device-memory", params.device_memory,
-                   "most GPU memory to take, in bytes or as 8GiB; less makes the build slower; 0: what is free")
-        ->transform(CLI::AsSizeValue(false))
-        ->capture_default_str();
+    add_bytes(app, "--device-memory", params.device_memory,
+              "most GPU memory to take; less makes the build slower; 0: what is free");
 }
 
 void add_reporting(CLI::App& app, BuildOptions& options) {
-    app.add_option("--stats", options.stats, "also write what --json prints to this file")->type_name("FILE");
+    add_name(app, "--stats", options.stats, "FILE", "also write what --json prints to this file");
     add_json(app, options.json);
     app.add_flag("-q,--quiet", options.quiet, "no progress on standard error");
 }

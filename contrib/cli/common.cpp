@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdio>
 #include <iostream>
+#include <limits>
 
 #include "faiss_ext/faiss_resources.h"
 #include "files.h"
@@ -26,8 +27,12 @@ CLI::Option* add_graph(CLI::App& app, std::string& path, const std::string& name
         ->type_name("FILE");
 }
 
-CLI::Option* add_k(CLI::App& app, int& k, const std::string& help) {
-    return app.add_option("-k,--k", k, help)->check(CLI::Range(1, 1 << 20))->capture_default_str();
+CLI::Option* add_k(CLI::App& app, int& k, int most, const std::string& help) {
+    return add_whole(app, "-k,--k", k, 1, most, help);
+}
+
+CLI::Option* add_seed(CLI::App& app, std::uint64_t& seed, const std::string& help) {
+    return add_whole(app, "--seed", seed, 0, std::numeric_limits<std::uint64_t>::max(), help);
 }
 
 CLI::Option* add_metric(CLI::App& app, gnnd::Metric& metric) {
@@ -36,7 +41,7 @@ CLI::Option* add_metric(CLI::App& app, gnnd::Metric& metric) {
 }
 
 CLI::Option* add_output(CLI::App& app, std::string& path, const std::string& help) {
-    return app.add_option("-o,--output", path, help)->required()->type_name("FILE");
+    return add_name(app, "-o,--output", path, "FILE", help)->required();
 }
 
 CLI::Option* add_json(CLI::App& app, bool& json) {

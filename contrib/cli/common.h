@@ -11,6 +11,7 @@
 #include "gnnd/error.h"
 #include "gnnd/metric.h"
 #include "gnnd/params.h"
+#include "values.h"
 
 namespace cli {
 
@@ -33,8 +34,9 @@ CLI::Option* add_parsed(CLI::App& app, const std::string& flag, T& value, Parse 
 
 CLI::Option* add_base(CLI::App& app, std::string& path, const std::string& name = "BASE");
 CLI::Option* add_graph(CLI::App& app, std::string& path, const std::string& name = "GRAPH");
-/// -k and --k mean the same, in every subcommand.
-CLI::Option* add_k(CLI::App& app, int& k, const std::string& help);
+/// -k and --k mean the same, in every subcommand. \param most  the largest that is allowed
+CLI::Option* add_k(CLI::App& app, int& k, int most, const std::string& help);
+CLI::Option* add_seed(CLI::App& app, std::uint64_t& seed, const std::string& help);
 CLI::Option* add_metric(CLI::App& app, gnnd::Metric& metric);
 CLI::Option* add_output(CLI::App& app, std::string& path, const std::string& help);
 CLI::Option* add_json(CLI::App& app, bool& json);

@@ -2,6 +2,7 @@
 #include <cstddef>
 #include <cstdio>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -112,12 +113,9 @@ void add_convert(CLI::App& app) {
     command.add_flag("--distances", options->distances, "of a graph, write the distances (fvecs, fbin, npy), not ids");
     add_parsed(command, "--dtype", options->dtype, gnnd::parse_dtype, "",
                "element type for npy: f32, f16, u8, i8 or i32; IN's by default");
-    command.add_option("--offset", options->offset, "first row to write")
-        ->check(CLI::NonNegativeNumber)
-        ->capture_default_str();
-    command.add_option("--count", options->count, "number of rows to write; 0: up to the last")
-        ->check(CLI::NonNegativeNumber)
-        ->capture_default_str();
+    constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+    add_whole(command, "--offset", options->offset, 0, kMost, "first row to write");
+    add_whole(command, "--count", options->count, 0, kMost, "number of rows to write; 0: up to the last");
     command.footer(
         "Graphs go to ivecs, ibin or npy. A component that the new type cannot hold exactly is an error that names "
         "the\n"

@@ -57,11 +57,11 @@ void add_eval(CLI::App& app) {
     const auto options = std::make_shared<EvalOptions>();
     add_graph(command, options->graph);
     add_base(command, options->base);
-    const CLI::Option* k = add_k(command, options->k, "neighbours compared; by default no more than the graph has");
-    command.add_option("--queries", options->queries, "objects searched exactly, drawn at random; 0: all of them")
-        ->check(CLI::NonNegativeNumber)
-        ->capture_default_str();
-    command.add_option("--seed", options->seed, "of the draw")->capture_default_str();
+    const CLI::Option* k =
+        add_k(command, options->k, 65535, "neighbours compared; by default no more than the graph has");
+    add_whole(command, "--queries", options->queries, 0, gnnd::kMaxObjects,
+              "objects searched exactly, drawn at random; 0: all of them");
+    add_seed(command, options->seed, "of the draw");
     add_device(command, options->device);
     add_json(command, options->json);
     command.footer(

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdio>
+#include <limits>
 #include <memory>
 
 #include "any_graph.h"
@@ -12,6 +13,7 @@
 #include "files.h"
 #include "gnnd/io/atomic_file.h"
 #include "gnnd/io/vector_file.h"
+#include "gnnd/search_links.h"
 #include "interrupt.h"
 
 namespace cli {
@@ -94,19 +96,16 @@ void add_index(CLI::App& app) {
         ->type_name("NAME")
         ->check(CLI::IsMember({"nsg", "hnsw", "nndescent"}));
     add_output(command, options->output, "index file to write; faiss::read_index opens it");
-    const CLI::Option* out_degree =
-        command.add_option("--R", options->nsg.R, "nsg: out-degree")->check(CLI::PositiveNumber)->capture_default_str();
-    const CLI::Option* links = command.add_option("--M", options->hnsw.M, "hnsw: level 0 holds 2M links per object")
-                                   ->check(CLI::PositiveNumber)
-                                   ->capture_default_str();
+    constexpr int kMostLinks = gnnd::kMaxDegree, kMostBeam = std::numeric_limits<int>::max();
+    const CLI::Option* out_degree = add_whole(command, "--R", options->nsg.R, 1, kMostLinks, "nsg: out-degree");
+    const CLI::Option* links =
+        add_whole(command, "--M", options->hnsw.M, 2, kMostLinks / 2, "hnsw: level 0 holds 2M links per object");
     const CLI::Option* levels = command.add_flag("--upper-levels", options->hnsw.upper_levels,
                                                  "hnsw: levels above the graph's, for data in far clusters");
-    const CLI::Option* search_L = command.add_option("--search-L", options->search_L, "nsg, nndescent: search beam")
-                                      ->check(CLI::PositiveNumber)
-                                      ->capture_default_str();
-    const CLI::Option* ef = command.add_option("--ef-search", options->hnsw.efSearch, "hnsw: search beam")
-                                ->check(CLI::PositiveNumber)
-                                ->capture_default_str();
+    const CLI::Option* search_L =
+        add_whole(command, "--search-L", options->search_L, 1, kMostBeam, "nsg, nndescent: search beam");
+    const CLI::Option* ef =
+        add_whole(command, "--ef-search", options->hnsw.efSearch, 1, kMostBeam, "hnsw: search beam");
     const CLI::Option* device = add_device(command, options->device);
     add_json(command, options->json);
     command.footer(

@@ -92,7 +92,8 @@ void run(MergeOptions& options) {
 /// What comes after the files to read.
 void add_merge_options(CLI::App& command, const std::shared_ptr<MergeOptions>& options, const std::string& default_k) {
     const CLI::Option* k =
-        add_k(command, options->params.k, "neighbours per object; by default " + default_k)->default_str("");
+        add_k(command, options->params.k, gnnd::kMaxK, "neighbours per object; by default " + default_k)
+            ->default_str("");
     add_output(command, options->graph, "graph file to write; .gnnd by convention");
     add_params(command, options->params);
     add_reporting(command, *options);

@@ -171,18 +171,16 @@ void add_search(CLI::App& app) {
     command.add_option("QUERIES", options->queries, std::string("file of vectors: ") + kVectorFormats)
         ->required()
         ->type_name("FILE");
-    add_k(command, options->k, "neighbours per query");
+    add_k(command, options->k, 1 << 20, "neighbours per query");
     command
         .add_option("--truth", options->truth,
                     "right neighbours, for Recall@k: ids (ivecs, ibin, npy), one row per query, or the graph file of "
                     "the queries when they are the indexed vectors")
         ->type_name("FILE");
-    command.add_option("-o,--output", options->output, "write the neighbours' ids here: ivecs, ibin or npy")
-        ->type_name("FILE");
-    command
-        .add_option("--ef", options->ef,
-                    "search beam instead of the index's own: efSearch (HNSW), search_L (NSG, NNDescent), nprobe (IVF)")
-        ->check(CLI::PositiveNumber);
+    add_output(command, options->output, "write the neighbours' ids here: ivecs, ibin or npy")->required(false);
+    add_whole(command, "--ef", options->ef, 1, std::numeric_limits<int>::max(),
+              "search beam instead of the index's own: efSearch (HNSW), search_L (NSG, NNDescent), nprobe (IVF)")
+        ->default_str("");
     add_json(command, options->json);
     command.footer("With a graph as truth the object itself is left out of its neighbours, in the output as well.");
     command.callback([options] { run(*options); });

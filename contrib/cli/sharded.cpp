@@ -91,28 +91,21 @@ Json sharded_report(const ShardedOptions& options, const gnnd::io::VectorFile& b
 }  // namespace
 
 void add_sharded(CLI::App& app, gnnd::ShardParams& shards) {
-    CLI::Option* work = app.add_option("--work", shards.work,
-                                       "build in shards, merged pair by pair (GGM), for more vectors or a larger graph "
-                                       "than memory holds: the folder for them, and for what is needed to go on")
-                            ->type_name("DIR");
-    app.add_option("--shards", shards.shards,
-                   "so many; 0: as few as --device-memory and --host-memory, or what there is, allow")
-        ->needs(work)
-        ->capture_default_str();
+    CLI::Option* work = add_name(app, "--work", shards.work, "DIR",
+                                 "build in shards, merged pair by pair (GGM), for more vectors or a larger graph than "
+                                 "memory holds: the folder for them, and for what is needed to go on");
+    add_whole(app, "--shards", shards.shards, 0, 1024,
+              "so many; 0: as few as --device-memory and --host-memory, or what there is, allow")
+        ->needs(work);
     app.add_flag("--resume", shards.resume,
                  "go on with what an interrupted or killed build has left in --work; start where there is nothing")
         ->needs(work);
-    app.add_option("--host-memory", shards.host_memory,
-                   "most host memory to take beside the program itself, in bytes or as 8GiB; 0: three quarters of the "
-                   "machine's")
-        ->transform(CLI::AsSizeValue(false))
-        ->needs(work)
-        ->capture_default_str();
-    app.add_option("--checkpoint", shards.checkpoint_seconds,
-                   "make results durable so often, in seconds; 0: after every build and merge")
-        ->check(CLI::NonNegativeNumber)
-        ->needs(work)
-        ->capture_default_str();
+    add_bytes(app, "--host-memory", shards.host_memory,
+              "most host memory to take beside the program itself; 0: three quarters of the machine's")
+        ->needs(work);
+    add_real(app, "--checkpoint", shards.checkpoint_seconds, 0, 1e9,
+             "make results durable so often, in seconds; 0: after every build and merge")
+        ->needs(work);
     const auto add_devices = [&shards](const std::vector<std::string>& names) {
         try {
             for (const std::string& name : names) shards.devices.push_back(gnnd::Device::parse(name));

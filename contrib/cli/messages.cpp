@@ -1,0 +1,156 @@
+#include "messages.h"
+
+#include <faiss/impl/FaissException.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cstdio>
+#include <filesystem>
+#include <new>
+#include <string_view>
+#include <system_error>
+#include <vector>
+
+namespace cli {
+
+namespace {
+
+/// Small letters without dashes in front, and without a value behind.
+std::string bare(std::string_view name) {
+    name.remove_prefix(std::min(name.find_first_not_of('-'), name.size()));
+    std::string text(name.substr(0, name.find('=')));
+    std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return char(std::tolower(c)); });
+    return text;
+}
+
+/// Letters to insert, to leave out, to change or to swap with the next one (optimal string alignment distance).
+std::size_t typing_errors(const std::string& a, const std::string& b) {
+    std::vector<std::vector<std::size_t>> errors(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
+    for (std::size_t i = 0; i <= a.size(); ++i)
+        for (std::size_t j = 0; j <= b.size(); ++j) {
+            if (i == 0 || j == 0) {
+                errors[i][j] = i + j;
+                continue;
+            }
+            errors[i][j] = std::min(
+                {errors[i - 1][j] + 1, errors[i][j - 1] + 1, errors[i - 1][j - 1] + std::size_t(a[i - 1] != b[j - 1])});
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+                errors[i][j] = std::min(errors[i][j], errors[i - 2][j - 2] + 1);
+        }
+    return errors[a.size()][b.size()];
+}
+
+/// "; did you mean NAME?", or nothing where no name is near.
+std::string suggestion(const std::string& typed, const std::vector<std::string>& names) {
+    const std::string given = bare(typed);
+    std::string best;
+    std::size_t fewest = 1 + given.size() / 3;
+    for (const std::string& name : names) {
+        const std::string known = bare(name);
+        const bool begun = given.size() >= 3 && known.starts_with(given);
+        const std::size_t errors = begun ? 0 : typing_errors(given, known);
+        if (errors >= fewest) continue;
+        fewest = errors;
+        best = name;
+    }
+    return best.empty() ? "" : "; did you mean " + best + "?";
+}
+
+std::vector<std::string> option_names(const CLI::App& command) {
+    std::vector<std::string> names;
+    for (const CLI::Option* option : command.get_options()) {
+        for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+        for (const std::string& name : option->get_snames()) names.push_back("-" + name);
+    }
+    return names;
+}
+
+std::vector<std::string> command_names(const CLI::App& app) {
+    std::vector<std::string> names;
+    for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
+        names.push_back(command->get_name());
+    return names;
+}
+
+bool looks_like_option(const std::string& argument) {
+    return argument.size() > 1 && argument[0] == '-';
+}
+
+/// CLI11's words for too few or too many values of an option, in the user's.
+std::string count_message(const std::string& text) {
+    const std::string name = text.substr(0, text.find(':'));
+    if (text.ends_with(" missing") || text.find("At least") != std::string::npos) return name + " needs a value";
+    if (text.find("At Most 1 ") != std::string::npos) return name + " is given more than once";
+    return text;
+}
+
+/// FAISS's messages start with the function and the line that threw, and may go on with the condition that failed.
+std::string without_origin(const std::string& message) {
+    // "Error in FUNCTION at FILE:LINE: " and perhaps "Error: 'CONDITION' failed: "
+    std::size_t begin = 0;
+    if (message.starts_with("Error in ")) {
+        const std::size_t file = message.find(" at ");
+        const std::size_t end = file == std::string::npos ? file : message.find(": ", file);
+        if (end != std::string::npos) begin = end + 2;
+    }
+    constexpr std::string_view kFailed = "' failed: ", kRead = "read error in ";
+    if (message.compare(begin, 8, "Error: '") == 0) {
+        const std::size_t end = message.find(kFailed, begin);
+        if (end != std::string::npos) begin = end + kFailed.size();
+    }
+    std::string text = message.substr(begin);
+    // "read error in FILE: 0 != 1 (Success)"
+    if (text.starts_with(kRead) && text.ends_with("(Success)"))
+        text = text.substr(kRead.size(), text.rfind(": ") - kRead.size()) + ": the file ends too early";
+    return text;
+}
+
+}  // namespace
+
+std::string usage_message(const CLI::App& app, const CLI::ParseError& error) {
+    const std::vector<CLI::App*> given = app.get_subcommands();
+    const CLI::App& command = given.empty() ? app : *given.front();
+    const std::string where =
+        " (see `" + app.get_name() + (given.empty() ? "" : " " + command.get_name()) + " --help`)";
+    const std::vector<std::string> unknown = command.remaining();
+    const bool too_little = dynamic_cast<const CLI::RequiredError*>(&error) != nullptr;
+    const bool too_much = dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr;
+    if ((too_little || too_much) && !unknown.empty()) {
+        const auto option = std::find_if(unknown.begin(), unknown.end(), looks_like_option);
+        if (option != unknown.end())
+            return "no such option: " + *option + suggestion(*option, option_names(command)) + where;
+        if (given.empty()) return "no such command: " + unknown[0] + suggestion(unknown[0], command_names(app)) + where;
+        if (too_much) return "one argument too many: " + unknown[0] + where;
+    }
+    if (given.empty() && too_little) return "a command is required" + where;
+    const bool miscounted = dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr;
+    return (miscounted ? count_message(error.what()) : error.what()) + where;
+}
+
+std::string message_of(const std::exception& error) {
+    if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr) return "out of memory";
+    if (const auto* file = dynamic_cast<const std::filesystem::filesystem_error*>(&error))
+        return file->path1().string() + ": " + file->code().message();
+    if (dynamic_cast<const faiss::FaissException*>(&error) != nullptr) return without_origin(error.what());
+    return error.what();
+}
+
+std::string printable(const std::string& text) {
+    std::string shown;
+    for (const char c : text) {
+        const auto byte = static_cast<unsigned char>(c);
+        if (c == '\n') {
+            shown += ' ';
+        } else if (byte < 0x20 || byte == 0x7f) {
+            std::array<char, 5> code{};
+            std::snprintf(code.data(), code.size(), "\\x%02x", unsigned(byte));
+            shown += code.data();
+        } else {
+            shown += c;
+        }
+    }
+    return shown;
+}
+
+}  // namespace cli

@@ -1,0 +1,112 @@
+#include "values.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <charconv>
+#include <cmath>
+#include <optional>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+namespace cli {
+
+namespace {
+
+/// All of the text as a number. A plus sign may stand before it, as for every program.
+template <class T>
+std::optional<T> read_number(std::string_view text) {
+    if (text.starts_with('+') && !text.starts_with("+-")) text.remove_prefix(1);
+    T value{};
+    const char* end = text.data() + text.size();
+    const auto [stop, error] = std::from_chars(text.data(), end, value);
+    if (error != std::errc{} || stop != end) return std::nullopt;
+    return value;
+}
+
+/// A number and perhaps a unit; nothing for what is no size or not to be had on any machine.
+std::optional<std::int64_t> read_bytes(std::string_view text) {
+    constexpr std::string_view kUnits = "KMGT";
+    constexpr double kMost = double(std::int64_t(1) << 50);
+    std::string unit;
+    while (!text.empty() && std::isalpha(static_cast<unsigned char>(text.back())) != 0) {
+        unit.insert(unit.begin(), char(std::toupper(static_cast<unsigned char>(text.back()))));
+        text.remove_suffix(1);
+    }
+    while (text.ends_with(' ')) text.remove_suffix(1);
+    const std::optional<double> number = read_number<double>(text);
+    if (!number || !(*number >= 0)) return std::nullopt;
+    double factor = 1;
+    if (!unit.empty() && unit != "B") {
+        const std::size_t power = kUnits.find(unit[0]);
+        const std::string_view rest = std::string_view(unit).substr(1);
+        if (power == std::string_view::npos || !(rest.empty() || rest == "B" || rest == "IB")) return std::nullopt;
+        factor = std::exp2(10.0 * double(power + 1));
+    }
+    const double bytes = *number * factor;
+    if (!(bytes <= kMost) || (bytes > 0 && bytes < 1)) return std::nullopt;
+    return std::int64_t(bytes);
+}
+
+std::string text_of(double value) {
+    std::array<char, 32> text{};
+    return {text.data(), std::to_chars(text.data(), text.data() + text.size(), float(value)).ptr};
+}
+
+/// \param parse  gives a value or nothing; \param allowed  ends the sentence "NAME VALUE: allowed ..."
+template <class T, class Parse>
+CLI::Option* add_value(CLI::App& app, const std::string& names, T& value, const Parse& parse, const std::string& type,
+                       const std::string& default_text, const std::string& allowed, const std::string& help) {
+    const auto assign = [name = names.substr(0, names.find(',')), &value, parse, allowed](const std::string& text) {
+        const auto parsed = parse(text);
+        if (!parsed) throw CLI::ValidationError(name + " " + (text.empty() ? "''" : text) + ": allowed " + allowed);
+        value = *parsed;
+    };
+    return app.add_option_function<std::string>(names, assign, help)->type_name(type)->default_str(default_text);
+}
+
+}  // namespace
+
+template <class T>
+CLI::Option* add_whole(CLI::App& app, const std::string& names, T& value, std::type_identity_t<T> low,
+                       std::type_identity_t<T> high, const std::string& help) {
+    const auto parse = [low, high](const std::string& text) {
+        const std::optional<T> parsed = read_number<T>(text);
+        return parsed && *parsed >= low && *parsed <= high ? parsed : std::nullopt;
+    };
+    return add_value(app, names, value, parse, "INT", std::to_string(value),
+                     "are whole numbers from " + std::to_string(low) + " to " + std::to_string(high), help);
+}
+
+template <class T>
+CLI::Option* add_real(CLI::App& app, const std::string& names, T& value, std::type_identity_t<T> low,
+                      std::type_identity_t<T> high, const std::string& help) {
+    const auto parse = [low, high](const std::string& text) {
+        const std::optional<T> parsed = read_number<T>(text);
+        return parsed && *parsed >= low && *parsed <= high ? parsed : std::nullopt;  // false for NaN
+    };
+    return add_value(app, names, value, parse, "NUMBER", text_of(value),
+                     "are numbers from " + text_of(low) + " to " + text_of(high), help);
+}
+
+template CLI::Option* add_whole(CLI::App&, const std::string&, int&, int, int, const std::string&);
+template CLI::Option* add_whole(CLI::App&, const std::string&, std::int64_t&, std::int64_t, std::int64_t,
+                                const std::string&);
+template CLI::Option* add_whole(CLI::App&, const std::string&, std::uint64_t&, std::uint64_t, std::uint64_t,
+                                const std::string&);
+template CLI::Option* add_real(CLI::App&, const std::string&, float&, float, float, const std::string&);
+template CLI::Option* add_real(CLI::App&, const std::string&, double&, double, double, const std::string&);
+
+CLI::Option* add_bytes(CLI::App& app, const std::string& names, std::int64_t& value, const std::string& help) {
+    return add_value(app, names, value, read_bytes, "BYTES", std::to_string(value),
+                     "are sizes up to 1024T: 2e9, 500MB, 1.5GB, 8GiB", help);
+}
+
+CLI::Option* add_name(CLI::App& app, const std::string& names, std::string& value, const std::string& type,
+                      const std::string& help) {
+    const auto parse = [](const std::string& text) { return text.empty() ? std::nullopt : std::optional(text); };
+    return add_value(app, names, value, parse, type, "", "is a name, which may not be empty", help);
+}
+
+}  // namespace cli
