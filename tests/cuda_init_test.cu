@@ -27,11 +27,14 @@ TEST_P(CudaInitTest, SeedComputesDistances) {
     }
     graph[0] = 0;  // itself: left out
     const OnDevice<std::int32_t> given(graph);
-    for (const bool random_ones : {false, true}) {
+    for (const auto& [random_ones, ordered] :
+         {std::pair{false, false}, std::pair{true, false}, std::pair{false, true}, std::pair{true, true}}) {
+        SCOPED_TRACE(testing::Message() << "random " << random_ones << ", ordered " << ordered);
         const OnDevice<u64> queue(std::vector<u64>(kN * capacity, ~u64(0)));
         const OnDevice<u32> counts(std::vector<u32>(kN, 0));
         engine_for(space->cell, space->metric)
-            .seed(points(), {queue, counts, capacity}, random_ones ? nullptr : given.get(), width, 2, 10, 5, nullptr);
+            .seed(points(), {queue, counts, capacity}, random_ones ? nullptr : given.get(), width, 2, 10, 5, ordered,
+                  nullptr);
         const auto entries = queue.read();
         EXPECT_EQ(counts.read(), std::vector<u32>(kN, 10));
         for (int i = 0; i < kN; ++i) {
@@ -46,7 +49,7 @@ TEST_P(CudaInitTest, SeedComputesDistances) {
                 if (random_ones) ASSERT_TRUE(GetParam().pairs.count(u32(i), u32(entry)));
                 got.insert({__builtin_bit_cast(float, u32(entry >> 32)), u32(entry)});
             }
-            expect_distances(i, {got.begin(), got.end()}, true);
+            expect_distances(i, {got.begin(), got.end()}, ordered);
             const u32 partners = GetParam().pairs.partners(u32(i), kN);
             if (random_ones) ASSERT_GE(got.size(), std::min(partners, 5u));
         }

@@ -19,19 +19,6 @@ using test::gpu_params;
 using test::random_vectors;
 using test::Vectors;
 
-TEST(Cuda, RefineStartsFromTheGraph) {
-    SKIP_WITHOUT_GPU();
-    const Vectors vectors = random_vectors(3000, 20, DType::f32);
-    BuildParams params = gpu_params(10);
-    const BuildResult built = build(vectors, params);
-    const BuildResult refined = refine(vectors, built.graph, params);
-    expect_valid_graph(refined.graph, vectors);
-    EXPECT_NEAR(refined.stats.iterations.front().phi / built.stats.iterations.back().phi, 1, 1e-3);
-    EXPECT_LE(refined.stats.iterations.back().phi, built.stats.iterations.back().phi * (1 + 1e-6));
-    params.k = 50;
-    expect_valid_graph(refine(vectors, built.graph, params).graph, vectors);
-}
-
 /// The same numbers in another type.
 Vectors converted(const VectorView& from, DType dtype) {
     Vectors to(from.n, from.d, dtype);

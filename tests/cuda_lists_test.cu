@@ -29,6 +29,21 @@ TEST_F(CudaKernelTest, TooMuchSharedMemoryIsAnErrorThatSaysHowMuch) {
     EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
 }
 
+__global__ void touch_kernel(int at) {
+    extern __shared__ char bytes[];
+    bytes[at] = 1;
+}
+
+/// What a kernel may take is the kernel's, not the call's: another thread may be between its permission and its start.
+TEST_F(CudaKernelTest, ASmallerLaunchTakesNoSharedMemoryFromALargerOne) {
+    constexpr int kLarge = 60 << 10;
+    launch("touch", touch_kernel, 1, kWarp, kLarge, nullptr, kLarge - 1);
+    launch("touch", touch_kernel, 1, kWarp, 1 << 10, nullptr, 1023);
+    touch_kernel<<<1, kWarp, kLarge>>>(kLarge - 1);
+    EXPECT_EQ(cudaGetLastError(), cudaSuccess);
+    EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+}
+
 class CudaSampleTest : public CudaKernelTest, public testing::WithParamInterface<int> {};
 INSTANTIATE_TEST_SUITE_P(CudaKernel, CudaSampleTest, testing::Values(1, 8, 33, 64));
 

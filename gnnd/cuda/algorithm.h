@@ -27,7 +27,7 @@ struct Engine {
     void (*meet)(const Points&, const u32* order, const Candidates&, int at, int take, cudaStream_t);
     /// Given or random neighbours as candidates.
     void (*seed)(const Points&, const Candidates&, const std::int32_t* graph, int width, int first, int count, u32 seed,
-                 cudaStream_t);
+                 bool ordered, cudaStream_t);
     /// Every stride-th object from the first on, in the order `visit` (null: by number). Neighbours in space should be
     /// near each other there: their rows and lists meet in the cache.
     void (*cross_match)(const Points&, const Samples&, const Lists&, const Variant&, const u32* visit,

@@ -144,7 +144,7 @@ void initialize(State& state) {
     }
     for (int first = 0; first < width; first += room) {
         state.engine.seed(state.points, state.variant.candidates, ids, width, first, std::min(room, width - first),
-                          state.seed_of(0x20000u + u32(first)), state.stream);
+                          state.seed_of(0x20000u + u32(first)), state.params.deterministic, state.stream);
         state.merge_candidates();
     }
 }

@@ -1,8 +1,12 @@
 // Which GPUs there are, what lies on them, and copies from them.
 #include <cuda_runtime_api.h>
 
+#include <optional>
+
 #include "gnnd/cuda/backend.h"
+#include "gnnd/cuda/driver.h"
 #include "gnnd/cuda/errors.h"
+#include "gnnd/cuda/memory/memory.h"
 
 namespace gnnd::cuda {
 
@@ -35,15 +39,12 @@ bool usable(int index, std::string& why) {
 }
 
 int device_of(const void* pointer) {
-    cudaPointerAttributes attributes{};
-    if (device_count() == 0 || cudaPointerGetAttributes(&attributes, pointer) != cudaSuccess) {
-        cudaGetLastError();
-        return kHost;
-    }
-    return attributes.type == cudaMemoryTypeDevice ? attributes.device : kHost;
+    return device_count() == 0 ? kHost : device_of_pointer(pointer);
 }
 
 void copy_to_host(const VectorView& vectors, void* out) {
+    std::optional<UseDevice> device;
+    if (const int place = device_of(vectors.data); place != kHost) device.emplace(place);
     const std::size_t row = std::size_t(vectors.d) * size_of(vectors.dtype);
     GNND_CUDA(cudaMemcpy2D(out, row, vectors.data, std::size_t(vectors.row_bytes()), row, std::size_t(vectors.n),
                            cudaMemcpyDefault));

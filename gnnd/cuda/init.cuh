@@ -288,11 +288,14 @@ __global__ void __launch_bounds__(Meeting<OneSlab, Across>::kThreads, Meeting<On
 
 /// Puts given or random neighbours, of those that count, at the places [0, count) of each object's candidates. One warp
 /// an object.
-/// graph: n x width ids, of which those from `first` on are taken, -1 for none; null: random ones instead.
+/// \param graph  n x width ids, of which those from `first` on are taken, -1 for none; null: random ones instead
+/// \param ordered  the lists must not depend on the order of blocks: no distance may be more than what a cross-match
+///                 finds for the pair (update.cuh), so what sums of floats may differ by is taken off. Else distances
+///                 are those of a cross-match, and no neighbour to start from is nearer than one that it finds.
 template <class Engine>
 __global__ void __launch_bounds__(kWarp * 8)
     seed_kernel(Points points, Candidates candidates, const std::int32_t* graph, int width, int first, int count,
-                u32 seed) {
+                u32 seed, bool ordered) {
     const std::int64_t object = std::int64_t(blockIdx.x) * 8 + threadIdx.x / kWarp;
     if (object >= points.n) return;
     using Sum = typename Engine::Sum;
@@ -307,10 +310,10 @@ __global__ void __launch_bounds__(kWarp * 8)
         if (id == u32(object) || id >= u32(points.n)) id = kNoId;
         float distance = INFINITY;
         if (id != kNoId) {
-            // The arithmetic of a cross-match, or a little less: see update.cuh.
             const Sum sum = Engine::pair(points, u32(object), id), factor = Keys::factor(points);
             const Sum term = Keys::term(points, id, 0), row_term = Keys::term(points, u32(object), 0);
-            const Sum key = Keys::lowered(Keys::make(sum, factor, term, 0), sum * factor, term, row_term);
+            Sum key = Keys::make(sum, factor, term, 0);
+            if (ordered) key = Keys::lowered(key, sum * factor, term, row_term);
             distance = Keys::distance(points, key, row_term);
         }
         if (lane_id() == 0) candidates.entries[object * candidates.capacity + j] = pack(distance, id);

@@ -11,7 +11,8 @@
 ///
 /// All but the first lead to the same lists whatever the order in which blocks run: the nearest of all that was
 /// offered, ties by id. That needs a pair's distance in a list to be no larger than what a cross-match offers it with,
-/// see seed_kernel: else a pair that was pushed out could come back nearer, or not be pushed out at all.
+/// else a pair that was pushed out could come back nearer, or not be pushed out at all: deterministic builds lower the
+/// distances that lists start from (seed_kernel).
 
 #include "gnnd/cuda/device/sort.cuh"
 #include "gnnd/cuda/device/state.cuh"

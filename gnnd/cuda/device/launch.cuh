@@ -9,11 +9,27 @@
 
 namespace gnnd::cuda {
 
+/// Allows a kernel that needs more than the usual 48 KiB of dynamic shared memory as much as the current device has:
+/// the permission is the kernel's, and other threads may be starting it with more than this call needs.
+template <class... Parameters>
+cudaError_t allow_shared_memory(void (*kernel)(Parameters...), int bytes) {
+    cudaFuncAttributes attributes{};
+    if (const cudaError_t error = cudaFuncGetAttributes(&attributes, kernel); error != cudaSuccess) return error;
+    if (bytes <= attributes.maxDynamicSharedSizeBytes) return cudaSuccess;
+    int device = 0, most = 0;
+    if (const cudaError_t error = cudaGetDevice(&device); error != cudaSuccess) return error;
+    const cudaError_t error = cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
+    if (error != cudaSuccess) return error;
+    most -= int(attributes.sharedSizeBytes);
+    if (bytes > most) return cudaErrorInvalidValue;
+    return cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, most);
+}
+
 /// Starts a kernel with dynamic shared memory, more than 48 KiB if need be.
 template <class... Parameters, class... Arguments>
 void launch(const char* name, void (*kernel)(Parameters...), unsigned blocks, int threads, int shared_bytes,
             cudaStream_t stream, const Arguments&... arguments) {
-    const cudaError_t error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes);
+    const cudaError_t error = allow_shared_memory(kernel, shared_bytes);
     if (error == cudaErrorInvalidValue) {
         ignore(error);
         throw InvalidArgument(std::string(name) + " needs " + std::to_string(shared_bytes) +

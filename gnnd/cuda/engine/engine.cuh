@@ -34,9 +34,9 @@ Engine make_engine() {
             start(Meeting<kHasOneSlab, kHasOneSlab>());
     };
     engine.seed = [](const Points& points, const Candidates& candidates, const std::int32_t* graph, int width,
-                     int first, int count, u32 seed, cudaStream_t stream) {
+                     int first, int count, u32 seed, bool ordered, cudaStream_t stream) {
         launch("seed", seed_kernel<E>, blocks_for(points.n, 8), 8 * kWarp, 0, stream, points, candidates, graph, width,
-               first, count, seed);
+               first, count, seed, ordered);
     };
     engine.cross_match = [](const Points& points, const Samples& samples, const Lists& lists, const Variant& variant,
                             const u32* visit, std::int64_t first, int stride, const Control* control,

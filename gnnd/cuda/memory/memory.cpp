@@ -21,6 +21,19 @@ PinnedStore& store() {
     return store;
 }
 
+int current_device() {
+    int device = 0;
+    GNND_CUDA(cudaGetDevice(&device));
+    return device;
+}
+
+/// Some virtual GPUs have no memory pools; there allocations wait for the device.
+bool has_pool(int device) noexcept {
+    int supported = 0;
+    ignore(cudaDeviceGetAttribute(&supported, cudaDevAttrMemoryPoolsSupported, device));
+    return supported != 0;
+}
+
 }  // namespace
 
 PinnedMemory::PinnedMemory(std::size_t bytes) : bytes_(bytes) {
@@ -48,7 +61,8 @@ PinnedMemory::~PinnedMemory() {
 
 void* Resources::allocate_device(std::size_t bytes, Stream stream) {
     void* pointer = nullptr;
-    const cudaError_t error = cudaMallocAsync(&pointer, bytes, stream);
+    const cudaError_t error =
+        cuda::has_pool(cuda::current_device()) ? cudaMallocAsync(&pointer, bytes, stream) : cudaMalloc(&pointer, bytes);
     if (error == cudaErrorMemoryAllocation) {
         cudaGetLastError();
         throw OutOfDeviceMemory("out of device memory: asked for " + std::to_string(bytes) + " bytes, " +
@@ -61,19 +75,22 @@ void* Resources::allocate_device(std::size_t bytes, Stream stream) {
 std::size_t Resources::free_device_memory() {
     std::size_t free = 0, total = 0;
     GNND_CUDA(cudaMemGetInfo(&free, &total));
-    // What the pool behind cudaMallocAsync keeps looks taken there.
-    int device = 0;
-    cudaMemPool_t pool = nullptr;
-    std::uint64_t reserved = 0, used = 0;
-    GNND_CUDA(cudaGetDevice(&device));
-    GNND_CUDA(cudaDeviceGetMemPool(&pool, device));
-    GNND_CUDA(cudaMemPoolGetAttribute(pool, cudaMemPoolAttrReservedMemCurrent, &reserved));
-    GNND_CUDA(cudaMemPoolGetAttribute(pool, cudaMemPoolAttrUsedMemCurrent, &used));
-    return free + std::size_t(reserved - used);
+    const int device = cuda::current_device();
+    if (cuda::has_pool(device)) {  // what the pool behind cudaMallocAsync keeps looks taken there
+        cudaMemPool_t pool = nullptr;
+        std::uint64_t reserved = 0, used = 0;
+        GNND_CUDA(cudaDeviceGetMemPool(&pool, device));
+        GNND_CUDA(cudaMemPoolGetAttribute(pool, cudaMemPoolAttrReservedMemCurrent, &reserved));
+        GNND_CUDA(cudaMemPoolGetAttribute(pool, cudaMemPoolAttrUsedMemCurrent, &used));
+        free += std::size_t(reserved - used);
+    }
+    return free > cuda::kMemoryReserve ? free - cuda::kMemoryReserve : 1;  // 0 would say that it is unknown
 }
 
 void Resources::deallocate_device(void* pointer, std::size_t, Stream stream) noexcept {
-    cuda::ignore(cudaFreeAsync(pointer, stream));
+    int device = 0;
+    cuda::ignore(cudaGetDevice(&device));
+    cuda::ignore(cuda::has_pool(device) ? cudaFreeAsync(pointer, stream) : cudaFree(pointer));
 }
 
 }  // namespace gnnd

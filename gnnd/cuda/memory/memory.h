@@ -6,25 +6,36 @@
 #include <cstdint>
 #include <utility>
 
+#include "gnnd/cuda/driver.h"
 #include "gnnd/cuda/errors.h"
 #include "gnnd/resources.h"
 
 namespace gnnd::cuda {
 
-/// Makes a device current and the one before it current again at the end.
+/// Makes a device current and the one before it current again at the end. Not by cudaSetDevice, which would make a
+/// context, some hundred megabytes, on the one before it.
 class UseDevice {
   public:
     explicit UseDevice(int index) {
-        GNND_CUDA(cudaGetDevice(&before_));
-        if (index != before_) GNND_CUDA(cudaSetDevice(index));
+        int current = 0;
+        GNND_CUDA(cudaGetDevice(&current));
+        if (index == current) return;
+        push_context(index);
+        pushed_ = true;
     }
-    ~UseDevice() { ignore(cudaSetDevice(before_)); }
+    ~UseDevice() {
+        if (pushed_) pop_context();
+    }
     UseDevice(const UseDevice&) = delete;
     UseDevice& operator=(const UseDevice&) = delete;
 
   private:
-    int before_ = 0;
+    bool pushed_ = false;
 };
+
+/// Bytes of device memory that plans leave free: the driver takes some later, for the code of kernels when they are
+/// started first, and for their local memory.
+inline constexpr std::size_t kMemoryReserve = std::size_t(256) << 20;
 
 /// The stream of the caller's resources, or one of its own.
 class OwnedStream {

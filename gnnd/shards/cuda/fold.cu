@@ -1,4 +1,5 @@
 #include "gnnd/cuda/algorithm.h"
+#include "gnnd/cuda/device/launch.cuh"
 #include "gnnd/cuda/device/warp.cuh"
 #include "gnnd/cuda/errors.h"
 #include "gnnd/shards/cuda/fold.h"
@@ -93,10 +94,8 @@ void split_build(const DeviceGraph& built, std::int64_t begin, const DeviceGraph
 
 void fold(const DeviceGraph& found, const shards::Partner& partner, const DeviceGraph& lists, cudaStream_t stream) {
     const int bytes = kWarps * 2 * int(found.k + lists.k) * int(sizeof(float));  // kMaxK: 64 KiB
-    GNND_CUDA(cudaFuncSetAttribute(fold_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
-    fold_kernel<<<blocks_for(found.n, kWarps), kWarps * kWarp, bytes, stream>>>(
-        found, partner, lists, is_similarity(found.metric) ? -1.0f : 1.0f);
-    GNND_LAUNCHED("fold_kernel");
+    launch("fold", fold_kernel, blocks_for(found.n, kWarps), kWarps * kWarp, bytes, stream, found, partner, lists,
+           is_similarity(found.metric) ? -1.0f : 1.0f);
 }
 
 }  // namespace gnnd::cuda

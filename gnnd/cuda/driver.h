@@ -1,0 +1,19 @@
+#pragma once
+/// \file driver.h
+/// Calls of CUDA's driver for what its runtime does not offer without making a context on the current device. The
+/// runtime finds them, so that nothing links against the driver.
+
+namespace gnnd::cuda {
+
+/// Binds the device's primary context, which is the one that the runtime uses, to this thread. What was bound before
+/// comes back with pop_context().
+void push_context(int device);
+void pop_context() noexcept;
+
+/// True if this process has a context on the device.
+bool has_context(int device);
+
+/// The device in whose memory the pointer lies, -1 for host memory of any kind.
+int device_of_pointer(const void* pointer);
+
+}  // namespace gnnd::cuda
