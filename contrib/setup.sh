@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs what is missing, from apt. Usage: contrib/setup.sh [build] [test] [tsan] [lint] [ccache] [faiss-gpu]   (default: build test)
+# Installs what is missing, from apt. Usage: contrib/setup.sh [build] [test] [tsan] [lint] [docs] [ccache] [faiss-gpu]   (default: build test)
 # As root or with sudo; does nothing when everything is there.
 set -euo pipefail
 
@@ -9,10 +9,11 @@ packages_for() {
         test) echo libgtest-dev libbenchmark-dev ;;
         tsan) echo clang libomp-dev ;;
         lint) echo git clang-format clang-tidy libomp-dev shellcheck ;;
+        docs) echo doxygen ;;
         ccache) echo ccache ;;
         faiss-gpu) echo dpkg-dev ca-certificates ;;
         *)
-            echo "setup.sh: unknown set of packages: $1 (build, test, tsan, lint, ccache, faiss-gpu)" >&2
+            echo "setup.sh: unknown set of packages: $1 (build, test, tsan, lint, docs, ccache, faiss-gpu)" >&2
             return 2
             ;;
     esac

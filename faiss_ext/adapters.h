@@ -25,11 +25,12 @@
 
 namespace faiss_ext {
 
+/// Parameters of to_nsg().
 struct NsgParams {
-    int R = 32;         ///< out-degree, at least 1
-    int search_L = 64;  ///< beam width set on the index for searching, at least 1; lowered to n
-    Gpu gpu = {};       ///< where links are chosen
-    bool verbose = false;
+    int R = 32;            ///< out-degree, at least 1
+    int search_L = 64;     ///< beam width set on the index for searching, at least 1; lowered to n
+    Gpu gpu = {};          ///< where links are chosen
+    bool verbose = false;  ///< the index's own: FAISS prints what it does
 };
 
 /// An NSG over the graph: its links are chosen by NSG's rule among each object's neighbours, in both directions, and
@@ -39,31 +40,34 @@ struct NsgParams {
 std::unique_ptr<faiss::IndexNSGFlat> to_nsg(const VectorSource& source, const gnnd::KnnGraphView& graph,
                                             const NsgParams& params = {});
 
+/// Parameters of to_hnsw().
 struct HnswParams {
     int M = 16;         ///< level 0 holds 2M links per object, the others M; at least 2
     int efSearch = 64;  ///< beam width set on the index for searching, at least 1
     /// Levels above the graph's, which need graphs of their own over ever smaller samples of the objects: they help
     /// searches that start far away, as in clustered data.
     bool upper_levels = false;
-    Gpu gpu = {};  ///< where links are chosen, and the graphs of upper levels built
-    bool verbose = false;
+    Gpu gpu = {};          ///< where links are chosen, and the graphs of upper levels built
+    bool verbose = false;  ///< the index's own: FAISS prints what it does
 };
 
 /// An HNSW over the graph, linked as to_nsg() does.
 std::unique_ptr<faiss::IndexHNSWFlat> to_hnsw(const VectorSource& source, const gnnd::KnnGraphView& graph,
                                               const HnswParams& params = {});
 
+/// Parameters of to_nndescent().
 struct NNDescentIndexParams {
-    int search_L = 64;  ///< beam width set on the index for searching, at least 1; lowered to n - 1
-    bool verbose = false;
+    int search_L = 64;     ///< beam width set on the index for searching, at least 1; lowered to n - 1
+    bool verbose = false;  ///< the index's own: FAISS prints what it does
 };
 
 #ifdef GNND_FAISS_HAS_CAGRA
+/// Parameters of to_hnsw_cagra().
 struct HnswCagraParams {
-    int degree = 32;    ///< links of every object, even, at least 4 and at most n - 1
-    int efSearch = 64;  ///< beam width set on the index for searching, at least 1
-    Gpu gpu = {};       ///< where links are chosen
-    bool verbose = false;
+    int degree = 32;       ///< links of every object, even, at least 4 and at most n - 1
+    int efSearch = 64;     ///< beam width set on the index for searching, at least 1
+    Gpu gpu = {};          ///< where links are chosen
+    bool verbose = false;  ///< the index's own: FAISS prints what it does
 };
 
 /// An IndexHNSWCagra (FAISS 1.9 and later) of its base level only, linked as to_nsg() does, every row full: what

@@ -8,6 +8,7 @@
 
 #include <cstddef>
 
+/// One number to compare: 10000 major + 100 minor + patch.
 #define GNND_FAISS_VERSION (FAISS_VERSION_MAJOR * 10000 + FAISS_VERSION_MINOR * 100 + FAISS_VERSION_PATCH)
 
 #if GNND_FAISS_VERSION >= 10900

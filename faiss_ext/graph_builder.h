@@ -13,8 +13,8 @@ namespace faiss_ext {
 
 /// One step of a build.
 struct StepTime {
-    std::string step;
-    double seconds;
+    std::string step;  ///< its name, for instance "train"
+    double seconds;    ///< wall time
 };
 
 /// Builds the k-NN graph of a set of vectors. All builders give graphs that follow the invariants of gnnd/graph.h:
@@ -56,7 +56,7 @@ class GnndGraphBuilder : public GraphBuilder {
     void build_into(const VectorSource& source, int k, std::int32_t* ids, float* distances);
     std::string name() const override { return "gnnd"; }
 
-    gnnd::BuildParams params;
+    gnnd::BuildParams params;   ///< of the next build()
     gnnd::Callbacks callbacks;  ///< called beside faiss::InterruptCallback
     gnnd::BuildStats stats;     ///< of the last build()
 
@@ -76,6 +76,7 @@ class GnndGraphBuilder : public GraphBuilder {
 /// they do not fit, all parts for every batch).
 class ExactGraphBuilder : public GraphBuilder {
   public:
+    /// Searches on the CPU, or where `gpu` says.
     explicit ExactGraphBuilder(const Gpu& gpu = {}) : gpu(gpu) {}
     gnnd::KnnGraph build(const VectorSource& source, int k) override;
     std::string name() const override { return "exact"; }
@@ -84,13 +85,14 @@ class ExactGraphBuilder : public GraphBuilder {
     /// \throws faiss::FaissException, also when an object is not in [0, n)
     gnnd::KnnGraph search(const VectorSource& source, const std::vector<std::int32_t>& objects, int k);
 
-    Gpu gpu;
+    Gpu gpu;  ///< where to search; without resources on the CPU
     /// Queries per call into FAISS; 0: 4096, since its matrix products take so many at once. On a GPU at most 65536
     /// (what 0 means there), or 256 MiB of them.
     idx_t batch = 0;
     std::int64_t device_memory = 0;  ///< most bytes of vectors to copy to the GPU at a time; 0: 70% of what is free
 };
 
+/// Parameters of IvfpqGraphBuilder.
 struct IvfpqParams {
     idx_t nlist = 0;      ///< coarse centroids; 0: 4 sqrt(n), at most 65536 (the paper's 2^16). At most n / 39, FAISS's
                           ///< least number of training points a centroid, and at least 1
@@ -105,29 +107,34 @@ struct IvfpqParams {
 /// visited hold fewer than k others, the row is filled with random objects (their distances are true ones).
 class IvfpqGraphBuilder : public GraphBuilder {
   public:
+    /// Trains and searches on the CPU, or where `gpu` says.
     explicit IvfpqGraphBuilder(const IvfpqParams& params = {}, const Gpu& gpu = {}) : params(params), gpu(gpu) {}
     gnnd::KnnGraph build(const VectorSource& source, int k) override;
     std::string name() const override { return "ivfpq"; }
 
-    IvfpqParams params;
-    Gpu gpu;
+    IvfpqParams params;  ///< of the next build()
+    Gpu gpu;             ///< where to train and search; without resources on the CPU
 };
 
+/// Parameters of NNDescentGraphBuilder.
 struct NNDescentParams {
-    int S = 10, R = 100, L = 0;  ///< as faiss::nndescent::NNDescent, each at least 2; L = 0 stands for k + 50
-    int iterations = 10;
-    std::uint64_t seed = 1234;
+    int S = 10;                 ///< samples per list, as faiss::nndescent::NNDescent's; at least 2
+    int R = 100;                ///< reverse neighbours per list, at least 2
+    int L = 0;                  ///< length of the lists, at least k and S; 0 stands for k + 50
+    int iterations = 10;        ///< how many, at least 0; all of them are run
+    std::uint64_t seed = 1234;  ///< of all sampling
 };
 
 /// FAISS's own NN-Descent on the CPU, for every metric but chi2 (cosine as inner product of normalised vectors). FAISS
 /// draws 2 S distinct random objects a list: sets of no more than 2 S + 1 are searched exactly instead.
 class NNDescentGraphBuilder : public GraphBuilder {
   public:
+    /// Runs on the CPU.
     explicit NNDescentGraphBuilder(const NNDescentParams& params = {}) : params(params) {}
     gnnd::KnnGraph build(const VectorSource& source, int k) override;
     std::string name() const override { return "nndescent"; }
 
-    NNDescentParams params;
+    NNDescentParams params;  ///< of the next build()
 };
 
 /// The builder of that name with its default parameters, on a GPU where one is given (nndescent, which FAISS has for

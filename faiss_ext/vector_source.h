@@ -12,8 +12,9 @@
 
 namespace faiss_ext {
 
-/// gnnd's metric for an index's, and back. \throws faiss::FaissException where there is no counterpart
+/// gnnd's metric for an index's. \throws faiss::FaissException where there is no counterpart
 gnnd::Metric to_gnnd_metric(faiss::MetricType metric);
+/// FAISS's metric for gnnd's; cosine has none. \throws faiss::FaissException where there is no counterpart
 faiss::MetricType to_faiss_metric(gnnd::Metric metric);
 
 /// A view of the vectors of a FAISS index, in the order of their storage, with the ids under which FAISS knows them.
@@ -43,6 +44,7 @@ class VectorSource {
     int device() const { return device_; }
     /// The vectors on the host; those of a GPU are copied at the first call. \throws gnnd::DeviceError
     const gnnd::VectorView& on_host() const;
+    /// The index's metric, or the one given.
     gnnd::Metric metric() const { return metric_; }
     /// The index's id of row i; i itself unless the index has ids of its own.
     idx_t id_of(idx_t row) const { return ids_.empty() ? row : ids_[row]; }

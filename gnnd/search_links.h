@@ -12,6 +12,7 @@ inline constexpr int kMaxDegree = 4096;    ///< links of an object on the CPU
 inline constexpr int kMaxGpuDegree = 128;  ///< and on a GPU
 inline constexpr int kMaxPruned = 128;     ///< entries of a row that step 1 looks at, the nearest
 
+/// Parameters of search_links().
 struct LinkParams {
     int degree = 32;  ///< links of an object, 1 to kMaxDegree (on a GPU: to kMaxGpuDegree)
     Device device;    ///< where to run; `automatic` takes the CPU for degrees that a GPU does not do
@@ -31,11 +32,15 @@ struct LinkParams {
 ///
 /// On a GPU vectors, graph.ids and links may each lie on the host or on the device that params.device names; work is in
 /// order with Resources::stream().
-/// \param vectors  n x d, the ones that the graph was built over; values that build() refuses are not looked for
-/// \param graph    n x k that follows the invariants of graph.h. The CPU takes distances from it, a GPU computes them.
+/// \param vectors    n x d, the ones that the graph was built over; values that build() refuses are not looked for
+/// \param graph      n x k that follows the invariants of graph.h. The CPU takes distances from it, a GPU computes
+/// them.
 ///                 An object in its own row, one that is there twice, and in a graph on a device ids outside of [0, n),
 ///                 are passed over.
-/// \param links    n x degree ids, -1 at the end of rows with fewer
+/// \param params     degree, and where to run
+/// \param links      n x degree ids, -1 at the end of rows with fewer
+/// \param callbacks  only `interrupt` is asked
+/// \param resources  where work memory comes from; the heap when null
 /// \throws InvalidArgument for parameters, vectors or a graph outside of what is allowed, or in a memory that the
 ///         device cannot reach, Unavailable for a device that is not there, Interrupted when the callback asked for it,
 ///         OutOfDeviceMemory and DeviceError; the links are undefined then

@@ -15,6 +15,7 @@
 
 namespace gnnd {
 
+/// How a build in shards runs; the graph itself is BuildParams' matter.
 struct ShardParams {
     /// 1 to 1024, at most one per object. 0: as few as there is memory for, on the host and, for a GPU to keep those
     /// that it works on, in its own; where a graph is resumed, as many as it has.
@@ -39,22 +40,26 @@ struct ShardParams {
 
 /// What one of the workers has done and does.
 struct WorkerProgress {
-    Device device;
-    std::string task;  ///< "build 3" or "merge 3 5"; empty: nothing now
-    int done = 0;      ///< tasks in this call
-    int left = 0;      ///< tasks
-    double build_seconds = 0, merge_seconds = 0;
-    std::uint64_t bytes_read = 0, bytes_written = 0;
+    Device device;                    ///< where it runs
+    std::string task;                 ///< "build 3" or "merge 3 5"; empty: nothing now
+    int done = 0;                     ///< tasks in this call
+    int left = 0;                     ///< tasks
+    double build_seconds = 0;         ///< spent on the shards' own graphs
+    double merge_seconds = 0;         ///< spent on merging pairs
+    std::uint64_t bytes_read = 0;     ///< from base and folder
+    std::uint64_t bytes_written = 0;  ///< to the folder
 };
 
+/// How far a build in shards is.
 struct ShardProgress {
-    int tasks_done = 0;        ///< of all calls
-    int tasks = 0;             ///< builds and merges in all
-    double seconds = 0;        ///< of this call
-    double seconds_left = -1;  ///< estimated; negative: not known yet
-    std::uint64_t bytes_read = 0, bytes_written = 0;
-    std::uint64_t host_bytes = 0;  ///< held now: vectors, local graphs, lists, results
-    std::vector<WorkerProgress> workers;
+    int tasks_done = 0;                   ///< of all calls
+    int tasks = 0;                        ///< builds and merges in all
+    double seconds = 0;                   ///< of this call
+    double seconds_left = -1;             ///< estimated; negative: not known yet
+    std::uint64_t bytes_read = 0;         ///< from base and folder, by all workers
+    std::uint64_t bytes_written = 0;      ///< to the folder, by all workers
+    std::uint64_t host_bytes = 0;         ///< held now: vectors, local graphs, lists, results
+    std::vector<WorkerProgress> workers;  ///< one record each
 };
 
 /// Hooks into a running build; called from the thread that called build_sharded(), never concurrently.
@@ -63,6 +68,7 @@ struct ShardCallbacks {
     std::function<bool()> interrupt;  ///< asked many times a second; true ends the build with gnnd::Interrupted
 };
 
+/// What a finished call of build_sharded() reports.
 struct ShardedStats {
     int shards = 0;                     ///< given or chosen
     ShardProgress progress;             ///< at the end
@@ -72,21 +78,31 @@ struct ShardedStats {
     std::uint64_t written_bytes = 0;    ///< size of the graph's files
 };
 
-/// What a sharded build takes. `host` is for one task after the other; with `host_overlapped` reading, merging and
-/// folding results into lists go on at the same time.
+/// What a sharded build takes, in tasks and bytes.
 struct ShardedPlan {
-    int builds = 0, merges = 0;  ///< one build per shard
-    std::uint64_t disk = 0;      ///< most bytes in the folder
-    std::uint64_t work = 0;      ///< of host memory, for the builds and merges themselves; 0 on a GPU
-    std::uint64_t host = 0, host_overlapped = 0;
+    int builds = 0;                     ///< one per shard
+    int merges = 0;                     ///< one per pair of shards
+    std::uint64_t disk = 0;             ///< most bytes in the folder
+    std::uint64_t work = 0;             ///< of host memory, for the builds and merges themselves; 0 on a GPU
+    std::uint64_t host = 0;             ///< least host memory: one task after the other
+    std::uint64_t host_overlapped = 0;  ///< host memory for reading, merging and folding in at the same time
 };
 
+/// What build_sharded() would take; nothing is written.
+/// \param base    the vectors, n x d
+/// \param params  as for build_sharded()
+/// \param shards  as for build_sharded(); with shards = 0 their number is chosen as there
 /// \throws InvalidArgument, and as build_sharded() for shards = 0
 ShardedPlan plan_sharded(const io::VectorFile& base, const BuildParams& params, const ShardParams& shards);
 
 /// Builds the graph. On return the folder holds it whole; ShardedGraph reads it. When the call ends otherwise, by an
 /// exception, a signal or a power cut at whatever moment, the folder holds what was durable by then, and another call
 /// with `resume` goes on. Interrupted by the callback, it first makes durable what it has.
+/// \param base       the vectors, n x d; must not change meanwhile
+/// \param params     as for build() and merge(), used for both
+/// \param shards     how to cut and where to put the graph
+/// \param callbacks  see ShardCallbacks
+/// \return how long it took and what it held
 /// \throws InvalidArgument, Unavailable, Interrupted as build(); IoError for the files, and where another process uses
 ///         the folder, it holds a part of another graph, or the disk is too small; Error where host_memory is too small
 ///         (needed and allowed are told), or with shards = 0 no number of them fits
@@ -100,15 +116,15 @@ class ShardedGraph {
     /// \throws IoError: missing, altered, or not finished (what is missing is told)
     explicit ShardedGraph(const std::string& path);
     ~ShardedGraph();
-    ShardedGraph(ShardedGraph&&) noexcept;
+    ShardedGraph(ShardedGraph&&) noexcept;  ///< the source must not be used any more
 
     /// Whether the path is the folder of a graph in shards, or its manifest.
     static bool is_one(const std::string& path);
 
-    std::int64_t n() const;
-    std::int64_t k() const;
-    int shards() const;
-    Metric metric() const;
+    std::int64_t n() const;       ///< rows
+    std::int64_t k() const;       ///< entries of a row
+    int shards() const;           ///< graph files
+    Metric metric() const;        ///< of the distances
     DType dtype() const;          ///< of the vectors
     std::uint64_t bytes() const;  ///< of all files
     /// The base file, by the path under which it was last built from.

@@ -26,6 +26,7 @@ class AtomicFile {
     /// The file appears under its name; nothing can be written afterwards. \throws IoError; the old file survives then
     void commit();
 
+    /// The target, as given.
     const std::string& path() const { return path_; }
 
   private:

@@ -39,12 +39,15 @@ inline constexpr std::uint32_t kGraphFileVersion = 2;
 inline constexpr std::int64_t kMaxGraphFileK = 65535;
 
 /// Writes the graph atomically (temporary name, fsync, rename), straight from the caller's arrays.
+/// \param path     of the file; an existing one is replaced
+/// \param graph    n x k
+/// \param dtype    of the vectors, kept in the header
 /// \param objects  how many objects the ids are of; 0: the graph's n
 /// \throws InvalidArgument for n or objects out of 1..kMaxObjects, k out of 1..kMaxGraphFileK, or an id outside of
 ///         [-1, objects) (the row is named), IoError when it cannot be written; the old file survives in any case
 void write_graph(const std::string& path, const KnnGraphView& graph, DType dtype, std::int64_t objects = 0);
 
-/// How long the file of a graph is.
+/// Bytes of the file of an n x k graph.
 std::uint64_t graph_file_bytes(std::int64_t n, std::int64_t k);
 
 /// Opens a graph file for reading.
@@ -54,14 +57,15 @@ class GraphFile {
     /// \throws IoError: missing, not a graph file, truncated, altered, newer than this library
     explicit GraphFile(const std::string& path);
 
-    const std::string& path() const { return path_; }
-    std::int64_t n() const { return n_; }
-    std::int64_t k() const { return k_; }
-    Metric metric() const { return metric_; }
-    DType dtype() const { return dtype_; }
-    std::uint32_t version() const { return version_; }
+    const std::string& path() const { return path_; }   ///< as given
+    std::int64_t n() const { return n_; }               ///< rows
+    std::int64_t k() const { return k_; }               ///< entries of a row
+    Metric metric() const { return metric_; }           ///< of the distances
+    DType dtype() const { return dtype_; }              ///< of the vectors that it was built from
+    std::uint32_t version() const { return version_; }  ///< of the format
     /// Ids are in [-1, objects).
     std::int64_t objects() const { return objects_; }
+    /// Size of the file.
     std::size_t bytes() const { return file_.size(); }
     /// Rows of a block, which is verified as a whole.
     std::int64_t block_rows() const { return block_rows_; }

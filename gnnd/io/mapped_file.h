@@ -14,11 +14,11 @@ class MappedFile {
     /// \throws IoError: missing, a folder or another thing that is not a regular file, empty, not readable
     explicit MappedFile(const std::string& path);
     ~MappedFile();
-    MappedFile(MappedFile&& other) noexcept;
-    MappedFile& operator=(MappedFile&& other) noexcept;
+    MappedFile(MappedFile&& other) noexcept;             ///< data() stays where it is
+    MappedFile& operator=(MappedFile&& other) noexcept;  ///< data() of `other` stays where it is
 
-    const std::byte* data() const { return data_; }
-    std::size_t size() const { return size_; }
+    const std::byte* data() const { return data_; }  ///< the mapping, size() bytes
+    std::size_t size() const { return size_; }       ///< bytes, when the file was opened
 
     /// Reads [offset, offset + bytes) with pread, leaving the mapping alone. \throws IoError past the end
     void read(std::size_t offset, std::size_t bytes, void* out) const;

@@ -20,6 +20,7 @@ namespace gnnd::io {
 /// All little-endian.
 enum class VectorFormat { fvecs, bvecs, ivecs, fbin, u8bin, i8bin, ibin, npy };
 
+/// The format's extension without its dot, for instance "fvecs".
 std::string_view name_of(VectorFormat format);
 /// \throws InvalidArgument that lists the known names
 VectorFormat parse_vector_format(std::string_view name);
@@ -35,11 +36,11 @@ class VectorFile {
     ///         first row's d and the size are checked here; see view() and read().
     explicit VectorFile(const std::string& path);
 
-    const std::string& path() const { return path_; }
-    VectorFormat format() const { return format_; }
-    std::int64_t n() const { return view_.n; }
-    std::int64_t d() const { return view_.d; }
-    DType dtype() const { return view_.dtype; }
+    const std::string& path() const { return path_; }  ///< as given
+    VectorFormat format() const { return format_; }    ///< by the path's extension
+    std::int64_t n() const { return view_.n; }         ///< rows
+    std::int64_t d() const { return view_.d; }         ///< components of a row
+    DType dtype() const { return view_.dtype; }        ///< of the components
 
     /// The whole file, memory-mapped: pages are read when touched. Valid as long as this object, moved or not. Do not
     /// truncate the file meanwhile: touching what is gone raises SIGBUS. For the *vecs formats the view has a stride,
