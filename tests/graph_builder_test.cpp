@@ -5,6 +5,7 @@
 #include <omp.h>
 
 #include <cmath>
+#include <numeric>
 #include <optional>
 
 #include "faiss_ext/evaluate.h"
@@ -178,16 +179,32 @@ TEST(ExactGraphBuilder, AgreesWithTheReference) {
     }
 }
 
+/// Whether the exact graph of L2 has the ids that gnnd finds without expanding |x-y|^2.
+void expect_exact(const std::vector<float>& rows, std::int64_t d) {
+    const gnnd::VectorView vectors = view_of(rows, d);
+    const gnnd::KnnGraph graph = ExactGraphBuilder().build(VectorSource(vectors, Metric::L2), 10);
+    std::vector<std::int32_t> all(vectors.n);
+    std::iota(all.begin(), all.end(), 0);
+    const gnnd::KnnGraph expected = gnnd::exact_neighbors(vectors, all.data(), vectors.n, 10, Metric::L2);
+    EXPECT_TRUE(std::equal(graph.ids(), graph.ids() + vectors.n * 10, expected.ids()));
+}
+
 // |x|^2 is some 3e7 here and the distances some 64: FAISS's expanded form has no digits left for them.
 TEST(ExactGraphBuilder, IsExactFarFromTheOrigin) {
     std::vector<float> rows = random_rows(500, 32);
     for (float& c : rows) c += 1000;
-    const gnnd::VectorView vectors = view_of(rows, 32);
-    const gnnd::KnnGraph graph = ExactGraphBuilder().build(VectorSource(vectors, Metric::L2), 10);
-    std::vector<std::int32_t> all(500);
-    for (int i = 0; i < 500; ++i) all[i] = i;
-    const gnnd::KnnGraph expected = gnnd::exact_neighbors(vectors, all.data(), 500, 10, Metric::L2);
-    EXPECT_TRUE(std::equal(graph.ids(), graph.ids() + 5000, expected.ids()));
+    expect_exact(rows, 32);
+}
+
+// Here FAISS reports 0 for some of the neighbours and tens of thousands for others that are just as near, so that the
+// first nine look as if they were right.
+TEST(ExactGraphBuilder, IsExactInClustersFarFromTheOrigin) {
+    constexpr int kCluster = 30;
+    const std::vector<float> centres = random_rows(500 / kCluster + 1, 32, false, 2);
+    std::vector<float> rows = random_rows(500, 32);
+    for (std::size_t i = 0; i < rows.size(); ++i)
+        rows[i] = 100000 + 1000 * centres[i / 32 / kCluster * 32 + i % 32] + 0.1f * rows[i];
+    expect_exact(rows, 32);
 }
 
 TEST(ExactGraphBuilder, RefusesObjectsThatAreNotThere) {
