@@ -1,7 +1,6 @@
 #include "gnnd/io/graph_file.h"
 
 #include <gtest/gtest.h>
-#include <sys/stat.h>
 
 #include <algorithm>
 #include <cmath>
@@ -12,7 +11,6 @@
 #include <vector>
 
 #include "gnnd/error.h"
-#include "gnnd/io/atomic_file.h"
 #include "gnnd/vectors.h"
 #include "tests/forged_graph_file.h"
 #include "tests/io_conditions.h"
@@ -166,6 +164,36 @@ TEST_F(GraphFileTest, IdsMayBeOfMoreObjectsThanRows) {
     EXPECT_NE(GraphFile(path_).checksum(), file.checksum());
 }
 
+TEST_F(GraphFileTest, KeepsTheIdentityOfItsBase) {
+    const KnnGraph graph = make_graph(20, 3);
+    write_graph(path_, graph, DType::u8);
+    EXPECT_FALSE(GraphFile(path_).base()) << "of a file without";
+    for (const std::int64_t objects : {20, 1001}) {  // the whole graph, and rows of a larger one
+        const BaseIdentity base{objects, 128, DType::i8, 0x0123456789abcdefu};
+        write_graph(path_, graph, base);
+        const std::string bytes = read_bytes(path_);
+        EXPECT_EQ(bytes.size(), graph_file_bytes(20, 3, true));
+        const GraphFile file(path_);
+        EXPECT_EQ(file.version(), 3u);
+        EXPECT_EQ(file.objects(), objects);
+        EXPECT_EQ(file.dtype(), DType::i8);
+        ASSERT_TRUE(file.base());
+        EXPECT_EQ(*file.base(), base);
+        expect_rows(file.read(), graph, 0, 20);
+        expect_rows(file.read(7, 5), graph, 7, 5);
+        for (std::size_t i = 0; i < bytes.size(); ++i) {
+            std::string altered = bytes;
+            altered[i] = char(altered[i] ^ 1 << i % 8);
+            EXPECT_NE(error(altered), "nothing was thrown") << "byte " << i;
+            EXPECT_NE(error(bytes.substr(0, i)), "nothing was thrown") << i << " bytes";
+        }
+    }
+    EXPECT_EQ(message_of<InvalidArgument>([&] {
+                  write_graph(path_, graph, {20, 0, DType::u8, 1});
+              }),
+              path_ + ": cannot write the graph: d = 0, expected 1 to 1048576");
+}
+
 TEST_F(GraphFileTest, OtherBlocksCanStillBeRead) {
     const std::int64_t n = 1000, k = 300, block = (1 << 20) / (8 * k);
     const KnnGraph graph = make_graph(n, k);
@@ -207,8 +235,8 @@ class ForgedGraphFile : public GraphFileTest {
 
 TEST_F(ForgedGraphFile, IsRefusedForWhatItSays) {
     EXPECT_EQ(error_with<char>(0, 'X'), "not a graph file, it does not start with GNNDGRPH");
-    EXPECT_EQ(error_with<std::uint32_t>(8, 3), "graph file version 3 is newer than this library, which knows 2");
-    EXPECT_EQ(error_with<std::uint32_t>(8, 0), "graph file version 0, expected 1 to 2");
+    EXPECT_EQ(error_with<std::uint32_t>(8, 4), "graph file version 4 is newer than this library, which knows 3");
+    EXPECT_EQ(error_with<std::uint32_t>(8, 0), "graph file version 0, expected 1 to 3");
     EXPECT_EQ(error_with<std::uint32_t>(12, 99), "unknown metric number 99");
     EXPECT_EQ(error_with<std::uint64_t>(16, 0), "header says n = 0, expected 1 to 2147483647");
     EXPECT_EQ(error_with<std::uint64_t>(16, ~0ull), "header says n = 18446744073709551615, expected 1 to 2147483647");
@@ -270,118 +298,6 @@ TEST_F(GraphFileTest, FullDiskKeepsTheOldFile) {
         EXPECT_EQ(dir_.entries(), 1u);
     }
     expect_rows(GraphFile(path_).read(), old, 0, 5);
-}
-
-class AtomicFileTest : public ::testing::Test {
-  protected:
-    static void write(const std::string& path, const std::string& bytes) {
-        AtomicFile file(path);
-        file.write(bytes.data(), bytes.size());
-        file.commit();
-    }
-    const TempDir dir_;
-    const std::string path_ = dir_.file("file");
-};
-
-TEST_F(AtomicFileTest, AppearsOnlyWithCommit) {
-    const std::string small = "small", large(3 << 20, 'x');
-    {
-        AtomicFile file(path_);
-        EXPECT_EQ(file.path(), path_);
-        for (const std::string& piece : {small, large, small}) file.write(piece.data(), piece.size());
-        EXPECT_FALSE(std::filesystem::exists(path_));
-        file.commit();
-        EXPECT_TRUE(read_bytes(path_) == small + large + small);
-        EXPECT_THROW(file.commit(), IoError);
-    }
-    {
-        AtomicFile dropped(path_), other(path_);
-        dropped.write("new", 3);
-        EXPECT_EQ(dir_.entries(), 3u);
-    }
-    EXPECT_TRUE(read_bytes(path_) == small + large + small);
-    EXPECT_EQ(dir_.entries(), 1u);
-}
-
-TEST_F(AtomicFileTest, AFailedWriteCannotBeCommitted) {
-    write_bytes(path_, "old");
-    AtomicFile file(path_);
-    {
-        const test::FullDisk disk(10);
-        const std::string large(3 << 20, 'x');
-        EXPECT_THROW(file.write(large.data(), large.size()), IoError);
-    }
-    file.write("new", 3);
-    EXPECT_THROW(file.commit(), IoError);
-    EXPECT_EQ(read_bytes(path_), "old");
-    EXPECT_EQ(dir_.entries(), 1u);
-}
-
-TEST_F(AtomicFileTest, PlacesThatCannotBeWritten) {
-    const auto message = [](const std::string& path) { return message_of<IoError>([&] { AtomicFile{path}; }); };
-    const std::string missing = dir_.file("no/such/folder");
-    EXPECT_EQ(message(missing), missing + ": cannot create: No such file or directory");
-    EXPECT_EQ(message(""), ": cannot create: No such file or directory");
-    EXPECT_EQ(message(dir_.path()), dir_.path() + ": cannot write: Is a directory");
-    EXPECT_EQ(message("/dev/full"), "/dev/full: not a regular file, cannot be replaced as a whole");
-    EXPECT_EQ(message("/proc/file"), "/proc/file: cannot create: No such file or directory");
-    write_bytes(path_, "old");
-    EXPECT_EQ(message(path_ + "/below"), path_ + "/below: cannot create: Not a directory");
-    const std::string long_name = dir_.file(std::string(256, 'x'));
-    EXPECT_EQ(message(long_name), long_name + ": cannot create: File name too long");
-    EXPECT_EQ(dir_.entries(), 1u);
-}
-
-TEST_F(AtomicFileTest, ProtectedFileAndFolder) {
-    write_bytes(path_, "old");
-    const std::string folder = dir_.file("folder"), below = folder + "/file";
-    std::filesystem::create_directory(folder);
-    ASSERT_EQ(chmod(path_.c_str(), 0444), 0);
-    ASSERT_EQ(chmod(folder.c_str(), 0555), 0);
-    ASSERT_EQ(chmod(dir_.path().c_str(), 0777), 0);
-    const test::OrdinaryUser user;
-    if (!user.is_ordinary()) GTEST_SKIP() << "cannot let go of the superuser's rights";
-    EXPECT_EQ(message_of<IoError>([&] { AtomicFile{path_}; }), path_ + ": cannot write: Permission denied");
-    EXPECT_EQ(message_of<IoError>([&] { AtomicFile{below}; }), below + ": cannot create: Permission denied");
-}
-
-TEST_F(AtomicFileTest, Permissions) {
-    const auto mode = [&] { return int(std::filesystem::status(path_).permissions()); };
-    const mode_t old = umask(027);
-    write(path_, "new");
-    umask(old);
-    EXPECT_EQ(mode(), 0640);
-    ASSERT_EQ(chmod(path_.c_str(), 0600), 0);
-    write(path_, "newer");
-    EXPECT_EQ(mode(), 0600);
-    EXPECT_EQ(read_bytes(path_), "newer");
-}
-
-TEST_F(AtomicFileTest, LinksStayAndTheirTargetIsReplaced) {
-    std::filesystem::create_directory(dir_.file("folder"));
-    std::filesystem::create_symlink("folder/target", dir_.file("link"));
-    std::filesystem::create_symlink(dir_.file("link"), path_);
-    for (const std::string bytes : {"created", "replaced"}) {
-        write(path_, bytes);
-        EXPECT_TRUE(std::filesystem::is_symlink(path_));
-        EXPECT_TRUE(std::filesystem::is_symlink(dir_.file("link")));
-        EXPECT_EQ(read_bytes(dir_.file("folder/target")), bytes);
-    }
-    std::filesystem::create_symlink("loop", dir_.file("loop"));
-    EXPECT_EQ(message_of<IoError>([&] { AtomicFile{dir_.file("loop")}; }),
-              dir_.file("loop") + ": cannot create: Too many levels of symbolic links");
-}
-
-TEST_F(AtomicFileTest, NamesAsLongAsTheSystemAllowsAndRelativeOnes) {
-    const std::string name = dir_.file(std::string(255, 'x'));
-    write(name, "new");
-    EXPECT_EQ(read_bytes(name), "new");
-    const auto before = std::filesystem::current_path();
-    std::filesystem::current_path(dir_.path());
-    write("relative", "new");
-    std::filesystem::current_path(before);
-    EXPECT_EQ(read_bytes(dir_.file("relative")), "new");
-    EXPECT_EQ(dir_.entries(), 2u);
 }
 
 }  // namespace

@@ -11,7 +11,7 @@
 #include "files.h"
 #include "gnnd/detail/process_memory.h"
 #include "gnnd/device.h"
-#include "gnnd/io/atomic_file.h"
+#include "gnnd/io/detail/atomic_file.h"
 
 namespace cli {
 
@@ -95,7 +95,7 @@ void print(const Json& json) {
 }
 
 void write_json(const std::string& path, const Json& json) {
-    gnnd::io::AtomicFile file(path);
+    gnnd::io::detail::AtomicFile file(path);
     const std::string text = to_text(json);
     file.write(text.data(), text.size());
     file.commit();

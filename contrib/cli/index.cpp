@@ -11,7 +11,7 @@
 #include "common.h"
 #include "faiss_ext/adapters.h"
 #include "files.h"
-#include "gnnd/io/atomic_file.h"
+#include "gnnd/io/detail/atomic_file.h"
 #include "gnnd/io/vector_file.h"
 #include "gnnd/search_links.h"
 #include "interrupt.h"
@@ -37,7 +37,7 @@ struct AtomicWriter : faiss::IOWriter {
         file.write(data, size * count);
         return count;
     }
-    gnnd::io::AtomicFile file;
+    gnnd::io::detail::AtomicFile file;
 };
 
 std::unique_ptr<faiss::Index> make_index(const IndexOptions& options, const faiss_ext::VectorSource& source,

@@ -7,7 +7,8 @@
 
 #include "gnnd/cpu/parallel.h"
 #include "gnnd/error.h"
-#include "gnnd/io/atomic_file.h"
+#include "gnnd/io/detail/atomic_file.h"
+#include "gnnd/io/detail/mapped_file.h"
 #include "gnnd/vectors.h"
 
 namespace gnnd::io {
@@ -18,19 +19,28 @@ constexpr char kMagic[8] = {'G', 'N', 'N', 'D', 'G', 'R', 'P', 'H'};
 constexpr std::int64_t kBlockBytes = 1 << 20;
 constexpr int kThreads = 8;  ///< that check what is to be written: more read memory no faster
 
+/// As of version 3, without its checksum, which comes where the version's fields end.
 struct Header {
     char magic[8];
     std::uint32_t version, metric;
     std::uint64_t n, k;
     std::uint32_t dtype, block_rows;
-    std::uint64_t table_checksum, objects, header_checksum;
+    std::uint64_t table_checksum, objects, base_d, base_checksum;
 };
-static_assert(sizeof(Header) == 64);
+static_assert(sizeof(Header) == 72);
 
 constexpr std::size_t kEntryBytes = sizeof(std::int32_t) + sizeof(float);
 
+std::size_t fields_of(std::uint32_t version) {
+    return version < 3 ? offsetof(Header, base_d) : sizeof(Header);
+}
+
+std::size_t header_bytes(std::uint32_t version) {
+    return fields_of(version) + sizeof(std::uint64_t);
+}
+
 std::uint64_t checksum_of(const Header& header) {
-    return XXH3_64bits(&header, offsetof(Header, header_checksum));
+    return XXH3_64bits(&header, fields_of(header.version));
 }
 
 std::uint64_t checksum_of(const std::vector<std::uint64_t>& table) {
@@ -67,9 +77,9 @@ std::string bad_id(std::int64_t row, std::int32_t id, std::int64_t objects) {
            std::to_string(objects - 1);
 }
 
-}  // namespace
-
-void write_graph(const std::string& path, const KnnGraphView& graph, DType dtype, std::int64_t objects) {
+/// \param base  null where it is not known
+void write(const std::string& path, const KnnGraphView& graph, DType dtype, std::int64_t objects,
+           const BaseIdentity* base) {
     const auto refuse = [&](const std::string& what) {
         throw InvalidArgument(path + ": cannot write the graph: " + what);
     };
@@ -78,10 +88,13 @@ void write_graph(const std::string& path, const KnnGraphView& graph, DType dtype
     if (k < 1 || k > kMaxGraphFileK) refuse("k = " + std::to_string(k) + range(kMaxGraphFileK));
     if (objects == 0) objects = n;
     if (objects < 1 || objects > kMaxObjects) refuse("objects = " + std::to_string(objects) + range(kMaxObjects));
+    if (base != nullptr && (base->d < 1 || base->d > kMaxDim))
+        refuse("d = " + std::to_string(base->d) + range(kMaxDim));
     name_of(graph.metric);  // throws for numbers that no reader would know
     name_of(dtype);
 
-    AtomicFile file(path);  // before the pass over the graph, which would be in vain if the file cannot be created
+    detail::AtomicFile file(
+        path);  // before the pass over the graph, which would be in vain if the file cannot be created
     const std::int64_t block_rows = block_rows_for(k);
     std::vector<std::uint64_t> table(std::size_t(blocks_of(n, block_rows)));
     cpu::Team{std::min(kThreads, cpu::Team::resolve(0)), nullptr}.for_chunks(
@@ -95,41 +108,71 @@ void write_graph(const std::string& path, const KnnGraphView& graph, DType dtype
 
     Header header{};
     std::copy(std::begin(kMagic), std::end(kMagic), header.magic);
-    header.version = objects == n ? 1 : 2;
-    header.objects = objects == n ? 0 : std::uint64_t(objects);
+    header.version = base != nullptr ? 3 : objects == n ? 1 : 2;
+    header.objects = header.version == 1 ? 0 : std::uint64_t(objects);
+    if (base != nullptr) {
+        header.base_d = std::uint64_t(base->d);
+        header.base_checksum = base->checksum;
+    }
     header.metric = std::uint32_t(graph.metric);
     header.n = std::uint64_t(n);
     header.k = std::uint64_t(k);
     header.dtype = std::uint32_t(dtype);
     header.block_rows = std::uint32_t(block_rows);
     header.table_checksum = checksum_of(table);
-    header.header_checksum = checksum_of(header);
-    file.write(&header, sizeof header);
+    const std::uint64_t header_checksum = checksum_of(header);
+    file.write(&header, fields_of(header.version));
+    file.write(&header_checksum, sizeof header_checksum);
     file.write(graph.ids, std::size_t(n * k) * sizeof *graph.ids);
     file.write(graph.distances, std::size_t(n * k) * sizeof *graph.distances);
     file.write(table.data(), table.size() * sizeof(std::uint64_t));
     file.commit();
 }
 
-std::uint64_t graph_file_bytes(std::int64_t n, std::int64_t k) {
-    return sizeof(Header) + std::uint64_t(n * k) * kEntryBytes +
+}  // namespace
+
+void write_graph(const std::string& path, const KnnGraphView& graph, DType dtype, std::int64_t objects) {
+    write(path, graph, dtype, objects, nullptr);
+}
+
+void write_graph(const std::string& path, const KnnGraphView& graph, const BaseIdentity& base) {
+    write(path, graph, base.dtype, base.n, &base);
+}
+
+std::uint64_t graph_file_bytes(std::int64_t n, std::int64_t k, bool with_base) {
+    return header_bytes(with_base ? 3 : 1) + std::uint64_t(n * k) * kEntryBytes +
            std::uint64_t(blocks_of(n, block_rows_for(k))) * sizeof(std::uint64_t);
 }
 
-GraphFile::GraphFile(const std::string& path) : path_(path), file_(path) {
+GraphFile::~GraphFile() = default;
+GraphFile::GraphFile(GraphFile&&) noexcept = default;
+GraphFile& GraphFile::operator=(GraphFile&&) noexcept = default;
+
+std::uint64_t GraphFile::bytes() const {
+    return file_->size();
+}
+
+GraphFile::GraphFile(const std::string& path) : path_(path), file_(std::make_unique<detail::MappedFile>(path)) {
     const auto refuse = [&](const std::string& what) { throw IoError(path + ": " + what); };
+    const std::size_t size = file_->size();
     Header header{};
-    file_.read(0, std::min(file_.size(), sizeof header), &header);
+    file_->read(0, std::min(size, sizeof header), &header);
     if (std::memcmp(header.magic, kMagic, sizeof kMagic) != 0)
         refuse("not a graph file, it does not start with GNNDGRPH");
-    if (file_.size() < sizeof header)
-        refuse("truncated: the file has " + std::to_string(file_.size()) + " bytes, its header alone takes " +
-               std::to_string(sizeof header));
+    const auto require_header = [&](std::uint32_t version) {
+        if (size < header_bytes(version))
+            refuse("truncated: the file has " + std::to_string(size) + " bytes, its header alone takes " +
+                   std::to_string(header_bytes(version)));
+    };
+    require_header(1);
     // Before the checksum, for a newer format may keep that elsewhere.
     if (header.version > kGraphFileVersion)
         refuse("graph file version " + std::to_string(header.version) + " is newer than this library, which knows " +
                std::to_string(kGraphFileVersion));
-    if (header.header_checksum != checksum_of(header)) refuse("altered: the header does not match its checksum");
+    require_header(header.version);
+    std::uint64_t header_checksum = 0;
+    file_->read(fields_of(header.version), sizeof header_checksum, &header_checksum);
+    if (header_checksum != checksum_of(header)) refuse("altered: the header does not match its checksum");
     if (header.version < 1) refuse("graph file version 0, expected 1 to " + std::to_string(kGraphFileVersion));
 
     // From here on only a faulty writer or a forger can be wrong.
@@ -140,8 +183,11 @@ GraphFile::GraphFile(const std::string& path) : path_(path), file_(path) {
     if (header.block_rows == 0 || (header.version == 1 && header.objects != 0)) refuse("invalid header");
     if (header.version > 1 && (header.objects < 1 || header.objects > std::uint64_t(kMaxObjects)))
         refuse("header says objects = " + std::to_string(header.objects) + range(kMaxObjects));
+    if (header.version > 2 && (header.base_d < 1 || header.base_d > std::uint64_t(kMaxDim)))
+        refuse("header says d = " + std::to_string(header.base_d) + range(kMaxDim));
     version_ = header.version;
-    checksum_ = header.header_checksum;
+    ids_offset_ = header_bytes(version_);
+    checksum_ = header_checksum;
     n_ = std::int64_t(header.n);
     objects_ = version_ == 1 ? n_ : std::int64_t(header.objects);
     k_ = std::int64_t(header.k);
@@ -155,15 +201,17 @@ GraphFile::GraphFile(const std::string& path) : path_(path), file_(path) {
         refuse(error.what());
     }
 
-    const std::size_t table_offset = sizeof header + std::size_t(n_ * k_) * kEntryBytes;
+    if (version_ > 2) base_ = {objects_, std::int64_t(header.base_d), dtype_, header.base_checksum};
+
+    const std::size_t table_offset = ids_offset_ + std::size_t(n_ * k_) * kEntryBytes;
     const std::size_t blocks = std::size_t(blocks_of(n_, block_rows_));
     const std::size_t wanted = table_offset + blocks * sizeof(std::uint64_t);
-    if (file_.size() != wanted)
-        refuse((file_.size() < wanted ? "truncated: " : "too long: ") + std::string("header says ") +
-               std::to_string(n_) + " x " + std::to_string(k_) + " = " + std::to_string(wanted) +
-               " bytes, the file has " + std::to_string(file_.size()));
+    if (size != wanted)
+        refuse((size < wanted ? "truncated: " : "too long: ") + std::string("header says ") + std::to_string(n_) +
+               " x " + std::to_string(k_) + " = " + std::to_string(wanted) + " bytes, the file has " +
+               std::to_string(size));
     checksums_.resize(blocks);
-    file_.read(table_offset, blocks * sizeof(std::uint64_t), checksums_.data());
+    file_->read(table_offset, blocks * sizeof(std::uint64_t), checksums_.data());
     if (header.table_checksum != checksum_of(checksums_)) refuse("altered: the checksum table does not match its own");
 }
 
@@ -207,10 +255,10 @@ void GraphFile::check_range(std::int64_t begin, std::int64_t count) const {
 
 void GraphFile::read_block(std::int64_t first, std::int64_t last, std::int32_t* ids, float* distances) const {
     const std::int64_t entries = (last - first) * k_;
-    const std::size_t ids_offset = sizeof(Header) + std::size_t(first * k_) * sizeof *ids;
+    const std::size_t ids_offset = ids_offset_ + std::size_t(first * k_) * sizeof *ids;
     const std::size_t distances_offset = ids_offset + std::size_t(n_ * k_) * sizeof *ids;
-    file_.read(ids_offset, std::size_t(entries) * sizeof *ids, ids);
-    file_.read(distances_offset, std::size_t(entries) * sizeof *distances, distances);
+    file_->read(ids_offset, std::size_t(entries) * sizeof *ids, ids);
+    file_->read(distances_offset, std::size_t(entries) * sizeof *distances, distances);
     if (checksum_of(ids, distances, entries) != checksums_[std::size_t(first / block_rows_)])
         throw IoError(path_ + ": altered: rows " + std::to_string(first) + " to " + std::to_string(last - 1) +
                       " do not match their checksum");

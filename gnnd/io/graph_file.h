@@ -2,39 +2,48 @@
 /// \file graph_file.h
 /// The graph file (.gnnd). Little-endian:
 ///
-///     offset 0   header, 64 bytes
+///     offset 0   header, 64 bytes (version 3: 80)
 ///                  0  char[8]  magic "GNNDGRPH"
-///                  8  u32      version (1 or 2)
+///                  8  u32      version (1 to 3)
 ///                 12  u32      metric
 ///                 16  u64      n
 ///                 24  u64      k
 ///                 32  u32      dtype of the vectors it was built from
 ///                 36  u32      rows per checksum block
 ///                 40  u64      XXH3 of the checksum table
-///                 48  u64      version 1: 0; version 2: objects, of which the ids are
-///                 56  u64      XXH3 of the 56 bytes before
-///     64         ids, n x k int32
-///     64 + 4nk   distances, n x k float32
-///     64 + 8nk   checksum table, one u64 per block of rows: XXH3 of the block's ids followed by its distances
+///                 48  u64      version 1: 0; from version 2 on: objects, of which the ids are
+///                 56  u64      version 3: d of the vectors it was built from
+///                 64  u64      version 3: BaseIdentity::checksum of these vectors
+///       56 or 72  u64      XXH3 of the header's bytes before
+///     then       ids, n x k int32
+///     then       distances, n x k float32
+///     then       checksum table, one u64 per block of rows: XXH3 of the block's ids followed by its distances
 ///
 /// Every byte is covered by a checksum, and a range of rows can be read and verified without the rest. A block has as
 /// many rows as fit into 1 MiB, but at least one.
 ///
 /// In version 1 the ids are rows of the file itself. Version 2 is for the rows of some objects of a larger set: ids are
-/// those of the whole set. Files in which both are the same are written in version 1.
+/// those of the whole set. Version 3 tells in addition which base the objects are, and is written where that is known;
+/// of a graph without it versions 1 and 2 are written, as before.
 
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "gnnd/dtype.h"
 #include "gnnd/graph.h"
-#include "gnnd/io/mapped_file.h"
+#include "gnnd/io/base_identity.h"
 
 namespace gnnd::io {
 
+namespace detail {
+class MappedFile;
+}
+
 /// The newest version that this library reads.
-inline constexpr std::uint32_t kGraphFileVersion = 2;
+inline constexpr std::uint32_t kGraphFileVersion = 3;
 /// Largest k of a graph file.
 inline constexpr std::int64_t kMaxGraphFileK = 65535;
 
@@ -46,9 +55,12 @@ inline constexpr std::int64_t kMaxGraphFileK = 65535;
 /// \throws InvalidArgument for n or objects out of 1..kMaxObjects, k out of 1..kMaxGraphFileK, or an id outside of
 ///         [-1, objects) (the row is named), IoError when it cannot be written; the old file survives in any case
 void write_graph(const std::string& path, const KnnGraphView& graph, DType dtype, std::int64_t objects = 0);
+/// The same, and the file keeps by what its base is known again.
+/// \param base  what the ids are rows of; base.n is the number of objects
+void write_graph(const std::string& path, const KnnGraphView& graph, const BaseIdentity& base);
 
-/// Bytes of the file of an n x k graph.
-std::uint64_t graph_file_bytes(std::int64_t n, std::int64_t k);
+/// Bytes of the file of an n x k graph. \param with_base  whether it keeps the identity of its base
+std::uint64_t graph_file_bytes(std::int64_t n, std::int64_t k, bool with_base = false);
 
 /// Opens a graph file for reading.
 class GraphFile {
@@ -56,6 +68,9 @@ class GraphFile {
     /// Checks magic, version, header checksum, the values in the header, the file's size and the checksum table.
     /// \throws IoError: missing, not a graph file, truncated, altered, newer than this library
     explicit GraphFile(const std::string& path);
+    ~GraphFile();
+    GraphFile(GraphFile&&) noexcept;
+    GraphFile& operator=(GraphFile&&) noexcept;
 
     const std::string& path() const { return path_; }   ///< as given
     std::int64_t n() const { return n_; }               ///< rows
@@ -65,8 +80,10 @@ class GraphFile {
     std::uint32_t version() const { return version_; }  ///< of the format
     /// Ids are in [-1, objects).
     std::int64_t objects() const { return objects_; }
+    /// What the graph was built from, where the file tells (version 3).
+    const std::optional<BaseIdentity>& base() const { return base_; }
     /// Size of the file.
-    std::size_t bytes() const { return file_.size(); }
+    std::uint64_t bytes() const;
     /// Rows of a block, which is verified as a whole.
     std::int64_t block_rows() const { return block_rows_; }
     /// Of the header. It covers the checksum table's, so that files with equal ones hold the same graph.
@@ -87,13 +104,15 @@ class GraphFile {
     void read_block(std::int64_t first, std::int64_t last, std::int32_t* ids, float* distances) const;
 
     std::string path_;
-    MappedFile file_;
+    std::unique_ptr<const detail::MappedFile> file_;
     std::uint32_t version_ = 0;
+    std::uint64_t ids_offset_ = 0;
     std::int64_t n_ = 0, k_ = 0, objects_ = 0;
     std::int64_t block_rows_ = 0;
     std::uint64_t checksum_ = 0;
     Metric metric_ = Metric::L2;
     DType dtype_ = DType::f32;
+    std::optional<BaseIdentity> base_;
     std::vector<std::uint64_t> checksums_;
 };
 

@@ -6,7 +6,9 @@
 #include <vector>
 
 #include "gnnd/error.h"
-#include "gnnd/io/npy_header.h"
+#include "gnnd/io/detail/atomic_file.h"
+#include "gnnd/io/detail/mapped_file.h"
+#include "gnnd/io/detail/npy_header.h"
 #include "gnnd/names.h"
 
 namespace gnnd::io {
@@ -66,7 +68,7 @@ void check_shape(const std::string& path, std::int64_t n, std::int64_t d) {
 }
 
 /// What a header of n x d says, against the file. Once the shape is checked, no product here passes 2^54.
-VectorView checked_view(const std::string& path, const MappedFile& file, std::size_t offset, std::int64_t n,
+VectorView checked_view(const std::string& path, const detail::MappedFile& file, std::size_t offset, std::int64_t n,
                         std::int64_t d, DType dtype) {
     check_shape(path, n, d);
     const std::size_t wanted = offset + std::size_t(n) * std::size_t(d) * size_of(dtype);
@@ -77,7 +79,7 @@ VectorView checked_view(const std::string& path, const MappedFile& file, std::si
     return {file.data() + offset, n, d, dtype, 0};
 }
 
-VectorView open_vecs(const std::string& path, const MappedFile& file, DType dtype) {
+VectorView open_vecs(const std::string& path, const detail::MappedFile& file, DType dtype) {
     std::int32_t d = 0;
     if (file.size() < kVecsHeader)
         throw IoError(path + ": the file has " + std::to_string(file.size()) + " bytes, the d of its first row takes " +
@@ -94,7 +96,7 @@ VectorView open_vecs(const std::string& path, const MappedFile& file, DType dtyp
     return {file.data() + kVecsHeader, std::int64_t(n), d, dtype, std::int64_t(stride)};
 }
 
-VectorView open_bin(const std::string& path, const MappedFile& file, DType dtype) {
+VectorView open_bin(const std::string& path, const detail::MappedFile& file, DType dtype) {
     std::int32_t shape[2] = {};
     if (file.size() < kBinHeader)
         throw IoError(path + ": the file has " + std::to_string(file.size()) + " bytes, its header alone takes " +
@@ -103,7 +105,7 @@ VectorView open_bin(const std::string& path, const MappedFile& file, DType dtype
     return checked_view(path, file, kBinHeader, shape[0], shape[1], dtype);
 }
 
-VectorView open_npy(const std::string& path, const MappedFile& file) {
+VectorView open_npy(const std::string& path, const detail::MappedFile& file) {
     const detail::NpyHeader header = detail::read_npy_header(path, file);
     const VectorView view =
         checked_view(path, file, header.data_offset, header.shape[0], header.shape[1], header.dtype);
@@ -114,7 +116,7 @@ VectorView open_npy(const std::string& path, const MappedFile& file) {
     return view;
 }
 
-VectorView open_view(const std::string& path, VectorFormat format, const MappedFile& file) {
+VectorView open_view(const std::string& path, VectorFormat format, const detail::MappedFile& file) {
     const FormatInfo& info = info_of(format);
     switch (info.layout) {
         case Layout::vecs:
@@ -162,7 +164,14 @@ VectorFormat format_of(const std::string& path) {
 }
 
 VectorFile::VectorFile(const std::string& path)
-    : path_(path), format_(format_of(path)), file_(path), view_(open_view(path, format_, file_)) {}
+    : path_(path),
+      format_(format_of(path)),
+      file_(std::make_unique<detail::MappedFile>(path)),
+      view_(open_view(path, format_, *file_)) {}
+
+VectorFile::~VectorFile() = default;
+VectorFile::VectorFile(VectorFile&&) noexcept = default;
+VectorFile& VectorFile::operator=(VectorFile&&) noexcept = default;
 
 const VectorView& VectorFile::view() const {
     if (view_.stride == 0) return view_;
@@ -183,15 +192,15 @@ void VectorFile::read(std::int64_t begin, std::int64_t count, void* out) const {
     const std::size_t packed = std::size_t(view_.d) * size_of(view_.dtype);
     const std::size_t stride = std::size_t(view_.row_bytes());
     if (stride == packed) {
-        const std::size_t offset = std::size_t(view_.row(begin) - file_.data());
-        return file_.read(offset, std::size_t(count) * packed, out);
+        const std::size_t offset = std::size_t(view_.row(begin) - file_->data());
+        return file_->read(offset, std::size_t(count) * packed, out);
     }
     const std::int64_t chunk_rows = std::max<std::int64_t>(1, std::int64_t(kChunkBytes / stride));
     std::vector<std::byte> chunk(std::size_t(std::min(chunk_rows, count)) * stride);
     std::byte* to = static_cast<std::byte*>(out);
     for (std::int64_t first = begin; first < begin + count; first += chunk_rows) {
         const std::int64_t rows = std::min(chunk_rows, begin + count - first);
-        file_.read(std::size_t(first) * stride, std::size_t(rows) * stride, chunk.data());
+        file_->read(std::size_t(first) * stride, std::size_t(rows) * stride, chunk.data());
         for (std::int64_t i = 0; i < rows; ++i, to += packed) {
             const std::byte* row = chunk.data() + std::size_t(i) * stride;
             check_row(first + i, row);
@@ -212,39 +221,43 @@ VectorWriter::VectorWriter(const std::string& path, std::int64_t n, std::int64_t
       n_(n),
       d_(d),
       row_bytes_(std::size_t(d) * size_of(dtype)),
-      file_(path) {
+      file_(std::make_unique<detail::AtomicFile>(path)) {
     const Layout layout = info_of(format_).layout;
     if (layout == Layout::bin) {
         const std::int32_t shape[2] = {std::int32_t(n), std::int32_t(d)};
-        file_.write(shape, sizeof shape);
+        file_->write(shape, sizeof shape);
     } else if (layout == Layout::npy) {
         const std::string header = detail::make_npy_header(n, d, dtype);
-        file_.write(header.data(), header.size());
+        file_->write(header.data(), header.size());
     }
 }
 
+VectorWriter::~VectorWriter() = default;
+VectorWriter::VectorWriter(VectorWriter&&) noexcept = default;
+VectorWriter& VectorWriter::operator=(VectorWriter&&) noexcept = default;
+
 void VectorWriter::append(const void* rows, std::int64_t count) {
     if (count < 0 || count > n_ - written_)
-        throw InvalidArgument(file_.path() + ": " + std::to_string(written_) + " + " + std::to_string(count) +
+        throw InvalidArgument(file_->path() + ": " + std::to_string(written_) + " + " + std::to_string(count) +
                               " rows appended, announced were " + std::to_string(n_));
     if (info_of(format_).layout == Layout::vecs) {
         const std::int32_t d = std::int32_t(d_);
         const std::byte* row = static_cast<const std::byte*>(rows);
         for (std::int64_t i = 0; i < count; ++i, row += row_bytes_) {
-            file_.write(&d, sizeof d);
-            file_.write(row, row_bytes_);
+            file_->write(&d, sizeof d);
+            file_->write(row, row_bytes_);
         }
     } else {
-        file_.write(rows, std::size_t(count) * row_bytes_);
+        file_->write(rows, std::size_t(count) * row_bytes_);
     }
     written_ += count;
 }
 
 void VectorWriter::commit() {
     if (written_ != n_)
-        throw IoError(file_.path() + ": " + std::to_string(written_) + " rows appended, announced were " +
+        throw IoError(file_->path() + ": " + std::to_string(written_) + " rows appended, announced were " +
                       std::to_string(n_));
-    file_.commit();
+    file_->commit();
 }
 
 void write_vectors(const std::string& path, const VectorView& vectors) {

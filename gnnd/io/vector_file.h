@@ -8,11 +8,14 @@
 #include <string>
 #include <string_view>
 
-#include "gnnd/io/atomic_file.h"
-#include "gnnd/io/mapped_file.h"
 #include "gnnd/vectors.h"
 
 namespace gnnd::io {
+
+namespace detail {
+class AtomicFile;
+class MappedFile;
+}  // namespace detail
 
 /// fvecs/bvecs/ivecs: every row is an int32 d and then d components (float32, uint8, int32).
 /// fbin/u8bin/i8bin/ibin: int32 n, int32 d, then the rows (float32, uint8, int8, int32).
@@ -35,6 +38,9 @@ class VectorFile {
     ///         out of 1..kMaxDim, unknown extension, content that contradicts the extension. Of a *vecs file only the
     ///         first row's d and the size are checked here; see view() and read().
     explicit VectorFile(const std::string& path);
+    ~VectorFile();
+    VectorFile(VectorFile&&) noexcept;
+    VectorFile& operator=(VectorFile&&) noexcept;
 
     const std::string& path() const { return path_; }  ///< as given
     VectorFormat format() const { return format_; }    ///< by the path's extension
@@ -64,7 +70,7 @@ class VectorFile {
 
     std::string path_;
     VectorFormat format_;
-    MappedFile file_;
+    std::unique_ptr<const detail::MappedFile> file_;
     VectorView view_;
     std::unique_ptr<RowCheck> rows_ = std::make_unique<RowCheck>();
 };
@@ -75,6 +81,9 @@ class VectorWriter {
     /// \throws InvalidArgument for n out of 1..kMaxObjects or d out of 1..kMaxDim, IoError when the format of the path
     ///         cannot hold the type, or the file cannot be created
     VectorWriter(const std::string& path, std::int64_t n, std::int64_t d, DType dtype);
+    ~VectorWriter();
+    VectorWriter(VectorWriter&&) noexcept;
+    VectorWriter& operator=(VectorWriter&&) noexcept;
     /// Appends `count` rows of d components of the writer's type. \throws InvalidArgument past n rows, IoError when the
     /// disk is full
     void append(const void* rows, std::int64_t count);
@@ -85,7 +94,7 @@ class VectorWriter {
     VectorFormat format_;
     std::int64_t n_, d_, written_ = 0;
     std::size_t row_bytes_;
-    AtomicFile file_;
+    std::unique_ptr<detail::AtomicFile> file_;
 };
 
 /// Writes all rows of the view. The format of the path must hold the view's type. \throws as VectorWriter

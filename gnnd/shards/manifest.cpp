@@ -13,7 +13,8 @@
 #include <type_traits>
 
 #include "gnnd/error.h"
-#include "gnnd/io/atomic_file.h"
+#include "gnnd/io/detail/atomic_file.h"
+#include "gnnd/io/detail/mapped_file.h"
 #include "gnnd/merge.h"
 #include "gnnd/shards/plan.h"
 
@@ -273,13 +274,13 @@ Manifest Manifest::from_text(const std::string& text, const std::string& path) {
 
 void Manifest::write(const std::string& path) const {
     const std::string text = to_text();
-    io::AtomicFile file(path);
+    io::detail::AtomicFile file(path);
     file.write(text.data(), text.size());
     file.commit();
 }
 
 Manifest Manifest::read(const std::string& path) {
-    const io::MappedFile file(path);
+    const io::detail::MappedFile file(path);
     std::string text(file.size(), '\0');
     file.read(0, text.size(), text.data());
     return from_text(text, path);

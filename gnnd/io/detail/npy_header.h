@@ -13,7 +13,7 @@
 
 #include "gnnd/dtype.h"
 #include "gnnd/error.h"
-#include "gnnd/io/mapped_file.h"
+#include "gnnd/io/detail/mapped_file.h"
 
 namespace gnnd::io::detail {
 

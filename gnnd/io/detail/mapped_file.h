@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <string>
 
-namespace gnnd::io {
+namespace gnnd::io::detail {
 
 /// A file that another process truncates while it is mapped raises SIGBUS where data() is touched past the new end, as
 /// with every mapping; read() gives IoError there.
@@ -33,4 +33,4 @@ class MappedFile {
     std::size_t size_ = 0;
 };
 
-}  // namespace gnnd::io
+}  // namespace gnnd::io::detail

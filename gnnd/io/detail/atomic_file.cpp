@@ -1,4 +1,4 @@
-#include "gnnd/io/atomic_file.h"
+#include "gnnd/io/detail/atomic_file.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -12,7 +12,7 @@
 
 #include "gnnd/error.h"
 
-namespace gnnd::io {
+namespace gnnd::io::detail {
 
 namespace {
 
@@ -117,4 +117,4 @@ void AtomicFile::fail(const std::string& what, int error) {
     throw IoError(path_ + ": " + what + ": " + std::generic_category().message(error));
 }
 
-}  // namespace gnnd::io
+}  // namespace gnnd::io::detail

@@ -1,4 +1,4 @@
-#include "gnnd/io/mapped_file.h"
+#include "gnnd/io/detail/mapped_file.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -13,7 +13,7 @@
 
 #include "gnnd/error.h"
 
-namespace gnnd::io {
+namespace gnnd::io::detail {
 namespace {
 
 /// What is read at once, and twice as much is asked for: by itself the system reads ahead so little that a disk idles
@@ -93,4 +93,4 @@ void MappedFile::close() noexcept {
     descriptor_ = -1;
 }
 
-}  // namespace gnnd::io
+}  // namespace gnnd::io::detail

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string>
 
-namespace gnnd::io {
+namespace gnnd::io::detail {
 
 /// Writes to a temporary name beside the target; commit() flushes it to disk, renames it over the target and flushes
 /// the folder. Without commit(), and when anything fails, the temporary file is removed and the target stays as it
@@ -40,4 +40,4 @@ class AtomicFile {
     std::string buffer_;
 };
 
-}  // namespace gnnd::io
+}  // namespace gnnd::io::detail
