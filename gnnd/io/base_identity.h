@@ -16,8 +16,9 @@ class VectorFile;
 /// Depends on the rows alone: a set has one identity in every file format, mapped or in memory, with a stride or
 /// without, in one file or in several.
 struct BaseIdentity {
-    std::int64_t n = 0, d = 0;
-    DType dtype = DType::f32;
+    std::int64_t n = 0;        ///< rows
+    std::int64_t d = 0;        ///< components of a row
+    DType dtype = DType::f32;  ///< of the components
     /// XXH3 of the rows' components in 64 blocks of rows (see base_identity.cpp), the first and the last among them.
     /// Every byte of a set of up to 4 MiB is in one of them; of a larger set a change is found where it touches one.
     std::uint64_t checksum = 0;
