@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
-# Checks the style: clang-format and clang-tidy for C++, shellcheck for scripts. Installs them where they are missing.
+# Checks the style: clang-format and clang-tidy for C++, shellcheck for scripts, the length of commits' subjects. Installs
+# what is missing.
 # Usage: contrib/lint.sh [--fix]   (--fix rewrites the files as clang-format wants them and stops there)
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 contrib/setup.sh build test lint
-tracked() { git -c safe.directory="$PWD" ls-files -z -- "$@"; }
+repository() { git -c safe.directory="$PWD" "$@"; }
+tracked() { repository ls-files -z -- "$@"; }
 cpp=('*.h' '*.cpp' '*.cu' '*.cuh')
 
 if [ "${1-}" = --fix ]; then
@@ -18,6 +20,11 @@ tracked "${cpp[@]}" | xargs -0 clang-format --dry-run -Werror
 
 echo "== shellcheck"
 tracked '*.sh' .ci/run | xargs -0 shellcheck
+
+# By date, so that it works in a clone of any depth: the history before the rule has longer ones.
+echo "== commit subjects"
+repository log --since=2026-11-22T20:27:00Z --format=%s |
+    awk 'length > 72 { print "longer than 72 characters: " $0; long = 1 } END { exit long }'
 
 # Tests and benchmarks are left out: their frameworks' macros cost most of the time and give most of the noise. What needs
 # CUDA is, since a machine without the toolkit shall be able to check the rest.
