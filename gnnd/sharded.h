@@ -24,7 +24,9 @@ struct ShardParams {
     /// Go on with what an earlier call, interrupted or killed, has left in the folder. Base and parameters must be the
     /// same, but for threads, device, device_memory and those here.
     bool resume = false;
-    std::int64_t host_memory = 0;  ///< most bytes to take beside the program; 0: three quarters of the machine's
+    /// Most bytes to take beside the program; 0: three quarters of the machine's, or of what the control groups of the
+    /// process allow, where that is less.
+    std::int64_t host_memory = 0;
     /// Builds and merges become durable so often, in seconds, and at the end, and lists as soon as they are finished;
     /// 0: after every task. What is not durable when the process is killed is done again.
     double checkpoint_seconds = 60;
@@ -71,6 +73,7 @@ struct ShardCallbacks {
 /// What a finished call of build_sharded() reports.
 struct ShardedStats {
     int shards = 0;                     ///< given or chosen
+    int samples = 0;                    ///< the paper's p that was used; 0 where this call sampled nothing
     ShardProgress progress;             ///< at the end
     double seconds = 0;                 ///< of all calls that made the graph
     std::uint64_t peak_host_bytes = 0;  ///< most held at once of what host_bytes counts
@@ -97,7 +100,8 @@ ShardedPlan plan_sharded(const io::VectorFile& base, const BuildParams& params, 
 
 /// Builds the graph. On return the folder holds it whole; ShardedGraph reads it. When the call ends otherwise, by an
 /// exception, a signal or a power cut at whatever moment, the folder holds what was durable by then, and another call
-/// with `resume` goes on. Interrupted by the callback, it first makes durable what it has.
+/// with `resume` goes on. Interrupted by the callback, or failed, it first makes durable what it has. A file of the
+/// folder that is gone by then costs the builds and merges that depend on it.
 /// \param base       the vectors, n x d; must not change meanwhile
 /// \param params     as for build() and merge(), used for both
 /// \param shards     how to cut and where to put the graph

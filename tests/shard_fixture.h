@@ -16,6 +16,7 @@
 #include "gnnd/sharded.h"
 #include "gnnd/shards/build.h"
 #include "gnnd/shards/executor.h"
+#include "gnnd/shards/manifest.h"
 #include "tests/invariants.h"
 #include "tests/shard_graph.h"
 #include "tests/temp_dir.h"
@@ -78,6 +79,7 @@ class Sharded : public testing::Test {
         return all;
     }
     std::string work() const { return dir_.file("work"); }
+    std::string manifest_path() const { return work() + "/" + shards::kManifestName; }
     ShardParams shards(int count, bool resume = false) const {
         ShardParams params;
         params.shards = count;

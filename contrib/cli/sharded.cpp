@@ -59,7 +59,8 @@ class ShardedProgress {
 };
 
 Json sharded_report(const ShardedOptions& options, const gnnd::io::VectorFile& base, const gnnd::ShardedStats& stats,
-                    const Json& params_json) {
+                    Json params) {
+    params["samples"] = stats.samples;
     Json workers = Json::array();
     for (const gnnd::WorkerProgress& worker : stats.progress.workers)
         workers.push_back({{"device", worker.device.name()},
@@ -75,7 +76,7 @@ Json sharded_report(const ShardedOptions& options, const gnnd::io::VectorFile& b
             {"d", base.d()},
             {"dtype", name_of(base.dtype())},
             {"shards", stats.shards},
-            {"params", params_json},
+            {"params", params},
             {"tasks", stats.progress.tasks},
             {"seconds", stats.progress.seconds},
             {"seconds_of_all_runs", stats.seconds},
@@ -101,7 +102,8 @@ void add_sharded(CLI::App& app, gnnd::ShardParams& shards) {
                  "go on with what an interrupted or killed build has left in --work; start where there is nothing")
         ->needs(work);
     add_bytes(app, "--host-memory", shards.host_memory,
-              "most host memory to take beside the program itself; 0: three quarters of the machine's")
+              "most host memory to take beside the program itself; 0: three quarters of the machine's or of the "
+              "container's")
         ->needs(work);
     add_real(app, "--checkpoint", shards.checkpoint_seconds, 0, 1e9,
              "make results durable so often, in seconds; 0: after every build and merge")

@@ -7,17 +7,18 @@
 #include <exception>
 #include <functional>
 #include <mutex>
-#include <thread>
 #include <utility>
-#include <vector>
+
+#include "gnnd/shards/threads.h"
 
 namespace gnnd::shards {
 
 class Background {
   public:
     /// \param threads  so many jobs are done at a time, in the order in which they were started
-    explicit Background(int threads = 1) {
-        for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { run(); });
+    /// \throws Error where the system gives no more threads
+    explicit Background(int threads = 1) : Background(NoThreads{}) {  // from here on the destructor runs in any case
+        for (int i = 0; i < threads; ++i) threads_.start([this] { run(); });
     }
     /// What was started is done first, unless something threw.
     ~Background() {
@@ -26,7 +27,7 @@ class Background {
             stop_ = true;
         }
         changed_.notify_all();
-        for (std::thread& thread : threads_) thread.join();
+        threads_.join();
     }
     Background(const Background&) = delete;
     Background& operator=(const Background&) = delete;
@@ -49,6 +50,9 @@ class Background {
     }
 
   private:
+    struct NoThreads {};
+    explicit Background(NoThreads) {}
+
     void run() {
         std::unique_lock lock(mutex_);
         for (;;) {
@@ -81,7 +85,7 @@ class Background {
     std::exception_ptr error_;
     int running_ = 0;
     bool stop_ = false;
-    std::vector<std::thread> threads_;  // last: they use the others
+    Threads threads_;  // last: they use the others
 };
 
 }  // namespace gnnd::shards

@@ -1,15 +1,12 @@
 #include "gnnd/shards/build.h"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <cmath>
 #include <filesystem>
-#include <limits>
+#include <optional>
 
 #include "gnnd/cpu/parallel.h"
 #include "gnnd/detail/checks.h"
-#include "gnnd/sharded.h"
+#include "gnnd/shards/host_memory.h"
 #include "gnnd/shards/runner.h"
 
 namespace gnnd {
@@ -25,8 +22,26 @@ std::uint64_t cpu_work_bytes(std::int64_t rows, const BuildParams& params) {
 }
 
 std::uint64_t host_bound(std::int64_t given) {
-    if (given > 0) return std::uint64_t(given);
-    return std::uint64_t(sysconf(_SC_PHYS_PAGES)) * std::uint64_t(sysconf(_SC_PAGESIZE)) / 4 * 3;
+    return given > 0 ? std::uint64_t(given) : host_memory() / 4 * 3;
+}
+
+std::vector<Device> devices_of(const BuildParams& params, const ShardParams& given) {
+    const std::vector<Device> devices = given.devices.empty() ? std::vector{params.device} : given.devices;
+    std::vector<Device> workers(given.workers > 0 ? std::size_t(given.workers) : devices.size());
+    for (std::size_t w = 0; w < workers.size(); ++w) workers[w] = devices[w % devices.size()];
+    return workers;
+}
+
+Manifest manifest_for(const io::VectorFile& base, const BuildParams& params, int shards) {
+    Manifest manifest;
+    manifest.base = BaseRecord::of(base);
+    manifest.params = params;
+    manifest.shards.resize(std::size_t(shards));
+    return manifest;
+}
+
+std::string manifest_path(const ShardParams& given) {
+    return given.work + "/" + kManifestName;
 }
 
 /// What a call comes to, before anything is done.
@@ -42,19 +57,15 @@ struct Request {
 
 Request make_request(const io::VectorFile& base, const BuildParams& params, const ShardParams& given, int shards) {
     Request request;
-    request.manifest.base = BaseRecord::of(base);
-    request.manifest.params = params;
-    request.manifest.shards.resize(shards);
-    const std::vector<Device> devices = given.devices.empty() ? std::vector{params.device} : given.devices;
-    const int count = given.workers > 0 ? given.workers : int(devices.size());
+    request.manifest = manifest_for(base, params, shards);
     int on_cpu = 0;
-    for (int w = 0; w < count; ++w) {
-        request.workers.push_back(detail::choose(devices[std::size_t(w) % devices.size()]));
+    for (const Device& device : devices_of(params, given)) {
+        request.workers.push_back(detail::choose(device));
         on_cpu += request.workers.back().kind == Device::Kind::cpu;
     }
     request.params = params;
     if (params.threads == 0 && on_cpu > 1) request.params.threads = std::max(1, cpu::Team::resolve(0) / on_cpu);
-    request.need = host_need(request.manifest, count);
+    request.need = host_need(request.manifest, int(request.workers.size()));
     const std::int64_t rows = std::min<std::int64_t>(base.n(), 2 * request.manifest.most_rows());
     request.work = std::uint64_t(on_cpu) * cpu_work_bytes(rows, request.params);
     return request;
@@ -70,21 +81,70 @@ bool fits(const Request& request, const ShardParams& given) {
     });
 }
 
-Request make_request(const io::VectorFile& base, const BuildParams& params, const ShardParams& given) {
+void check(const io::VectorFile& base, const BuildParams& params, const ShardParams& given) {
     given.validate();
     params.validate();
     if (given.shards > base.n())
         throw InvalidArgument("ShardParams::shards = " + std::to_string(given.shards) + ", " + base.path() +
                               " has only " + std::to_string(base.n()) + " vectors");
     detail::check_shape({&base, base.n(), base.d(), base.dtype(), 0});
+}
+
+bool goes_on(const ShardParams& given) {
+    return given.resume && std::filesystem::exists(manifest_path(given));
+}
+
+int shards_to_go_on_with(const ShardParams& given) {
+    return given.shards != 0 ? given.shards : Manifest::read(manifest_path(given)).count();
+}
+
+Request make_request(const io::VectorFile& base, const BuildParams& params, const ShardParams& given) {
+    if (goes_on(given)) return make_request(base, params, given, shards_to_go_on_with(given));
     if (given.shards != 0) return make_request(base, params, given, given.shards);
-    const std::string manifest = given.work + "/" + kManifestName;
-    if (given.resume && std::filesystem::exists(manifest))
-        return make_request(base, params, given, Manifest::read(manifest).count());
     const int most = int(std::min<std::int64_t>(kMaxShards, base.n()));
     for (int shards = 1; shards <= most; ++shards)
         if (Request request = make_request(base, params, given, shards); fits(request, given)) return request;
     throw Error("no number of shards up to " + std::to_string(most) + " fits the memory that is allowed or free");
+}
+
+/// Of a folder in which nothing is left to do.
+ShardProgress progress_of_finished(const Manifest& manifest, const std::vector<Device>& devices) {
+    ShardProgress progress;
+    progress.tasks = progress.tasks_done = manifest.count() + manifest.pairs();
+    for (const Device& device : devices) progress.workers.emplace_back().device = device;
+    return progress;
+}
+
+/// Carries out what is left to do in the folder.
+ShardedStats fill(Folder& folder, const io::VectorFile& base, const Request& request, const ShardParams& given,
+                  const ShardCallbacks& callbacks, const ExecutorFactory& make_executor) {
+    const std::uint64_t cached = host_bound(given.host_memory) - request.work;
+    Store store(base, folder, cached, request.params.threads, detail::or_heap(nullptr));
+    const Plan plan = make_plan(request.manifest.count(), int(request.workers.size()));
+    Runner runner(store, plan, request.params, request.workers, cached >= request.need.overlapped,
+                  given.checkpoint_seconds, make_executor, callbacks);
+    try {
+        runner.run();
+    } catch (const Interrupted&) {
+        runner.deliver();
+        store.flush();
+        throw;
+    } catch (...) {
+        runner.deliver_what_can_be();
+        throw;
+    }
+    store.flush_lists();
+    const std::string difference = request.manifest.base.difference(BaseRecord::of(base));
+    if (!difference.empty())
+        throw IoError(base.path() + ": changed while the graph was built: " + difference +
+                      "; build it in another folder");
+    folder.complete();
+    ShardedStats stats;
+    stats.progress = runner.progress();
+    stats.peak_host_bytes = store.peak_host_bytes();
+    stats.peak_work_bytes = runner.peak_work_bytes();
+    stats.samples = runner.samples();
+    return stats;
 }
 
 }  // namespace
@@ -102,6 +162,7 @@ void ShardParams::validate() const {
 }
 
 ShardedPlan plan_sharded(const io::VectorFile& base, const BuildParams& params, const ShardParams& shards) {
+    check(base, params, shards);
     const Request request = make_request(base, params, shards);
     const int workers = int(request.workers.size());
     ShardedPlan plan;
@@ -121,43 +182,30 @@ ShardedStats build_sharded(const io::VectorFile& base, const BuildParams& params
 
 ShardedStats shards::build_with(const io::VectorFile& base, const BuildParams& params, const ShardParams& given,
                                 const ShardCallbacks& callbacks, const ExecutorFactory& make_executor) {
-    const Request request = make_request(base, params, given);
-    const std::uint64_t bound = host_bound(given.host_memory);
-    if (bound < request.host_need())
-        throw Error("host memory: " + std::to_string(request.host_need()) + " bytes are needed for " +
-                    std::to_string(request.manifest.count()) + " shards, allowed are " + std::to_string(bound) +
-                    "; more shards need less");
-    const std::uint64_t cached = bound - request.work;
-    const int workers = int(request.workers.size());
-    Folder folder(given.work, request.manifest, given.resume, workers);
-    Store store(base, folder, cached, request.params.threads, detail::or_heap(nullptr));
-    const Plan plan = make_plan(request.manifest.count(), workers);
-    Runner runner(store, plan, request.params, request.workers, cached >= request.need.overlapped,
-                  given.checkpoint_seconds, make_executor, callbacks);
-    if (!folder.manifest().complete) {
-        try {
-            runner.run();
-        } catch (const Interrupted&) {
-            runner.deliver();
-            store.flush();
-            throw;
-        }
-        store.flush_lists();
-        const std::string difference = request.manifest.base.difference(BaseRecord::of(base));
-        if (!difference.empty())
-            throw IoError(base.path() + ": changed while the graph was built: " + difference +
-                          "; build it in another folder");
-        folder.complete();
-    }
+    check(base, params, given);
+    const std::vector<Device> devices = devices_of(params, given);
+    std::optional<Folder> folder;
+    // First of all: what is finished takes neither devices nor memory.
+    if (goes_on(given))
+        folder.emplace(given.work, manifest_for(base, params, shards_to_go_on_with(given)), true, int(devices.size()));
     ShardedStats stats;
-    stats.shards = request.manifest.count();
-    stats.progress = runner.progress();
+    if (folder && folder->manifest().complete) {
+        stats.progress = progress_of_finished(folder->manifest(), devices);
+    } else {
+        const Request request = make_request(base, params, given);
+        const std::uint64_t bound = host_bound(given.host_memory);
+        if (bound < request.host_need())
+            throw Error("host memory: " + std::to_string(request.host_need()) + " bytes are needed for " +
+                        std::to_string(request.manifest.count()) + " shards, allowed are " + std::to_string(bound) +
+                        "; more shards need less");
+        if (!folder) folder.emplace(given.work, request.manifest, given.resume, int(devices.size()));
+        stats = fill(*folder, base, request, given, callbacks, make_executor);
+    }
     stats.progress.seconds_left = 0;
     if (callbacks.progress) callbacks.progress(stats.progress);
-    const Manifest manifest = folder.manifest();
+    const Manifest manifest = folder->manifest();
+    stats.shards = manifest.count();
     stats.seconds = manifest.seconds;
-    stats.peak_host_bytes = store.peak_host_bytes();
-    stats.peak_work_bytes = runner.peak_work_bytes();
     for (const ShardRecord& shard : manifest.shards) stats.written_bytes += shard.lists->bytes;
     return stats;
 }

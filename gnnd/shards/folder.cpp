@@ -52,10 +52,10 @@ void make_folder(const std::filesystem::path& folder) {
             fail(folder, "cannot create the folder", error.value());
     }
     const int descriptor = open(above.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (descriptor >= 0) {  // not every file system can flush a folder
-        fsync(descriptor);
-        close(descriptor);
-    }
+    if (descriptor < 0) return;
+    const bool broken = fsync(descriptor) != 0 && errno == EIO;  // not every file system can flush a folder
+    close(descriptor);
+    if (broken) fail(above, "cannot flush the folder", EIO);
 }
 
 std::string prepared(const std::string& path) {
@@ -63,11 +63,25 @@ std::string prepared(const std::string& path) {
     return path;
 }
 
+io::GraphFile open_recorded(const std::string& folder, const Manifest& manifest, int shard, const FileRecord& record,
+                            std::int64_t k, std::int64_t objects) {
+    io::GraphFile file(folder + "/" + record.name);
+    if (file.bytes() != record.bytes || file.checksum() != record.checksum)
+        throw IoError(file.path() + ": altered: not the file that " + kManifestName +
+                      " names; without it a resumed build makes it anew");
+    if (file.n() != manifest.rows(shard) || file.k() != k || file.objects() != objects ||
+        file.metric() != manifest.params.metric || file.dtype() != manifest.base.dtype)
+        throw IoError(file.path() + ": invalid: not the graph that " + kManifestName + " describes");
+    return file;
+}
+
 }  // namespace
 
 FolderLock::FolderLock(const std::string& folder) {
     const std::string path = folder + "/lock";
-    descriptor_ = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    // A link may lead to a file of somebody's, which is not to be overwritten.
+    descriptor_ = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
+    if (descriptor_ < 0 && errno == ELOOP) throw IoError(path + ": is a symbolic link, expected a file of the build");
     if (descriptor_ < 0) fail(path, "cannot create", errno);
     if (flock(descriptor_, LOCK_EX | LOCK_NB) != 0) {
         const int error = errno;
@@ -86,11 +100,9 @@ FolderLock::~FolderLock() {
     close(descriptor_);
 }
 
-io::GraphFile open_recorded(const std::string& folder, const FileRecord& record) {
-    io::GraphFile file(folder + "/" + record.name);
-    if (file.bytes() != record.bytes || file.checksum() != record.checksum)
-        throw IoError(file.path() + ": altered: not the file that " + kManifestName + " names");
-    return file;
+int spare_versions(const Manifest& manifest, int workers) {
+    constexpr int kOf = 16;  // of so many shards one: a manifest of 1,024 shards takes 40 ms to write
+    return std::max(std::min(workers, manifest.count()), manifest.count() / kOf);
 }
 
 std::uint64_t disk_need(const Manifest& manifest, int workers) {
@@ -100,7 +112,17 @@ std::uint64_t disk_need(const Manifest& manifest, int workers) {
         bytes += io::graph_file_bytes(manifest.rows(i), k);
         if (manifest.count() > 1) bytes += io::graph_file_bytes(manifest.rows(i), manifest.local_columns());
     }
-    return bytes + std::uint64_t(std::min(workers, manifest.count())) * io::graph_file_bytes(manifest.most_rows(), k);
+    return bytes + std::uint64_t(spare_versions(manifest, workers)) * io::graph_file_bytes(manifest.most_rows(), k);
+}
+
+io::GraphFile open_local(const std::string& folder, const Manifest& manifest, int shard) {
+    return open_recorded(folder, manifest, shard, manifest.shards[shard].local.value(), manifest.local_columns(),
+                         manifest.rows(shard));
+}
+
+io::GraphFile open_lists(const std::string& folder, const Manifest& manifest, int shard) {
+    return open_recorded(folder, manifest, shard, manifest.shards[shard].lists.value(), manifest.params.k,
+                         manifest.base.n);
 }
 
 Folder::Folder(const std::string& path, const Manifest& wanted, bool resume, int workers)
@@ -108,7 +130,7 @@ Folder::Folder(const std::string& path, const Manifest& wanted, bool resume, int
       objects_(wanted.base.n),
       dtype_(wanted.base.dtype),
       lock_(path_),
-      free_writers_(workers),
+      free_spares_(spare_versions(wanted, workers)),
       manifest_(wanted) {
     const std::string manifest_path = in_folder(kManifestName);
     const bool there = std::filesystem::exists(manifest_path);
@@ -139,17 +161,34 @@ Manifest Folder::manifest() const {
 }
 
 io::GraphFile Folder::open_local(int shard) const {
-    return open_recorded(path_, manifest().shards[shard].local.value());
+    return shards::open_local(path_, manifest(), shard);
 }
 
 io::GraphFile Folder::open_lists(int shard) const {
-    return open_recorded(path_, manifest().shards[shard].lists.value());
+    return shards::open_lists(path_, manifest(), shard);
 }
 
-void Folder::check_files() const {
-    for (const ShardRecord& shard : manifest_.shards)
-        for (const auto& file : {shard.local, shard.lists})
-            if (file) open_recorded(path_, *file);
+void Folder::check_files() {
+    const auto is_gone = [&](const std::optional<FileRecord>& file) {
+        std::error_code error;
+        return file && std::filesystem::symlink_status(in_folder(file->name), error).type() ==
+                           std::filesystem::file_type::not_found;
+    };
+    for (int i = 0; i < manifest_.count(); ++i) {
+        ShardRecord& shard = manifest_.shards[i];
+        if (is_gone(shard.local)) {
+            shard.local.reset();
+            ahead_ = true;
+        }
+        if (is_gone(shard.lists)) {
+            shard.lists.reset();
+            shard.merged.clear();
+            manifest_.complete = false;
+            ahead_ = true;
+        }
+        if (shard.local) open_local(i);
+        if (shard.lists) open_lists(i);
+    }
 }
 
 void Folder::check_disk(int workers) const {
@@ -184,76 +223,80 @@ FileRecord Folder::write(const std::string& name, const KnnGraphView& graph, std
     return {name, file.bytes(), file.checksum()};
 }
 
-template <class Change>
-void Folder::commit(const std::vector<FileRecord>& added, const std::vector<FileRecord>& dropped,
-                    const Change& change) {
+void Folder::put_local(int shard, const KnnGraphView& local) {
+    put(shard, "local", &ShardRecord::local, local, 0, nullptr);
+}
+
+void Folder::put_lists(int shard, const KnnGraphView& lists, const std::vector<int>& merged) {
+    put(shard, "lists", &ShardRecord::lists, lists, objects_, &merged);
+}
+
+/// What fails leaves a file that no manifest names, for the next process to delete: the manifest on disk may name it
+/// where its own writing failed at the very end.
+void Folder::put(int shard, const char* what, std::optional<FileRecord> ShardRecord::*which, const KnnGraphView& graph,
+                 std::int64_t objects, const std::vector<int>* merged) {
+    std::unique_lock lock(mutex_);
+    const ShardRecord& old = manifest_.shards[shard];
+    const int spares = old.*which ? 1 : 0;  // a first version takes no more room than the last
+    while (free_spares_ < spares) {
+        if (!replaced_.empty())
+            commit_locked();
+        else
+            changed_.wait(lock);
+    }
+    free_spares_ -= spares;
+    // Never a name that was used before: what the manifest on disk names stays until it names another.
+    const int version = versions_[shard] = std::max(versions_[shard], old.version) + 1;
+    lock.unlock();
+    std::optional<FileRecord> file;
+    try {
+        file = write(file_name(what, shard, version), graph, objects);
+    } catch (...) {
+        lock.lock();
+        free_spares_ += spares;
+        changed_.notify_all();
+        throw;
+    }
+    lock.lock();
+    ShardRecord& record = manifest_.shards[shard];
+    if (record.*which) replaced_.push_back(*(record.*which));
+    record.version = std::max(record.version, version);
+    record.*which = file;
+    if (merged != nullptr) record.merged = *merged;
+    ahead_ = true;
+    changed_.notify_all();
+}
+
+void Folder::commit() {
+    const std::lock_guard lock(mutex_);
+    commit_locked();
+}
+
+/// Files are deleted once the manifest that does not name them is durable, and only then.
+void Folder::commit_locked() {
+    if (!ahead_) return;
+    const std::chrono::duration<double> here = std::chrono::steady_clock::now() - opened_;
+    manifest_.seconds = seconds_before_ + here.count();
+    manifest_.write(in_folder(kManifestName));
+    ahead_ = false;
     std::error_code ignored;
-    try {
-        const std::lock_guard lock(mutex_);
-        Manifest next = manifest_;
-        change(next);
-        const std::chrono::duration<double> here = std::chrono::steady_clock::now() - opened_;
-        next.seconds = seconds_before_ + here.count();
-        next.write(in_folder(kManifestName));
-        manifest_ = std::move(next);
-    } catch (...) {
-        for (const FileRecord& file : added) std::filesystem::remove(in_folder(file.name), ignored);
-        throw;
-    }
-    for (const FileRecord& file : dropped) std::filesystem::remove(in_folder(file.name), ignored);
-}
-
-void Folder::commit_local(int shard, const KnnGraphView& local) {
-    replace(shard, "local", &ShardRecord::local, local, 0, nullptr);
-}
-
-void Folder::commit_lists(int shard, const KnnGraphView& lists, const std::vector<int>& merged) {
-    replace(shard, "lists", &ShardRecord::lists, lists, objects_, &merged);
-}
-
-void Folder::replace(int shard, const char* what, std::optional<FileRecord> ShardRecord::*which,
-                     const KnnGraphView& graph, std::int64_t objects, const std::vector<int>* merged) {
-    ShardRecord old;
-    int version = 0, writers = 0;
-    {
-        std::unique_lock lock(mutex_);
-        old = manifest_.shards[shard];
-        writers = old.*which ? 1 : 0;  // a first version takes no more room than the last
-        writer_left_.wait(lock, [&] { return free_writers_ >= writers; });
-        free_writers_ -= writers;
-        // Never a name that was used before: what the manifest on disk names stays until it names another.
-        version = versions_[shard] = std::max(versions_[shard], old.version) + 1;
-    }
-    const auto leave = [&] {
-        const std::lock_guard lock(mutex_);
-        free_writers_ += writers;
-        writer_left_.notify_all();
-    };
-    try {
-        const FileRecord file = write(file_name(what, shard, version), graph, objects);
-        std::vector<FileRecord> dropped;
-        if (old.*which) dropped.push_back((old.*which).value());
-        commit({file}, dropped, [&](Manifest& next) {
-            ShardRecord& record = next.shards[shard];
-            record.version = std::max(record.version, version);
-            record.*which = file;
-            if (merged != nullptr) record.merged = *merged;
-        });
-    } catch (...) {
-        leave();
-        throw;
-    }
-    leave();
+    for (const FileRecord& file : replaced_) std::filesystem::remove(in_folder(file.name), ignored);
+    free_spares_ += int(replaced_.size());
+    replaced_.clear();
+    changed_.notify_all();
 }
 
 void Folder::complete() {
-    std::vector<FileRecord> dropped;
-    for (const ShardRecord& shard : manifest().shards)
-        if (shard.local) dropped.push_back(*shard.local);
-    commit({}, dropped, [](Manifest& next) {
-        for (ShardRecord& shard : next.shards) shard.local.reset();
-        next.complete = true;
-    });
+    const std::lock_guard lock(mutex_);
+    std::vector<FileRecord> locals;
+    for (ShardRecord& shard : manifest_.shards) {
+        if (shard.local) locals.push_back(*shard.local);
+        shard.local.reset();
+    }
+    manifest_.complete = ahead_ = true;
+    commit_locked();
+    std::error_code ignored;
+    for (const FileRecord& file : locals) std::filesystem::remove(in_folder(file.name), ignored);
 }
 
 }  // namespace gnnd::shards

@@ -6,7 +6,7 @@
 
 #include <chrono>
 #include <condition_variable>
-#include <cstddef>
+#include <cstdint>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -32,58 +32,65 @@ class FolderLock {
     int descriptor_;
 };
 
-/// Most bytes that the folder takes while the graph is made: the graph, the local graphs, and for each worker one more
-/// version of a shard's lists.
+/// Versions of lists that may be there beside those that the manifest on disk names: one for each worker, and so many
+/// that a large set is made durable with few manifests.
+int spare_versions(const Manifest& manifest, int workers);
+
+/// Most bytes that the folder takes while the graph is made: the graph, the local graphs, and spare_versions() of a
+/// shard's lists.
 std::uint64_t disk_need(const Manifest& manifest, int workers);
 
-/// The file in the folder, provided that it is the one of the record. \throws IoError
-io::GraphFile open_recorded(const std::string& folder, const FileRecord& file);
+/// The file of a shard, provided that it is the one that the manifest names and describes. \throws IoError
+io::GraphFile open_local(const std::string& folder, const Manifest& manifest, int shard);
+io::GraphFile open_lists(const std::string& folder, const Manifest& manifest, int shard);
 
 /// All member functions may be called from several threads, those that change a shard for different shards.
 class Folder {
   public:
     /// Creates the folder where it is not there, or goes on with what is in it; deletes what an earlier process left
-    /// unfinished.
+    /// unfinished. Where a shard's file is gone, the shard counts as not built, or as not merged with any other.
     /// \param wanted   base, parameters and number of shards
     /// \param resume   whether to go on; otherwise a folder with a manifest is refused. One without is started anew
     ///                 either way, for a process may be stopped before it writes one.
-    /// \param workers  files replaced at a time
-    /// \throws IoError: in use by another process, the manifest or one of its files altered or missing, a record of
-    ///         something else (the difference is named), the disk too small (needed and free are told)
+    /// \throws IoError: in use by another process, the manifest or one of its files altered, a record of something
+    ///         else (the difference is named), the disk too small (needed and free are told)
     Folder(const std::string& path, const Manifest& wanted, bool resume, int workers);
 
+    /// What the files hold, whether durable or not.
     Manifest manifest() const;
-    /// The file of the shard, known to be the one that the manifest names. \throws IoError
     io::GraphFile open_local(int shard) const;
     io::GraphFile open_lists(int shard) const;
 
-    /// The first columns of the shard's own graph, ids local, durable when it returns.
-    void commit_local(int shard, const KnnGraphView& local);
-    /// The shard's lists with everything from these partners in them, all durable when it returns.
-    void commit_lists(int shard, const KnnGraphView& lists, const std::vector<int>& merged);
+    /// Writes the first columns of the shard's own graph, ids local. Durable with the next commit().
+    void put_local(int shard, const KnnGraphView& local);
+    /// Writes the shard's lists with everything from these partners in them. Durable with the next commit().
+    void put_lists(int shard, const KnnGraphView& lists, const std::vector<int>& merged);
+    /// All that was put is durable when it returns, and what it replaced is deleted.
+    void commit();
     /// Declares the set complete and deletes what is not part of the result.
     void complete();
 
   private:
     std::string in_folder(const std::string& name) const { return path_ + "/" + name; }
     FileRecord write(const std::string& name, const KnnGraphView& graph, std::int64_t objects) const;
-    void replace(int shard, const char* what, std::optional<FileRecord> ShardRecord::*which, const KnnGraphView& graph,
-                 std::int64_t objects, const std::vector<int>* merged);
-    void check_files() const;
+    void put(int shard, const char* what, std::optional<FileRecord> ShardRecord::*which, const KnnGraphView& graph,
+             std::int64_t objects, const std::vector<int>* merged);
+    void check_files();
     void check_disk(int workers) const;
     void remove_orphans() const;
-    template <class Change>
-    void commit(const std::vector<FileRecord>& added, const std::vector<FileRecord>& dropped, const Change& change);
+    void commit_locked();
 
     std::string path_;
     const std::int64_t objects_;  ///< the base's, which files tell
     const DType dtype_;
     FolderLock lock_;
-    mutable std::mutex mutex_;
-    std::condition_variable writer_left_;
-    int free_writers_;
-    Manifest manifest_;            ///< as it is on disk
-    std::map<int, int> versions_;  ///< of shards, the last that was begun to be written
+    mutable std::mutex mutex_;  ///< of what follows
+    std::condition_variable changed_;
+    int free_spares_;                   ///< of spare_versions()
+    Manifest manifest_;                 ///< may be ahead of the one on disk
+    bool ahead_ = false;                ///< whether it is
+    std::vector<FileRecord> replaced_;  ///< named by the manifest on disk, to be deleted once it is replaced
+    std::map<int, int> versions_;       ///< of shards, the last that was begun to be written
     std::chrono::steady_clock::time_point opened_ = std::chrono::steady_clock::now();
     double seconds_before_ = 0;
 };

@@ -4,7 +4,6 @@
 #include <chrono>
 #include <set>
 #include <string>
-#include <thread>
 #include <utility>
 
 #include "gnnd/error.h"
@@ -70,9 +69,14 @@ Runner::Runner(Store& store, const Plan& plan, const BuildParams& params, const 
 }
 
 Runner::~Runner() {
-    std::vector<std::thread> threads;
-    for (auto& worker : workers_) threads.emplace_back([&worker] { worker.reset(); });
-    for (std::thread& thread : threads) thread.join();
+    Threads threads;
+    for (auto& worker : workers_) {
+        try {
+            threads.start([&worker] { worker.reset(); });
+        } catch (const Error&) {
+            worker.reset();
+        }
+    }
 }
 
 /// The workers of each device in a thread of its own: to get a device's memory takes long.
@@ -87,16 +91,16 @@ void Runner::for_devices(const std::function<void(const std::vector<Worker*>& sh
         else
             at->push_back(worker.get());
     }
-    std::vector<std::thread> threads;
+    Threads threads;
     for (const auto& sharing : devices)
-        threads.emplace_back([&] {
+        threads.start([this, &f, &sharing] {
             try {
                 f(sharing);
             } catch (...) {
                 fail(std::current_exception());
             }
         });
-    for (std::thread& thread : threads) thread.join();
+    threads.join();
     if (error_) std::rethrow_exception(error_);
 }
 
@@ -111,6 +115,21 @@ void Runner::deliver() {
     for (const auto& worker : workers_) worker->executor->deliver();
 }
 
+void Runner::deliver_what_can_be() noexcept {
+    const auto attempt = [](const auto& step) {
+        try {
+            step();
+        } catch (...) {
+        }
+    };
+    for (const auto& worker : workers_) {
+        attempt([&] { worker->delivering.wait(); });
+        attempt([&] { worker->writing.wait(); });
+        attempt([&] { worker->executor->deliver(); });
+    }
+    attempt([&] { store_.flush(); });
+}
+
 void Runner::wait_for_writing() {
     for (const auto& worker : workers_) {
         worker->delivering.wait();
@@ -121,20 +140,10 @@ void Runner::wait_for_writing() {
 /// One thread per worker; this one listens to the callbacks meanwhile.
 void Runner::run_round(std::size_t round) {
     constexpr std::chrono::milliseconds kAskEvery(20);
-    std::vector<std::thread> threads;
+    Threads threads;
+    for (const auto& worker : workers_)
+        if (!worker->rounds[round].empty()) start(*worker, round, threads);
     std::unique_lock lock(mutex_);
-    for (const auto& worker : workers_) {
-        if (worker->rounds[round].empty()) continue;
-        ++running_;
-        threads.emplace_back([this, &worker = *worker, round] {
-            try {
-                work(worker, round);
-            } catch (...) {
-                fail(std::current_exception());
-            }
-            finish(worker);
-        });
-    }
     while (running_ > 0) {
         changed_.wait_for(lock, kAskEvery, [&] { return running_ == 0 || news_; });
         const bool news = std::exchange(news_, false);
@@ -148,8 +157,28 @@ void Runner::run_round(std::size_t round) {
         lock.lock();
     }
     lock.unlock();
-    for (std::thread& thread : threads) thread.join();
+    threads.join();
     if (error_) std::rethrow_exception(error_);
+}
+
+void Runner::start(Worker& worker, std::size_t round, Threads& threads) {
+    {
+        const std::lock_guard lock(mutex_);
+        ++running_;
+    }
+    try {
+        threads.start([this, &worker, round] {
+            try {
+                work(worker, round);
+            } catch (...) {
+                fail(std::current_exception());
+            }
+            finish(worker);
+        });
+    } catch (...) {  // the others stop
+        fail(std::current_exception());
+        finish(worker);
+    }
 }
 
 /// The first error counts; those that follow come from stopping the others.
@@ -184,7 +213,7 @@ BuildStats Runner::compute(Worker& worker, const Task& task) {
 }
 
 void Runner::work(Worker& worker, std::size_t round) {
-    const CountTraffic count(worker.traffic);
+    const CountTraffic count(&worker.traffic);
     const std::vector<Task>& tasks = worker.rounds[round];
     Background fetching;
     for (std::size_t i = 0; i < tasks.size(); ++i) {
@@ -242,6 +271,7 @@ void Runner::begin(Worker& worker, const Task& task) {
 std::vector<int> Runner::end(Worker& worker, const Task& task, const BuildStats& stats, double seconds) {
     const std::lock_guard lock(mutex_);
     peak_work_bytes_ = std::max(peak_work_bytes_, std::uint64_t(stats.peak_work_bytes));
+    samples_ = std::max(samples_, stats.samples);
     const bool build = task.kind == Task::Kind::build;
     ++(build ? worker.builds_done : worker.merges_done);
     --(build ? worker.builds_left : worker.merges_left);

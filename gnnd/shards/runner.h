@@ -35,9 +35,12 @@ class Runner {
     void run();
     /// After run() was interrupted: what was done until then is in the store.
     void deliver();
+    /// After run() failed: the same, and durable, as far as that is possible. What goes wrong now is not told.
+    void deliver_what_can_be() noexcept;
 
     ShardProgress progress() const;
     std::uint64_t peak_work_bytes() const { return peak_work_bytes_; }
+    int samples() const { return samples_; }  ///< BuildStats::samples, the most of all tasks
 
   private:
     /// Lists that a worker delivers at a time, and files that it writes: the system lets one thread at a time copy to a
@@ -60,6 +63,7 @@ class Runner {
     void for_devices(const std::function<void(const std::vector<Worker*>& sharing)>& f);
     void wait_for_writing();
     void run_round(std::size_t round);
+    void start(Worker& worker, std::size_t round, Threads& threads);
     void work(Worker& worker, std::size_t round);
     static const Task* task_after(const Worker& worker, std::size_t round, std::size_t task);
     BuildStats compute(Worker& worker, const Task& task);
@@ -87,6 +91,7 @@ class Runner {
     bool news_ = false;
     std::exception_ptr error_;
     std::uint64_t peak_work_bytes_ = 0;
+    int samples_ = 0;
     std::atomic<bool> stop_{false};
 };
 

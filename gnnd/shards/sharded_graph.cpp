@@ -48,13 +48,7 @@ ShardedGraph::ShardedGraph(const std::string& path) {
     state.manifest = Manifest::read(manifest_of(state.folder));
     const Manifest& manifest = state.manifest;
     if (!manifest.complete) throw IoError(path + ": not finished: " + what_is_missing(manifest) + "; resume the build");
-    for (int i = 0; i < manifest.count(); ++i) {
-        const io::GraphFile file = open_recorded(state.folder, *manifest.shards[i].lists);
-        if (file.n() != manifest.rows(i) || file.k() != manifest.params.k || file.objects() != manifest.base.n ||
-            file.metric() != manifest.params.metric)
-            throw IoError(file.path() + ": invalid: not the graph that the manifest describes");
-        state.bytes += file.bytes();
-    }
+    for (int i = 0; i < manifest.count(); ++i) state.bytes += open_lists(state.folder, manifest, i).bytes();
     state_ = std::make_unique<const State>(std::move(state));
 }
 
@@ -99,7 +93,7 @@ void ShardedGraph::read(std::int64_t begin, std::int64_t count, std::int64_t* id
         const std::int64_t from = std::max(begin, manifest.begin(i));
         const std::int64_t to = std::min(begin + count, manifest.begin(i + 1));
         if (from >= to) continue;
-        const io::GraphFile file = open_recorded(state_->folder, *manifest.shards[i].lists);
+        const io::GraphFile file = open_lists(state_->folder, manifest, i);
         narrow.resize(std::size_t((to - from) * k()));
         const std::int64_t place = (from - begin) * k();
         file.read_into(from - manifest.begin(i), to - from, narrow.data(), distances + place);

@@ -1,8 +1,10 @@
 #include "gnnd/shards/store.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "gnnd/cpu/parallel.h"
+#include "gnnd/error.h"
 #include "gnnd/shards/fold.h"
 
 namespace gnnd::shards {
@@ -42,17 +44,15 @@ bool contains(const std::vector<int>& sorted, int value) {
 
 }  // namespace
 
-CountTraffic::CountTraffic(Traffic& traffic) {
-    current_traffic = &traffic;
-}
+CountTraffic::CountTraffic(Traffic* traffic) : before_(std::exchange(current_traffic, traffic)) {}
 
 CountTraffic::~CountTraffic() {
-    current_traffic = nullptr;
+    current_traffic = before_;
 }
 
 std::function<void()> counted(std::function<void()> job) {
     return [job = std::move(job), traffic = current_traffic] {
-        const CountTraffic count(*traffic);
+        const CountTraffic count(traffic);
         job();
     };
 }
@@ -197,7 +197,8 @@ void Store::fold_into(int shard, int partner, const KnnGraphView& found, std::in
     const PinnedGraph lists = this->lists(shard);
     std::vector<int>& merged = merged_[shard];
     if (contains(merged, partner))
-        return;  // before the last run ended, when its lists were written and the other's not
+        return;                         // before the last run ended, when its lists were written and the other's not
+    merged.reserve(merged.size() + 1);  // so that nothing can fail once the lists are changed
     const Partner objects{first, std::int32_t(first + rows(partner)), manifest_.begin(partner)};
     fold(found, objects, lists.k, lists.ids(), lists.distances(), threads_);
     merged.insert(std::lower_bound(merged.begin(), merged.end(), partner), partner);
@@ -205,16 +206,33 @@ void Store::fold_into(int shard, int partner, const KnnGraphView& found, std::in
 }
 
 void Store::write_lists_of(int shard) {
-    cache_.flush([&](const Cache::Key& key) { return key.kind == Cache::Kind::lists && key.number == shard; });
+    flush([&](const Cache::Key& key) { return key.kind == Cache::Kind::lists && key.number == shard; });
     cache_.forget({Cache::Kind::lists, shard});
 }
 
 void Store::flush() {
-    cache_.flush([](const Cache::Key&) { return true; });
+    flush([](const Cache::Key&) { return true; });
 }
 
 void Store::flush_lists() {
-    cache_.flush([](const Cache::Key& key) { return key.kind == Cache::Kind::lists; });
+    flush([](const Cache::Key& key) { return key.kind == Cache::Kind::lists; });
+}
+
+/// One manifest for all. What must go from memory meanwhile waits for it too.
+void Store::flush(const std::function<bool(const Cache::Key&)>& wanted) {
+    ++flushes_;
+    try {
+        cache_.flush(wanted);
+    } catch (...) {
+        --flushes_;
+        try {
+            folder_.commit();
+        } catch (const IoError&) {  // the first error is told
+        }
+        throw;
+    }
+    --flushes_;
+    folder_.commit();
 }
 
 void Store::write(const Cache::Key& key, const std::byte* data) {
@@ -225,9 +243,10 @@ void Store::write(const Cache::Key& key, const std::byte* data) {
     const KnnGraphView view{rows(shard), k, manifest_.params.metric, ids,
                             reinterpret_cast<const float*>(ids + rows(shard) * k)};
     if (local)
-        folder_.commit_local(shard, view);
+        folder_.put_local(shard, view);
     else
-        folder_.commit_lists(shard, view, merged_[shard]);
+        folder_.put_lists(shard, view, merged_[shard]);
+    if (flushes_ == 0) folder_.commit();
     count_written(io::graph_file_bytes(view.n, view.k));
 }
 

@@ -23,13 +23,17 @@ struct Traffic {
 /// While it lives, what this thread reads and writes is counted there.
 class CountTraffic {
   public:
-    explicit CountTraffic(Traffic& traffic);
+    /// \param traffic  null: it is not counted
+    explicit CountTraffic(Traffic* traffic);
     ~CountTraffic();
     CountTraffic(const CountTraffic&) = delete;
     CountTraffic& operator=(const CountTraffic&) = delete;
+
+  private:
+    Traffic* before_;
 };
 
-/// The job, to be done by another thread, counted as this thread's.
+/// The job, to be done by another thread, counted as this thread's, where that one counts.
 std::function<void()> counted(std::function<void()> job);
 
 /// Vectors of a shard, pinned.
@@ -111,6 +115,7 @@ class Store {
     PinnedGraph lists(int shard);
     PinnedGraph graph(Cache::Kind kind, int shard, std::int64_t k, const Cache::Fill& fill);
     void fold_into(int shard, int partner, const KnnGraphView& found, std::int32_t first);
+    void flush(const std::function<bool(const Cache::Key&)>& wanted);
     void write(const Cache::Key& key, const std::byte* data);
 
     const io::VectorFile& base_;
@@ -118,6 +123,7 @@ class Store {
     const Manifest manifest_;  ///< as it was when the folder was opened
     const int threads_;
     std::vector<std::vector<int>> merged_;  ///< partners in the store's lists; belongs to who has these pinned
+    std::atomic<int> flushes_{0};           ///< going on
     Cache cache_;
 };
 

@@ -1,0 +1,248 @@
+// Builds in shards that end before they are done, and what the next one goes on with.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <stdexcept>
+#include <string>
+
+#include "gnnd/error.h"
+#include "gnnd/shards/manifest.h"
+#include "tests/io_conditions.h"
+#include "tests/shard_fixture.h"
+
+namespace gnnd::test {
+namespace {
+
+/// Stops at a task, from within it.
+class FailingExecutor : public ExactExecutor {
+  public:
+    FailingExecutor(shards::Store& store, const BuildParams& params, const shards::Share& share, int& tasks_left)
+        : ExactExecutor(store, params, share), tasks_left_(tasks_left) {}
+
+  protected:
+    BuildStats build_graph(const VectorView& vectors, std::int32_t* ids, float* distances,
+                           const Callbacks& callbacks) override {
+        fail_if_due();
+        return ExactExecutor::build_graph(vectors, ids, distances, callbacks);
+    }
+    BuildStats merge_graphs(const Side& a, const Side& b, std::int32_t* ids, float* distances,
+                            const Callbacks& callbacks) override {
+        fail_if_due();
+        return ExactExecutor::merge_graphs(a, b, ids, distances, callbacks);
+    }
+
+  private:
+    void fail_if_due() {
+        if (tasks_left_-- == 0) throw DeviceError("the device broke");
+    }
+    int& tasks_left_;
+};
+
+shards::ExecutorFactory failing_after(int& tasks) {
+    return [&tasks](shards::Store& store, const BuildParams& params, const shards::Share& share) {
+        return std::make_unique<FailingExecutor>(store, params, share, tasks);
+    };
+}
+
+TEST_F(Sharded, GoesOnAfterAFailureAnywhere) {
+    make_base(120);
+    params_.k = 8;
+    for (int task = 0; task < 10; ++task) {
+        std::filesystem::remove_all(work());
+        int left = task;
+        EXPECT_EQ(message_of<DeviceError>([&] { build(shards(4), {}, failing_after(left)); }), "the device broke");
+        EXPECT_THROW(ShardedGraph{work()}, IoError);
+        EXPECT_THROW(build(shards(4)), IoError) << "without resume";
+        const ShardedStats stats = build(shards(4, true));
+        EXPECT_EQ(stats.progress.tasks_done, 10);
+        EXPECT_LE(stats.progress.workers[0].done, 11 - task) << "work was done twice";
+        expect_exact();
+    }
+    const ShardedStats again = build(shards(4, true));
+    EXPECT_EQ(again.progress.workers[0].done, 0);
+}
+
+/// As if the process had been killed long before a checkpoint: durable are only the lists of shards that have seen all
+/// others. Their partners are built and merged again, and what is merged twice enters the lists of those partners only.
+TEST_F(Sharded, GoesOnFromFinishedListsAlone) {
+    make_base(120);
+    params_.k = 8;
+    for (int task = 0; task < 10; ++task) {
+        std::filesystem::remove_all(work());
+        int left = task;
+        EXPECT_THROW(build(shards(4), {}, failing_after(left)), DeviceError);
+        shards::Manifest manifest = shards::Manifest::read(manifest_path());
+        int finished = 0;
+        for (shards::ShardRecord& shard : manifest.shards) {
+            shard.local.reset();
+            if (shard.merged.size() == 3) {
+                ++finished;
+                continue;
+            }
+            shard.lists.reset();
+            shard.merged.clear();
+        }
+        EXPECT_EQ(finished, task < 7 ? 0 : task < 9 ? 1 : 2) << task;  // shard 0, then 1
+        manifest.write(manifest_path());
+        build(shards(4, true));
+        expect_exact();
+    }
+}
+
+TEST_F(Sharded, AFailureKeepsWhatThereIs) {
+    make_base(120);
+    params_.k = 8;
+    ShardParams params = shards(4);
+    params.checkpoint_seconds = 1000;
+    for (int task = 0; task < 10; ++task) {
+        std::filesystem::remove_all(work());
+        params.resume = false;
+        int left = task;
+        EXPECT_EQ(message_of<DeviceError>([&] { build(params, {}, failing_after(left)); }), "the device broke");
+        params.resume = true;
+        EXPECT_EQ(build(params).progress.workers[0].done, 10 - task);
+        expect_exact();
+    }
+}
+
+TEST_F(Sharded, WhatIsFinishedTakesNoDevice) {
+    make_base(60);
+    params_.k = 5;
+    build(shards(3));
+    params_.device = {Device::Kind::cuda, 1000};
+    ShardParams params = shards(3, true);
+    params.host_memory = 1;
+    const ShardedStats stats = build(params, {}, [](auto&&...) -> std::unique_ptr<shards::Executor> {
+        ADD_FAILURE() << "nothing is left to do";
+        return nullptr;
+    });
+    EXPECT_EQ(stats.progress.tasks, 6);
+    EXPECT_EQ(stats.progress.tasks_done, 6);
+    EXPECT_EQ(stats.progress.seconds_left, 0);
+    EXPECT_EQ(stats.progress.workers.size(), 1u);
+    EXPECT_EQ(stats.written_bytes, ShardedGraph(work()).bytes());
+}
+
+/// Of a finished graph a shard's lists, whose local graph and those of its partners are gone by then: all are built,
+/// and merged with this one only.
+TEST_F(Sharded, ALostFileCostsWhatDependsOnIt) {
+    make_base(150);
+    params_.k = 6;
+    build(shards(5));
+    for (const std::string& name : files()) {
+        if (!name.starts_with("lists-")) continue;
+        std::filesystem::remove(work() + "/" + name);
+        EXPECT_NE(message_of<IoError>([&] { ShardedGraph graph(work()); }).find(name), std::string::npos);
+        EXPECT_EQ(build(shards(5, true)).progress.workers[0].done, 5 + 4) << name << " of 15 tasks";
+        expect_exact();
+    }
+}
+
+/// Of a half-finished one any file.
+TEST_F(Sharded, AnyLostFileIsMadeAnew) {
+    make_base(150);
+    params_.k = 6;
+    int left = 8;
+    EXPECT_THROW(build(shards(5), {}, failing_after(left)), DeviceError);
+    const std::string whole = work(), kept = dir_.file("kept");
+    std::filesystem::copy(whole, kept);
+    for (const std::string& name : files()) {
+        if (name == shards::kManifestName) continue;
+        std::filesystem::remove_all(whole);
+        std::filesystem::copy(kept, whole);
+        std::filesystem::remove(whole + "/" + name);
+        EXPECT_LT(build(shards(5, true)).progress.workers[0].done, 15) << name;
+        expect_exact();
+    }
+}
+
+TEST_F(Sharded, InterruptKeepsWhatThereIs) {
+    make_base(300);
+    ShardParams params = shards(5);
+    params.checkpoint_seconds = 1000;
+    int done = 0;
+    ShardCallbacks callbacks;
+    callbacks.progress = [&](const ShardProgress& progress) { done = progress.tasks_done; };
+    callbacks.interrupt = [&] { return done >= 4; };
+    EXPECT_THROW(build(params, callbacks), Interrupted);
+    params.resume = true;
+    const ShardedStats stats = build(params);
+    EXPECT_LE(stats.progress.workers[0].done, 11);
+    expect_exact();
+    callbacks.progress = [](const ShardProgress&) { throw std::runtime_error("the caller's own"); };
+    std::filesystem::remove_all(work());
+    EXPECT_THROW(build(shards(3), callbacks), std::runtime_error);
+}
+
+// Lists are written while the rounds go on, and all that workers hold is in the store at the end.
+TEST_F(Sharded, SeveralWorkersGoOnAfterAnInterruptAnywhere) {
+    make_base(300);
+    params_.k = 8;
+    for (const double seconds : {0.0, 1000.0})
+        for (int stop = 0; stop < 78; stop += 7) {  // of 12 + 66 tasks
+            std::filesystem::remove_all(work());
+            ShardParams params = shards(12);
+            params.workers = 3;
+            params.checkpoint_seconds = seconds;
+            int done = 0;
+            ShardCallbacks callbacks;
+            callbacks.progress = [&](const ShardProgress& progress) { done = progress.tasks_done; };
+            callbacks.interrupt = [&] { return done >= stop; };
+            try {
+                build(params, callbacks);
+            } catch (const Interrupted&) {
+                params.resume = true;
+                build(params);
+            }
+            expect_exact();
+        }
+}
+
+TEST_F(Sharded, OnlyTheSameGraphIsResumed) {
+    make_base(60);
+    params_.k = 5;
+    build(shards(2));
+    const auto message = [&](int count = 2) { return message_of<IoError>([&] { build(shards(count, true)); }); };
+    const std::string start = work() + ": holds a part of another graph: ";
+    EXPECT_EQ(message(), "nothing was thrown");
+    EXPECT_EQ(message(3), start + "the number of shards is 2, asked for is 3");
+    params_.k = 6;
+    EXPECT_EQ(message(), start + "k is 5, asked for is 6");
+    params_.k = 5;
+    params_.seed = 9;
+    EXPECT_EQ(message(), start + "seed is 1234, asked for is 9");
+    params_ = {};
+    params_.k = 5;
+    params_.threads = 1;
+    EXPECT_EQ(message(), "nothing was thrown");
+    const std::string moved = dir_.file("moved.npy");
+    std::filesystem::rename(base_->path(), moved);
+    base_ = std::make_unique<io::VectorFile>(moved);
+    EXPECT_EQ(message(), "nothing was thrown") << "the same file under another name";
+    make_base(60);
+    EXPECT_EQ(message().rfind(start + "the base file was written to since", 0), 0u) << message();
+    make_base(61);
+    EXPECT_EQ(message(), start + "the base's n is 60, asked for is 61");
+    EXPECT_EQ(message_of<IoError>([&] { build(shards(2)); }),
+              work() + ": holds a graph in shards, or a part of one; resume it, or take another folder");
+}
+
+/// Writes to the base file when so many tasks are done.
+TEST_F(Sharded, ABaseThatChangesMeanwhileIsNoticed) {
+    make_base(60);
+    params_.k = 5;
+    ShardCallbacks callbacks;
+    callbacks.progress = [&](const ShardProgress& progress) {
+        if (progress.tasks_done == 2)
+            std::filesystem::last_write_time(base_->path(), std::filesystem::file_time_type::clock::now());
+    };
+    const std::string message = message_of<IoError>([&] { build(shards(2), callbacks); });
+    EXPECT_EQ(message, base_->path() + ": changed while the graph was built: the base file was written to since; " +
+                           "build it in another folder");
+    EXPECT_NE(message_of<IoError>([&] { ShardedGraph graph(work()); }).find("not finished"), std::string::npos);
+    EXPECT_NE(message_of<IoError>([&] { build(shards(2, true)); }).find("was written to since"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace gnnd::test
