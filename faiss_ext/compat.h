@@ -1,6 +1,6 @@
 #pragma once
 /// \file compat.h
-/// What differs between the FAISS versions 1.7.3 to 1.15; the only place that tests for a version.
+/// The differences between FAISS 1.7.3 and 1.15; the only place that tests for a version.
 
 #include <faiss/Index.h>
 #include <faiss/impl/FaissException.h>

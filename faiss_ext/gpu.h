@@ -1,6 +1,6 @@
 #pragma once
 /// \file gpu.h
-/// Where builders find a GPU. What is here needs a FAISS with GPU support to do anything; without it, it throws.
+/// The GPU of a builder. Needs a FAISS with GPU support; without it everything here but faiss_has_gpu() throws.
 
 #include <memory>
 
@@ -10,10 +10,11 @@ class GpuResourcesProvider;
 
 namespace faiss_ext {
 
-/// Whether faiss_ext was built with a FAISS that has GPU support.
+/// True where faiss_ext was built with a FAISS that has GPU support.
 bool faiss_has_gpu();
 
-/// Where a builder runs. FAISS's resources serve one thread at a time, and so do builders that share them.
+/// The GPU that a builder runs on, or the CPU. FAISS's resources serve one thread at a time, and so do builders that
+/// share them.
 struct Gpu {
     faiss::gpu::GpuResourcesProvider* resources = nullptr;  ///< must outlive the builder; null: the CPU
     int device = 0;                                         ///< as in faiss::gpu::GpuIndexConfig

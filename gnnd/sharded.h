@@ -15,7 +15,7 @@
 
 namespace gnnd {
 
-/// How a build in shards runs; the graph itself is BuildParams' matter.
+/// Parameters of build_sharded() beside BuildParams.
 struct ShardParams {
     /// 1 to 1024, at most one per object. 0: as few as there is memory for, on the host and, for a GPU to keep those
     /// that it works on, in its own; where a graph is resumed, as many as it has.
@@ -40,7 +40,7 @@ struct ShardParams {
     void validate() const;
 };
 
-/// What one of the workers has done and does.
+/// The work of one worker, done and under way.
 struct WorkerProgress {
     Device device;                    ///< where it runs
     std::string task;                 ///< "build 3" or "merge 3 5"; empty: nothing now
@@ -52,7 +52,7 @@ struct WorkerProgress {
     std::uint64_t bytes_written = 0;  ///< to the folder
 };
 
-/// How far a build in shards is.
+/// The progress of a build in shards.
 struct ShardProgress {
     int tasks_done = 0;                   ///< of all calls
     int tasks = 0;                        ///< builds and merges in all
@@ -70,7 +70,7 @@ struct ShardCallbacks {
     std::function<bool()> interrupt;  ///< asked many times a second; true ends the build with gnnd::Interrupted
 };
 
-/// What a finished call of build_sharded() reports.
+/// Statistics of a call of build_sharded() that came to its end.
 struct ShardedStats {
     int shards = 0;                     ///< given or chosen
     int samples = 0;                    ///< the paper's p that was used; 0 where this call sampled nothing
@@ -81,7 +81,7 @@ struct ShardedStats {
     std::uint64_t written_bytes = 0;    ///< size of the graph's files
 };
 
-/// What a sharded build takes, in tasks and bytes.
+/// Tasks and bytes of a sharded build.
 struct ShardedPlan {
     int builds = 0;                     ///< one per shard
     int merges = 0;                     ///< one per pair of shards
@@ -91,7 +91,7 @@ struct ShardedPlan {
     std::uint64_t host_overlapped = 0;  ///< host memory for reading, merging and folding in at the same time
 };
 
-/// What build_sharded() would take; nothing is written.
+/// Predicts what build_sharded() takes; nothing is written.
 /// \param base    the vectors, n x d
 /// \param params  as for build_sharded()
 /// \param shards  as for build_sharded(); with shards = 0 their number is chosen as there
@@ -122,7 +122,7 @@ class ShardedGraph {
     ~ShardedGraph();
     ShardedGraph(ShardedGraph&&) noexcept;  ///< the source must not be used any more
 
-    /// Whether the path is the folder of a graph in shards, or its manifest.
+    /// True for the folder of a graph in shards, and for its manifest.
     static bool is_one(const std::string& path);
 
     std::int64_t n() const;       ///< rows

@@ -23,7 +23,7 @@ struct BaseIdentity {
     /// Every byte of a set of up to 4 MiB is in one of them; of a larger set a change is found where it touches one.
     std::uint64_t checksum = 0;
 
-    /// What the other one differs in, as text: "d is 96, expected 128"; empty where both are the same.
+    /// The first field in which the other one differs, as text: "d is 96, expected 128"; empty where both are the same.
     /// \param other  what was found where this one was expected
     std::string difference(const BaseIdentity& other) const;
     friend bool operator==(const BaseIdentity&, const BaseIdentity&) = default;

@@ -80,7 +80,7 @@ class GraphFile {
     std::uint32_t version() const { return version_; }  ///< of the format
     /// Ids are in [-1, objects).
     std::int64_t objects() const { return objects_; }
-    /// What the graph was built from, where the file tells (version 3).
+    /// The identity of the base that the graph was built from, where the file has one (version 3).
     const std::optional<BaseIdentity>& base() const { return base_; }
     /// Size of the file.
     std::uint64_t bytes() const;
