@@ -84,11 +84,12 @@ TEST_F(Cli, InfoKnowsVectorsAndGraphs) {
 
     const json info = good({"info", graph(), "--json"}).parsed();
     EXPECT_EQ(info["kind"], "graph");
-    EXPECT_EQ(info["version"], 1);
+    EXPECT_EQ(info["version"], 3);
     EXPECT_EQ(info["n"], 2000);
     EXPECT_EQ(info["k"], 16);
     EXPECT_EQ(info["metric"], "l2");
     EXPECT_EQ(info["dtype"], "u8");
+    EXPECT_EQ(info["d"], 128);
     EXPECT_EQ(info["entries"], 32000);
     EXPECT_EQ(info["padding"], 0);
     EXPECT_GT(info["max_in_degree"], 16);

@@ -169,20 +169,26 @@ TEST_F(CliMerge, RefusesWhatDoesNotFit) {
     };
     EXPECT_TRUE(failed(merged(a_, ga, b_, gb), 1, a_ + ": not a graph file"));
     EXPECT_TRUE(failed(merged(ga, gb, a_, b_), 1, a_ + ": not a graph file"));
-    EXPECT_TRUE(failed(merged(ga, b_, gb, a_), 1, ga + ": has 3000 rows over 3000 objects, " + b_ + " has 2000"));
-    EXPECT_TRUE(failed(merged(ga, twin, gb, b_), 1, ga + ": its distances are not those of the vectors in " + twin));
+    EXPECT_TRUE(failed(merged(ga, b_, gb, a_), 1, ga + ": has 3000 rows, " + b_ + " has 2000"));
+    EXPECT_TRUE(failed(merged(ga, twin, gb, b_), 1, ga + " was not built from " + twin + ": the vectors are others"));
     EXPECT_TRUE(failed(merged(ga, a_, graph_of(b_, "16", "ip"), b_), 1,
                        ga + " was made under l2, " + graph_of(b_, "16", "ip") + " under ip"));
     EXPECT_TRUE(failed(merged(ga, a_, file("none"), b_), 1, file("none")));
     EXPECT_TRUE(failed(merged(ga, a_, gb, file("none.fvecs")), 1, file("none.fvecs")));
     EXPECT_TRUE(failed(appended(a_, ga, b_), 1, a_));
     EXPECT_TRUE(failed(appended(ga, b_, a_), 1, "3000 rows"));
-    EXPECT_TRUE(failed(appended(ga, twin, a_), 1, "distances"));
+    EXPECT_TRUE(failed(appended(ga, twin, a_), 1, "not built from"));
     EXPECT_TRUE(failed(appended(ga, a_, file("none.fvecs")), 1, file("none.fvecs")));
     EXPECT_TRUE(failed(appended(file("none"), a_, b_), 1, file("none")));
     const std::vector<float> rows(300, 1.0f);
     io::write_vectors(file("narrow.fvecs"), {rows.data(), 100, 3});
-    EXPECT_TRUE(failed(appended(ga, a_, file("narrow.fvecs")), 1, "vectors of 128 u8 and of 3 f32"));
+    EXPECT_TRUE(failed(appended(ga, a_, file("narrow.fvecs")), 1, "vectors of 3 f32, " + a_ + " of 128 u8"));
+
+    // A file without the identity of its base, as versions 1 and 2 are, is known by its distances.
+    const std::string old = file("old.gnnd");
+    io::write_graph(old, io::GraphFile(ga).read(), DType::u8);
+    EXPECT_TRUE(failed(merged(old, twin, gb, b_), 1, old + ": its distances are not those of the vectors in " + twin));
+    EXPECT_TRUE(failed(appended(old, twin, b_), 1, old + ": its distances are not those of the vectors in " + twin));
 
     EXPECT_TRUE(failed(run({"merge", ga, a_, gb, "-o", out}), 2, "BASE2 is required"));
     EXPECT_TRUE(failed(run({"append", ga, a_, "-o", out}), 2, "NEW is required"));

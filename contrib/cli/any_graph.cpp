@@ -15,15 +15,25 @@ AnyGraph::AnyGraph(const std::string& path) : path_(path) {
 }
 
 void AnyGraph::require_fit(const gnnd::io::VectorFile& base) const {
-    if (n() != base.n() || objects() != n())
-        throw gnnd::InvalidArgument(path_ + ": has " + std::to_string(n()) + " rows over " + std::to_string(objects()) +
-                                    " objects, " + base.path() + " has " + std::to_string(base.n()) + " vectors");
+    require_whole();
+    if (n() != base.n())
+        throw gnnd::InvalidArgument(path_ + ": has " + std::to_string(n()) + " rows, " + base.path() + " has " +
+                                    std::to_string(base.n()) + " vectors");
+    if (file_ && file_->base())
+        require_base_of(path_, *file_->base(), base.path(), identify(base));
+    else if (dtype() != base.dtype())
+        throw gnnd::InvalidArgument(path_ + " was not built from " + base.path() + ": dtype is " +
+                                    std::string(name_of(base.dtype())) + ", expected " + std::string(name_of(dtype())));
 }
 
-gnnd::KnnGraph AnyGraph::read() const {
+void AnyGraph::require_whole() const {
     if (objects() != n())
         throw gnnd::InvalidArgument(path_ + ": holds " + std::to_string(n()) + " rows of a graph of " +
                                     std::to_string(objects()) + " objects, not the whole");
+}
+
+gnnd::KnnGraph AnyGraph::read() const {
+    require_whole();
     return read(0, n());
 }
 

@@ -29,7 +29,8 @@ class AnyGraph {
     /// Null for a graph in shards.
     const gnnd::io::GraphFile* file() const { return file_.get(); }
 
-    /// \throws gnnd::InvalidArgument unless the graph is a whole one and has a row for every vector
+    /// \throws gnnd::InvalidArgument unless the graph is a whole one and was built from these vectors, as far as its
+    ///         files tell: those of earlier versions keep n and dtype only
     void require_fit(const gnnd::io::VectorFile& base) const;
     /// The whole. \throws gnnd::InvalidArgument where the file holds but a part of a graph
     gnnd::KnnGraph read() const;
@@ -39,6 +40,8 @@ class AnyGraph {
     gnnd::KnnGraph rows_of(const std::vector<std::int32_t>& objects) const;
 
   private:
+    void require_whole() const;
+
     std::string path_;
     std::unique_ptr<const gnnd::io::GraphFile> file_;
     std::unique_ptr<const gnnd::ShardedGraph> sharded_;

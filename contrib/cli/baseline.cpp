@@ -29,13 +29,14 @@ void build_baseline(const BaselineOptions& options) {
     gnnd::Device device = options.device;
     if (options.method == "nndescent") device.kind = gnnd::Device::Kind::cpu;
     const FaissGpu gpu(device);
+    const Bases bases(base);
     const auto start = std::chrono::steady_clock::now();
     const faiss_ext::VectorSource source(base.view(), options.metric);
     const std::unique_ptr<faiss_ext::GraphBuilder> builder = make_baseline(options, gpu.get());
     const gnnd::KnnGraph graph = builder->build(source, options.k);
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
     stop_if_interrupted();
-    gnnd::io::write_graph(options.graph, graph, base.dtype());
+    gnnd::io::write_graph(options.graph, graph, bases.unchanged());
 
     Json steps = Json::object();
     for (const auto& [step, time] : builder->timing) steps[step] = time;

@@ -78,12 +78,13 @@ void run(const BuildCommand& options) {
     if (options.dry_run) return print_plan(options);
     require_outputs({options.graph, options.stats}, {options.base});
     const gnnd::io::VectorFile base(options.base);
+    const Bases bases(base);
     const gnnd::BuildResult result = run_with_progress(options, base.n(), [&](const gnnd::Callbacks& callbacks) {
         return gnnd::build(base.view(), options.params, callbacks);
     });
     const Json about{{"graph", options.graph}, {"base", options.base}, {"method", options.method},
                      {"n", base.n()},          {"d", base.d()},        {"dtype", name_of(base.dtype())}};
-    finish(options, result, base.dtype(), about, [&] { print_base(base); });
+    finish(options, result, bases.unchanged(), about, [&] { print_base(base); });
 }
 
 }  // namespace

@@ -141,10 +141,10 @@ void print_base(const gnnd::io::VectorFile& base) {
                 static_cast<long long>(base.d()), std::string(name_of(base.dtype())).c_str());
 }
 
-void finish(const BuildOptions& options, const gnnd::BuildResult& result, gnnd::DType dtype, Json about,
+void finish(const BuildOptions& options, const gnnd::BuildResult& result, const gnnd::io::BaseIdentity& base, Json about,
             const std::function<void()>& print_about) {
     stop_if_interrupted();
-    gnnd::io::write_graph(options.graph, result.graph, dtype);
+    gnnd::io::write_graph(options.graph, result.graph, base);
     const double phi = final_phi(result);
     about.update(report(options, result.stats, phi));
     if (!options.stats.empty()) write_json(options.stats, about);

@@ -6,6 +6,7 @@
 
 #include "common.h"
 #include "gnnd/builder.h"
+#include "gnnd/io/base_identity.h"
 #include "gnnd/io/vector_file.h"
 
 namespace cli {
@@ -43,9 +44,10 @@ gnnd::BuildResult run_with_progress(const BuildOptions& options, std::int64_t n,
 void print_base(const gnnd::io::VectorFile& base);
 
 /// Writes the graph and the statistics and prints the report.
+/// \param base         what the graph is of
 /// \param about        what of the report the command itself knows, first
 /// \param print_about  the same as lines
-void finish(const BuildOptions& options, const gnnd::BuildResult& result, gnnd::DType dtype, Json about,
+void finish(const BuildOptions& options, const gnnd::BuildResult& result, const gnnd::io::BaseIdentity& base, Json about,
             const std::function<void()>& print_about);
 
 }  // namespace cli

@@ -54,4 +54,12 @@ void require_outputs(const std::vector<std::string>& outputs, const std::vector<
     }
 }
 
+const gnnd::io::BaseIdentity& Bases::unchanged() const {
+    for (const gnnd::io::VectorFile& file : files_) file.require_unchanged();
+    // What is written through a mapping need not change the time.
+    if (identify(files_) != identity_)
+        throw gnnd::IoError(files_.front().path() + ": was written to while it was in use");
+    return identity_;
+}
+
 }  // namespace cli

@@ -59,6 +59,7 @@ void run(const IndexOptions& options) {
     require_outputs({options.output}, {options.graph, options.base});
     const AnyGraph file(options.graph);
     const gnnd::io::VectorFile base(options.base);
+    file.require_fit(base);
     const gnnd::KnnGraph graph = file.read();
     const faiss_ext::VectorSource source(base.view(), graph.metric());
     // An IndexNNDescent takes the graph as it is: no GPU is started for it.

@@ -64,6 +64,7 @@ Json graph_info(const std::string& path) {
     info["k"] = graph.k();
     info["metric"] = name_of(graph.metric());
     info["dtype"] = name_of(graph.dtype());
+    if (graph.file() != nullptr && graph.file()->base()) info["d"] = graph.file()->base()->d;
     info["entries"] = degrees.entries;
     info["padding"] = graph.n() * graph.k() - degrees.entries;
     info["max_in_degree"] = degrees.in_max;

@@ -71,6 +71,7 @@ void run(MergeOptions& options) {
     }
 
     const std::int64_t n = bases[0].n() + bases[1].n();
+    const Bases both(bases);
     const gnnd::BuildResult result = run_with_progress(options, n, [&](const gnnd::Callbacks& callbacks) {
         return graphs.size() == 1
                    ? gnnd::append(bases[0].view(), graphs[0], bases[1].view(), options.params, callbacks, nullptr,
@@ -84,7 +85,7 @@ void run(MergeOptions& options) {
                      {"n", n},
                      {"d", bases[0].d()},
                      {"dtype", name_of(bases[0].dtype())}};
-    finish(options, result, bases[0].dtype(), about, [&] {
+    finish(options, result, both.unchanged(), about, [&] {
         for (const gnnd::io::VectorFile& base : bases) print_base(base);
     });
 }

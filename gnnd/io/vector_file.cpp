@@ -209,6 +209,10 @@ void VectorFile::read(std::int64_t begin, std::int64_t count, void* out) const {
     }
 }
 
+void VectorFile::require_unchanged() const {
+    file_->require_unchanged();
+}
+
 void VectorFile::check_row(std::int64_t row, const std::byte* bytes) const {
     const std::int32_t d = d_of(bytes);
     if (d != view_.d)

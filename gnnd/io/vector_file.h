@@ -59,6 +59,9 @@ class VectorFile {
     ///         another d than the first, or the file was truncated after it was opened
     void read(std::int64_t begin, std::int64_t count, void* out) const;
 
+    /// \throws IoError when the file was written to since it was opened, as its size and time of modification tell
+    void require_unchanged() const;
+
   private:
     /// What view() has found out about the rows of a *vecs file.
     struct RowCheck {

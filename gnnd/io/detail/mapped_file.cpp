@@ -22,6 +22,10 @@ constexpr std::size_t kReadBytes = 8 << 20;
 /// Less is not worth asking for.
 constexpr std::size_t kWorthAsking = 1 << 18;
 
+std::int64_t modified(const struct stat& status) {
+    return std::int64_t(status.st_mtim.tv_sec) * 1'000'000'000 + status.st_mtim.tv_nsec;
+}
+
 }  // namespace
 
 static_assert(std::endian::native == std::endian::little, "files are little-endian and mapped as they are");
@@ -36,6 +40,7 @@ MappedFile::MappedFile(const std::string& path) : path_(path) {
     if (!S_ISREG(status.st_mode)) fail("not a regular file; pipes and devices cannot be read by range");
     if (status.st_size == 0) fail("the file is empty");
     size_ = std::size_t(status.st_size);
+    modified_ = modified(status);
     void* mapping = mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, descriptor_, 0);
     if (mapping == MAP_FAILED) fail("cannot map into memory: " + std::generic_category().message(errno));
     data_ = static_cast<const std::byte*>(mapping);
@@ -49,7 +54,8 @@ MappedFile::MappedFile(MappedFile&& other) noexcept
     : path_(std::move(other.path_)),
       descriptor_(std::exchange(other.descriptor_, -1)),
       data_(std::exchange(other.data_, nullptr)),
-      size_(std::exchange(other.size_, 0)) {}
+      size_(std::exchange(other.size_, 0)),
+      modified_(other.modified_) {}
 
 MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
     if (this == &other) return *this;
@@ -58,6 +64,7 @@ MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
     descriptor_ = std::exchange(other.descriptor_, -1);
     data_ = std::exchange(other.data_, nullptr);
     size_ = std::exchange(other.size_, 0);
+    modified_ = other.modified_;
     return *this;
 }
 
@@ -79,6 +86,14 @@ void MappedFile::read(std::size_t offset, std::size_t bytes, void* out) const {
         offset += std::size_t(got);
         bytes -= std::size_t(got);
     }
+}
+
+void MappedFile::require_unchanged() const {
+    struct stat status;
+    if (fstat(descriptor_, &status) != 0)
+        throw IoError(path_ + ": cannot look at it: " + std::generic_category().message(errno));
+    if (std::size_t(status.st_size) != size_ || modified(status) != modified_)
+        throw IoError(path_ + ": was written to while it was in use");
 }
 
 void MappedFile::fail(const std::string& what) {

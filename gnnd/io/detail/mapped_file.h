@@ -3,6 +3,7 @@
 /// A read-only memory-mapped file that can also be read by range.
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 
 namespace gnnd::io::detail {
@@ -23,6 +24,9 @@ class MappedFile {
     /// Reads [offset, offset + bytes) with pread, leaving the mapping alone. \throws IoError past the end
     void read(std::size_t offset, std::size_t bytes, void* out) const;
 
+    /// \throws IoError when the file was written to since it was opened, as its size and time of modification tell
+    void require_unchanged() const;
+
   private:
     [[noreturn]] void fail(const std::string& what);
     void close() noexcept;
@@ -31,6 +35,7 @@ class MappedFile {
     int descriptor_ = -1;
     const std::byte* data_ = nullptr;
     std::size_t size_ = 0;
+    std::int64_t modified_ = 0;  ///< nanoseconds since 1970
 };
 
 }  // namespace gnnd::io::detail
