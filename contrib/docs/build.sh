@@ -13,4 +13,11 @@ GNND_VERSION=$(sed -n 's/^CMAKE_PROJECT_VERSION:STATIC=//p' build/docs/CMakeCach
 GNND_OUT=build/docs
 export GNND_HEADERS GNND_VERSION GNND_OUT
 doxygen contrib/docs/Doxyfile
+
+# The files, folders and programs that the pages name are there.
+# shellcheck disable=SC2016  # backticks, not commands
+grep -oE '`(gnnd|faiss_ext|contrib|tests|benchs)/[^` ]*`' README.md CONTRIBUTING.md contrib/docs/*.md | tr -d '`' | sort -u |
+    while IFS=: read -r page file; do
+        [ -e "$file" ] || [ -e "$file.cpp" ] || { echo "$page: there is no $file" >&2; exit 1; }
+    done
 echo "$PWD/build/docs/html/index.html"
