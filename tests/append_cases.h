@@ -52,8 +52,8 @@ inline void expect_search_as_good_as_one_build(const VectorView& vectors, std::i
     const std::int64_t old = vectors.n - count;
     for (const auto& [begin, size] : {std::pair(std::int64_t(0), old), std::pair(old, count)}) {
         const Truth truth(vectors, params.metric, begin, size);
-        const double expected = truth.recall_of(one, 1e-6);
-        EXPECT_GE(truth.recall_of(result.graph, 1e-6), expected - least)
+        const double expected = truth.recall_of(one);
+        EXPECT_GE(truth.recall_of(result.graph), expected - least)
             << "objects from " << begin << ": one build has " << expected;
     }
 }

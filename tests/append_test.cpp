@@ -6,27 +6,21 @@
 #include "gnnd/error.h"
 #include "gnnd/io/vector_file.h"
 #include "tests/append_cases.h"
+#include "tests/cpu.h"
 #include "tests/io_conditions.h"
 
 namespace gnnd {
 namespace {
 
+using test::cpu_params;
 using test::message_of;
 using test::random_vectors;
 using test::Vectors;
 
-BuildParams params_of(int k, Metric metric = Metric::L2) {
-    BuildParams params;
-    params.k = k;
-    params.metric = metric;
-    params.device.kind = Device::Kind::cpu;
-    return params;
-}
-
 TEST(Append, SearchKeepsTheInvariants) {
     for (const test::MergeCase& c : test::merge_cases()) {
         SCOPED_TRACE(c);
-        test::expect_good_search(c, params_of(c.k, c.metric));
+        test::expect_good_search(c, cpu_params(c.k, c.metric));
     }
 }
 
@@ -35,24 +29,24 @@ TEST(Append, SearchIsAsGoodAsOneBuild) {
     const VectorView rows = test::rows_of(sample.view(), 0, test::sized(sample.n()));
     for (const std::int64_t count : {200, 950}) {  // one in 20, more than are searched for by default
         SCOPED_TRACE(count);
-        test::expect_search_as_good_as_one_build(rows, test::sized(count), params_of(32));
+        test::expect_search_as_good_as_one_build(rows, test::sized(count), cpu_params(32));
     }
 }
 
 TEST(Append, SearchOfOneAmongManyIsAsGood) {
     const io::VectorFile sample(GNND_TEST_DATA "/photosift20k.u8bin");
     const VectorView rows = test::rows_of(sample.view(), 0, test::sized(sample.n()));
-    test::expect_search_as_good_as_one_build(rows, test::sized(19), params_of(32));  // too few for links back
+    test::expect_search_as_good_as_one_build(rows, test::sized(19), cpu_params(32));  // too few for links back
 }
 
 TEST(Append, SearchFindsANewCluster) {
     for (const std::int64_t count : {20, 100, 1500})
-        test::expect_search_as_good_as_one_build(test::with_far_cluster(6000, count, 12), count, params_of(16));
+        test::expect_search_as_good_as_one_build(test::with_far_cluster(6000, count, 12), count, cpu_params(16));
 }
 
 TEST(Append, SearchIsTheSameOnAnyNumberOfThreads) {
     const Vectors vectors = random_vectors(5000, 12, DType::u8);
-    BuildParams params = params_of(16);
+    BuildParams params = cpu_params(16);
     params.threads = 1;
     const KnnGraph expected = test::search_last(vectors, 1300, params).graph;
     for (const int threads : {2, 5}) {
@@ -65,21 +59,21 @@ TEST(Append, TakesDuplicates) {
     Vectors vectors(3000, 4, DType::u8);
     for (int i = 0; i < 3000; ++i)
         for (int c = 0; c < 4; ++c) vectors.set(i, c, float(i % 7));
-    test::expect_valid_graph(test::search_last(vectors, 1000, params_of(10)).graph, vectors);
+    test::expect_valid_graph(test::search_last(vectors, 1000, cpu_params(10)).graph, vectors);
 }
 
 TEST(Append, ChoosesByShareAndK) {
     const Vectors vectors = random_vectors(4200, 6, DType::f32);
     const VectorView old = test::rows_of(vectors, 0, 4000);
-    const KnnGraph graph = build(old, params_of(16)).graph;
+    const KnnGraph graph = build(old, cpu_params(16)).graph;
     const auto stop = [&](std::int64_t count, int k, AppendMethod method) {
-        return append(old, graph, test::rows_of(vectors, 4000, count), params_of(k), {}, nullptr, method).stats.stop;
+        return append(old, graph, test::rows_of(vectors, 4000, count), cpu_params(k), {}, nullptr, method).stats.stop;
     };
     EXPECT_EQ(stop(120, 16, AppendMethod::automatic), StopReason::searched);
     EXPECT_NE(stop(120, 17, AppendMethod::automatic), StopReason::searched) << "rows would be filled at random";
     EXPECT_NE(stop(120, 16, AppendMethod::merge), StopReason::searched);
-    EXPECT_NE(append(test::rows_of(old, 0, 3999), test::graph_of(test::rows_of(old, 0, 3999), params_of(16), 16),
-                     test::rows_of(vectors, 3999, 120), params_of(16))
+    EXPECT_NE(append(test::rows_of(old, 0, 3999), test::graph_of(test::rows_of(old, 0, 3999), cpu_params(16), 16),
+                     test::rows_of(vectors, 3999, 120), cpu_params(16))
                   .stats.stop,
               StopReason::searched);
     for (const AppendMethod method : {AppendMethod::automatic, AppendMethod::merge, AppendMethod::search})
@@ -89,11 +83,11 @@ TEST(Append, ChoosesByShareAndK) {
 TEST(Append, IntoTheCallersArrays) {
     const Vectors vectors = random_vectors(4000, 6, DType::f32);
     const VectorView old = test::rows_of(vectors, 0, 3000), added = test::rows_of(vectors, 3000, 1000);
-    const KnnGraph graph = build(old, params_of(12)).graph;
+    const KnnGraph graph = build(old, cpu_params(12)).graph;
     for (const AppendMethod method : {AppendMethod::merge, AppendMethod::search}) {
         KnnGraph into(4000, 12, Metric::L2);
-        append_into(old, graph, added, params_of(12), into.ids(), into.distances(), {}, nullptr, method);
-        EXPECT_TRUE(test::same_graph(append(old, graph, added, params_of(12), {}, nullptr, method).graph, into));
+        append_into(old, graph, added, cpu_params(12), into.ids(), into.distances(), {}, nullptr, method);
+        EXPECT_TRUE(test::same_graph(append(old, graph, added, cpu_params(12), {}, nullptr, method).graph, into));
     }
 }
 
@@ -111,7 +105,7 @@ TEST(Append, SearchReportsEveryBatch) {
         EXPECT_GT(batch.phi, 0);
         objects += batch.objects;
     };
-    const BuildStats stats = test::search_last(vectors, 1500, params_of(16), 0, callbacks).stats;
+    const BuildStats stats = test::search_last(vectors, 1500, cpu_params(16), 0, callbacks).stats;
     EXPECT_EQ(objects, 1500);
     EXPECT_EQ(stats.stop, StopReason::searched);
     EXPECT_GT(stats.peak_work_bytes, 0);
@@ -120,9 +114,9 @@ TEST(Append, SearchReportsEveryBatch) {
 TEST(Append, SearchEndsWhenAskedAndRefusesWhatIsBad) {
     Vectors vectors = random_vectors(4000, 6, DType::f32);
     const VectorView old = test::rows_of(vectors, 0, 3000), added = test::rows_of(vectors, 3000, 1000);
-    const KnnGraph graph = build(old, params_of(8)).graph;
+    const KnnGraph graph = build(old, cpu_params(8)).graph;
     const auto search = [&](const Callbacks& callbacks) {
-        append(old, graph, added, params_of(8), callbacks, nullptr, AppendMethod::search);
+        append(old, graph, added, cpu_params(8), callbacks, nullptr, AppendMethod::search);
     };
     Callbacks callbacks;
     callbacks.interrupt = [] { return true; };

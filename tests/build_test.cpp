@@ -1,26 +1,27 @@
-// build() and refine(): the invariants over every kind of input, and every kind of refusal.
+// build() and refine() on the CPU: the invariants over every kind of input, how good graphs are, what is told.
 #include <gtest/gtest.h>
 
-#include <atomic>
-#include <cmath>
-#include <limits>
+#include <algorithm>
 #include <thread>
 
 #include "gnnd/builder.h"
+#include "gnnd/device.h"
 #include "gnnd/error.h"
+#include "tests/cpu.h"
 #include "tests/invariants.h"
 
 namespace gnnd {
 namespace {
 
+using test::cpu_params;
 using test::expect_valid_graph;
-using test::order_of;
+using test::kDTypes;
+using test::kMetrics;
 using test::random_vectors;
+using test::same_graph;
+using test::Truth;
 using test::Vectors;
-
-constexpr Metric kMetrics[] = {Metric::L2, Metric::InnerProduct, Metric::Cosine,
-                               Metric::L1, Metric::Linf,         Metric::ChiSquare};
-constexpr DType kDTypes[] = {DType::f32, DType::f16, DType::u8, DType::i8};
+using test::vectors_for;
 
 struct Case {
     Metric metric;
@@ -41,16 +42,15 @@ std::vector<Case> all_cases() {
 
 class InvariantsTest : public testing::TestWithParam<Case> {
   protected:
+    static BuildParams params(int k) {
+        BuildParams params = cpu_params(k, GetParam().metric);
+        params.update = GetParam().update;
+        return params;
+    }
     void run(std::int64_t n, std::int64_t d, int k) {
         SCOPED_TRACE(testing::Message() << "n " << n << ", d " << d << ", k " << k);
-        const Case c = GetParam();
-        Vectors vectors = random_vectors(n, d, c.dtype, c.metric == Metric::ChiSquare);
-        if (c.metric == Metric::Cosine)
-            for (std::int64_t i = 0; i < n; ++i) vectors.set(i, 0, 1);  // no zero vectors
-        BuildParams params;
-        params.k = k;
-        params.metric = c.metric;
-        params.update = c.update;
+        const Vectors vectors = vectors_for(GetParam().metric, n, d, GetParam().dtype);
+        BuildParams params = this->params(k);
         params.iterations = 3;
         params.trees = 2;
         const BuildResult result = build(vectors, params);
@@ -72,18 +72,18 @@ TEST_P(InvariantsTest, HoldWherePairsAreSampled) {
     for (int k : {1, 32}) run(1100, 31, k);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, InvariantsTest, testing::ValuesIn(all_cases()), testing::PrintToStringParamName());
-
-BuildParams params_of(int k, Init init = Init::projection) {
-    BuildParams params;
-    params.k = k;
-    params.init = init;
-    return params;
+TEST_P(InvariantsTest, TheNeighboursAreTheTrueOnes) {
+    const Vectors vectors = vectors_for(GetParam().metric, 1500, 12, GetParam().dtype);
+    const double least = GetParam().update == Update::selective ? 0.9 : 0.95;
+    EXPECT_GE(Truth(vectors, GetParam().metric).recall_of(build(vectors, params(16)).graph), least);
 }
 
-bool equal(const KnnGraph& a, const KnnGraph& b) {
-    return a.n() == b.n() && a.k() == b.k() && std::equal(a.ids(), a.ids() + a.n() * a.k(), b.ids()) &&
-           std::equal(a.distances(), a.distances() + a.n() * a.k(), b.distances());
+INSTANTIATE_TEST_SUITE_P(All, InvariantsTest, testing::ValuesIn(all_cases()), testing::PrintToStringParamName());
+
+BuildParams params_of(int k, Init init) {
+    BuildParams params = cpu_params(k);
+    params.init = init;
+    return params;
 }
 
 TEST(Build, SameSeedSameGraphOnAnyNumberOfThreads) {
@@ -96,7 +96,7 @@ TEST(Build, SameSeedSameGraphOnAnyNumberOfThreads) {
             const BuildResult one = build(vectors, params);
             for (int threads : {1, 2, 5}) {
                 params.threads = threads;
-                EXPECT_TRUE(equal(build(vectors, params).graph, one.graph))
+                EXPECT_TRUE(same_graph(build(vectors, params).graph, one.graph))
                     << threads << ' ' << name_of(init) << ' ' << name_of(update);
             }
             ++params.seed;
@@ -106,7 +106,7 @@ TEST(Build, SameSeedSameGraphOnAnyNumberOfThreads) {
 
 TEST(Build, KBeyondTheNumberOfObjectsIsPadded) {
     const Vectors vectors = random_vectors(7, 5, DType::f32);
-    const BuildResult result = build(vectors, params_of(kMaxK));
+    const BuildResult result = build(vectors, cpu_params(kMaxK));
     EXPECT_EQ(result.graph.k(), kMaxK);
     expect_valid_graph(result.graph, vectors);
 }
@@ -121,7 +121,7 @@ TEST(Build, ShortListsAreFilled) {
 
 TEST(Build, LargeKAndSamples) {
     const Vectors vectors = random_vectors(2300, 6, DType::f32);
-    BuildParams params = params_of(kMaxK);
+    BuildParams params = cpu_params(kMaxK);
     params.samples = 70;
     params.iterations = 1;
     const BuildResult result = build(vectors, params);
@@ -140,7 +140,7 @@ TEST(Build, StridedRows) {
         copy_as_f32(wide, i, 1, row);
         for (int c = 0; c < 5; ++c) narrow.set(i, c, row[c]);
     }
-    EXPECT_TRUE(equal(build(strided, params_of(5)).graph, build(narrow, params_of(5)).graph));
+    EXPECT_TRUE(same_graph(build(strided, cpu_params(5)).graph, build(narrow, cpu_params(5)).graph));
 }
 
 TEST(Build, EqualAndRepeatedRows) {
@@ -163,11 +163,9 @@ TEST(Build, FarFromTheOriginNothingCancels) {
         copy_as_f32(vectors, i, 1, row);
         for (int c = 0; c < 16; ++c) vectors.set(i, c, row[c] + 1000);
     }
-    const BuildResult result = build(vectors, params_of(10));
+    const BuildResult result = build(vectors, cpu_params(10));
     expect_valid_graph(result.graph, vectors);
-    std::vector<std::int32_t> objects{0, 100, 200, 300, 400, 500, 1499};
-    const KnnGraph truth = exact_neighbors(vectors, objects.data(), std::int64_t(objects.size()), 10, Metric::L2);
-    EXPECT_GE(test::recall_at(result.graph, truth, objects, 10), 0.95);
+    EXPECT_GE(Truth(vectors, Metric::L2).recall_of(result.graph), 0.97);
 }
 
 TEST(Build, ReportsIterationsAsData) {
@@ -203,6 +201,22 @@ TEST(Build, ReportsIterationsAsData) {
     EXPECT_GT(stats.peak_work_bytes, 2000 * 32 * 8);
 }
 
+TEST(Build, AutomaticIsAGpuWhereOneIs) {
+    BuildParams params = cpu_params(10);
+    params.device = {};
+    const Vectors vectors = random_vectors(2000, 12, DType::f32);
+    const BuildResult result = build(vectors, params);
+    expect_valid_graph(result.graph, vectors);
+    std::string why;
+    if (device_usable(0, why)) {
+        EXPECT_EQ(result.stats.device.name(), "cuda:0");
+        EXPECT_EQ(result.stats.device_reason, "");
+    } else {
+        EXPECT_EQ(result.stats.device.name(), "cpu");
+        EXPECT_EQ(result.stats.device_reason, why);
+    }
+}
+
 TEST(Build, StopsAtTheGivenIteration) {
     const Vectors vectors = random_vectors(2000, 12, DType::f32);
     BuildParams params = params_of(10, Init::random);
@@ -215,7 +229,7 @@ TEST(Build, StopsAtTheGivenIteration) {
 
 TEST(Build, VerbosePrintsTheIterations) {
     const Vectors vectors = random_vectors(1100, 4, DType::f32);
-    BuildParams params = params_of(10);
+    BuildParams params = cpu_params(10);
     params.verbose = true;
     testing::internal::CaptureStdout();
     build(vectors, params);
@@ -224,208 +238,47 @@ TEST(Build, VerbosePrintsTheIterations) {
 
 TEST(Build, UpdatesAgreeOnPhi) {
     const Vectors vectors = random_vectors(3000, 12, DType::f32);
-    BuildParams params = params_of(20);
+    BuildParams params = cpu_params(20);
     params.update = Update::all;
     const double all = build(vectors, params).stats.iterations.back().phi;
     params.update = Update::selective;
     EXPECT_NEAR(build(vectors, params).stats.iterations.back().phi, all, 0.01 * all);
 }
 
-/// The error that building gives; empty if there is none.
-std::string error_of(const VectorView& vectors, const BuildParams& params = params_of(3)) {
-    try {
-        build(vectors, params);
-    } catch (const InvalidArgument& e) {
-        return e.what();
-    }
-    return "";
-}
-
-TEST(BuildErrors, ShapesAreChecked) {
-    const Vectors vectors = random_vectors(4, 3, DType::f32);
-    VectorView view = vectors;
-    view.n = 0;
-    EXPECT_EQ(error_of(view), "0 vectors; a graph needs 2 to 2147483647");
-    view.n = 1;
-    EXPECT_EQ(error_of(view), "1 vectors; a graph needs 2 to 2147483647");
-    view.n = std::int64_t(1) << 31;
-    EXPECT_NE(error_of(view), "");
-    view = vectors;
-    view.d = 0;
-    EXPECT_EQ(error_of(view), "vectors of dimension 0; allowed are 1 to 1048576");
-    view = vectors;
-    view.data = nullptr;
-    EXPECT_EQ(error_of(view), "vectors are a null pointer");
-    view = vectors;
-    view.stride = 8;
-    EXPECT_EQ(error_of(view), "VectorView::stride of 8 bytes is less than a row");
-    view = vectors;
-    view.dtype = DType::i32;
-    EXPECT_EQ(error_of(view), "vectors of i32; allowed are f32, f16, u8 and i8");
-    BuildParams params;
-    params.k = 0;
-    EXPECT_EQ(error_of(vectors, params), "BuildParams::k = 0, allowed are 1 to 1024");
-}
-
-TEST(BuildErrors, BadRowsAreNamed) {
-    const auto with = [](float value, DType dtype, Metric metric) {
-        Vectors vectors = random_vectors(2000, 5, dtype, true);
-        for (int i = 0; i < 2000; ++i) vectors.set(i, 0, 1);  // no other zero vectors
-        for (int c = 0; c < 5; ++c) vectors.set(1234, c, value);
-        BuildParams params = params_of(3);
-        params.metric = metric;
-        return error_of(vectors, params);
-    };
-    const float nan = std::numeric_limits<float>::quiet_NaN(), inf = INFINITY;
-    for (DType dtype : {DType::f32, DType::f16}) {
-        EXPECT_EQ(with(nan, dtype, Metric::L2), "vector 1234 holds NaN");
-        EXPECT_EQ(with(inf, dtype, Metric::L1), "vector 1234 holds an infinite component");
-        EXPECT_EQ(with(-inf, dtype, Metric::Cosine), "vector 1234 holds an infinite component");
-        EXPECT_EQ(with(0, dtype, Metric::L2), "");
-    }
-    Vectors two = random_vectors(2000, 5, DType::f32);
-    two.set(1900, 0, nan), two.set(700, 1, nan);
-    EXPECT_EQ(error_of(two), "vector 700 holds NaN");
-    EXPECT_EQ(with(1e19f, DType::f32, Metric::L2), "vector 1234 is too large: its squared norm must stay below 8.5e37");
-    for (DType dtype : kDTypes)
-        EXPECT_EQ(with(0, dtype, Metric::Cosine),
-                  "vector 1234 is zero (or its norm is below 1e-19), which has no cosine");
-    for (DType dtype : {DType::f32, DType::f16, DType::i8})
-        EXPECT_EQ(with(-1, dtype, Metric::ChiSquare),
-                  "vector 1234 holds a negative component, for which chi2 is not defined");
-}
-
-TEST(BuildErrors, NoCudaHere) {
-    const Vectors vectors = random_vectors(10, 3, DType::f32);
-    BuildParams params = params_of(3);
-    params.device = Device::parse("cuda:0");
-    EXPECT_THROW(build(vectors, params), Unavailable);
-}
-
-TEST(BuildErrors, InterruptEndsTheBuild) {
-    const Vectors vectors = random_vectors(3000, 8, DType::f32);
-    BuildParams params = params_of(10);
-    params.iterations = 1000000;
-    params.delta = 0;
-    for (int threads : {1, 2}) {
-        params.threads = threads;
-        std::atomic<int> asked{0};
-        Callbacks callbacks;
-        callbacks.interrupt = [&] { return ++asked > 500; };
-        EXPECT_THROW(build(vectors, params, callbacks), Interrupted);
-        EXPECT_GE(asked, 500);
-    }
-}
-
-TEST(BuildErrors, WhatCallbacksThrowArrives) {
-    const Vectors vectors = random_vectors(3000, 8, DType::f32);
-    Callbacks callbacks;
-    callbacks.progress = [](const IterationStats&) { throw std::runtime_error("from progress"); };
-    EXPECT_THROW(build(vectors, params_of(10), callbacks), std::runtime_error);
-    callbacks.progress = nullptr;
-    callbacks.interrupt = []() -> bool { throw std::logic_error("from interrupt"); };
-    EXPECT_THROW(build(vectors, params_of(10), callbacks), std::logic_error);
-}
-
-TEST(BuildErrors, WorkMemoryEndsAndIsGivenBack) {
-    const Vectors vectors = random_vectors(3000, 8, DType::f32);
-    HeapResources heap;
-    CountedResources measured(heap);
-    const BuildResult result = build(vectors, params_of(10), {}, &measured);
-    EXPECT_EQ(std::int64_t(measured.peak()), result.stats.peak_work_bytes);
-    EXPECT_EQ(measured.held(), 0u);
-    // Every smaller limit fails somewhere else, and each time all is given back.
-    for (int tenths = 0; tenths < 10; ++tenths) {
-        CountedResources limited(heap, measured.peak() / 10 * tenths + 1);
-        EXPECT_THROW(build(vectors, params_of(10), {}, &limited), Error);
-        EXPECT_EQ(limited.held(), 0u);
-    }
-}
-
 TEST(Build, TwoAtOnce) {
     const Vectors vectors = random_vectors(3000, 8, DType::f32);
-    const KnnGraph expected = build(vectors, params_of(10)).graph;
+    const KnnGraph expected = build(vectors, cpu_params(10)).graph;
     KnnGraph graphs[2];
-    std::thread other([&] { graphs[0] = build(vectors, params_of(10)).graph; });
-    graphs[1] = build(vectors, params_of(10)).graph;
+    std::thread other([&] { graphs[0] = build(vectors, cpu_params(10)).graph; });
+    graphs[1] = build(vectors, cpu_params(10)).graph;
     other.join();
-    EXPECT_TRUE(equal(graphs[0], expected));
-    EXPECT_TRUE(equal(graphs[1], expected));
+    EXPECT_TRUE(same_graph(graphs[0], expected));
+    EXPECT_TRUE(same_graph(graphs[1], expected));
 }
 
 TEST(Refine, MakesAGraphOfAnyGraph) {
     const Vectors vectors = random_vectors(2000, 10, DType::f32);
-    const std::vector<std::int32_t> objects{1, 10, 100, 500, 1000, 1999};
-    const KnnGraph truth = exact_neighbors(vectors, objects.data(), std::int64_t(objects.size()), 10, Metric::L2);
     // Neighbours by number, wrong distances, some of them missing, self or twice.
     KnnGraph start(2000, 6, Metric::L2);
     for (int i = 0; i < 2000; ++i)
         for (int j = 0; j < 5; ++j) start.ids()[i * 6 + j] = (i + j * j) % 2000;
-    const BuildResult result = refine(vectors, start, params_of(10));
+    const BuildResult result = refine(vectors, start, cpu_params(10));
     expect_valid_graph(result.graph, vectors);
-    EXPECT_GE(test::recall_at(result.graph, truth, objects, 10), 0.95);
+    EXPECT_GE(Truth(vectors, Metric::L2).recall_of(result.graph), 0.97);
 
     // A good graph is a good start.
-    const BuildResult again = refine(vectors, result.graph, params_of(10));
+    const BuildResult again = refine(vectors, result.graph, cpu_params(10));
     EXPECT_LE(again.stats.iterations.back().phi, result.stats.iterations.back().phi * (1 + 1e-9));
 }
 
 TEST(Refine, RefusesWhatDoesNotFit) {
     const Vectors vectors = random_vectors(2000, 10, DType::f32);
-    EXPECT_THROW(refine(vectors, KnnGraph(1999, 5, Metric::L2), params_of(10)), InvalidArgument);
-    EXPECT_THROW(refine(vectors, KnnGraph(2000, 5, Metric::L1), params_of(10)), InvalidArgument);
-    EXPECT_THROW(refine(vectors, KnnGraph(2000, 2000, Metric::L2), params_of(10)), InvalidArgument);
+    EXPECT_THROW(refine(vectors, KnnGraph(1999, 5, Metric::L2), cpu_params(10)), InvalidArgument);
+    EXPECT_THROW(refine(vectors, KnnGraph(2000, 5, Metric::L1), cpu_params(10)), InvalidArgument);
+    EXPECT_THROW(refine(vectors, KnnGraph(2000, 2000, Metric::L2), cpu_params(10)), InvalidArgument);
     KnnGraph graph(2000, 5, Metric::L2);
     graph.ids()[17] = 2000;
-    EXPECT_THROW(refine(vectors, graph, params_of(10)), InvalidArgument);
-}
-
-TEST(ExactNeighbors, AgreeWithReference) {
-    for (Metric metric : kMetrics) {
-        const Vectors vectors = random_vectors(300, 7, DType::f32, metric == Metric::ChiSquare);
-        const std::vector<std::int32_t> objects{299, 0, 5, 5, 17};
-        const KnnGraph graph = exact_neighbors(vectors, objects.data(), 5, 20, metric);
-        expect_valid_graph(graph, vectors, &objects);
-        for (std::size_t r = 0; r < objects.size(); ++r) {
-            std::vector<double> order;
-            for (int j = 0; j < 300; ++j)
-                if (j != objects[r])
-                    order.push_back(order_of(metric, reference_distance(vectors, metric, objects[r], j).value));
-            std::sort(order.begin(), order.end());
-            for (int j = 0; j < 20; ++j)
-                EXPECT_NEAR(order_of(metric, graph.distances_of(r)[j]), order[j], 1e-5 * (1 + std::abs(order[j])));
-        }
-    }
-}
-
-TEST(ExactNeighbors, RefuseBadArguments) {
-    const Vectors vectors = random_vectors(10, 3, DType::f32);
-    const std::int32_t queries[] = {0, 10};
-    EXPECT_THROW(exact_neighbors(vectors, queries, 2, 3, Metric::L2), InvalidArgument);
-    EXPECT_THROW(exact_neighbors(vectors, queries, 1, 0, Metric::L2), InvalidArgument);
-}
-
-TEST(PairDistances, AgreeWithReference) {
-    const Vectors vectors = random_vectors(50, 33, DType::i8);
-    std::vector<std::int32_t> a, b;
-    for (int i = 0; i < 3000; ++i) {
-        a.push_back(i / 300);
-        b.push_back(i % 51 - 1);
-    }
-    std::vector<float> out(a.size());
-    for (Metric metric : {Metric::L2, Metric::Cosine}) {
-        pair_distances(vectors, metric, a.data(), b.data(), std::int64_t(a.size()), out.data());
-        for (std::size_t i = 0; i < a.size(); ++i) {
-            if (b[i] == -1) {
-                EXPECT_EQ(out[i], worst_value(metric));
-                continue;
-            }
-            const test::Reference reference = reference_distance(vectors, metric, a[i], b[i]);
-            EXPECT_NEAR(out[i], reference.value, tolerance(reference));
-        }
-    }
-    b[3] = 50;
-    EXPECT_THROW(pair_distances(vectors, Metric::L2, a.data(), b.data(), 4, out.data()), InvalidArgument);
+    EXPECT_THROW(refine(vectors, graph, cpu_params(10)), InvalidArgument);
 }
 
 }  // namespace

@@ -1,7 +1,6 @@
 // build --shards through the tool: what it says, and that nothing that ends it costs more than the work of the moment.
 #include <algorithm>
 #include <chrono>
-#include <numeric>
 #include <random>
 #include <thread>
 
@@ -17,32 +16,29 @@ namespace {
 
 class CliSharded : public Cli {
   protected:
+    /// On the CPU, if nothing else is asked for: the same every time, and slow enough to be disturbed.
     Arguments arguments(const Arguments& more = {}) const {
         Arguments all{"build", base(), "-k", "8", "--shards", "5", "--work", work(), "--checkpoint", "0"};
+        if (std::find_if(more.begin(), more.end(), [](const auto& m) { return m.starts_with("--device"); }) ==
+            more.end())
+            all.insert(all.end(), {"--device", "cpu"});
         all.insert(all.end(), more.begin(), more.end());
         return all;
     }
     std::string work() const { return file("work"); }
 
-    /// Recall@8 of the finished graph, which must be a valid one.
-    double recall_of_work() {
+    /// The finished graph, which must be a valid and a good one.
+    KnnGraph good_graph() const {
         const io::VectorFile vectors(base());
-        if (truth_.n() == 0) {
-            objects_.resize(std::size_t(vectors.n()));
-            std::iota(objects_.begin(), objects_.end(), 0);
-            truth_ = exact_neighbors(vectors.view(), objects_.data(), vectors.n(), 8, Metric::L2);
-        }
-        const KnnGraph graph = read_all(ShardedGraph(work()));
+        KnnGraph graph = read_all(ShardedGraph(work()));
         expect_valid_graph(graph, vectors.view());
-        return recall_at(graph, truth_, objects_, 8);
+        EXPECT_GT(Truth(vectors.view(), Metric::L2, 8).recall_of(graph), 0.99);
+        return graph;
     }
-
-    std::vector<std::int32_t> objects_;
-    KnnGraph truth_;
 };
 
 TEST_F(CliSharded, BuildsWhatTheOtherCommandsRead) {
-    const json report = good(arguments({"--json", "--stats", file("s.json")})).parsed();
+    const json report = good(arguments({"--json", "--stats", file("s.json"), "--device", "auto"})).parsed();
     EXPECT_EQ(report["graph"], work());
     EXPECT_EQ(report["shards"], 5);
     EXPECT_EQ(report["tasks"], 15);
@@ -50,8 +46,7 @@ TEST_F(CliSharded, BuildsWhatTheOtherCommandsRead) {
     EXPECT_EQ(report["workers"].size(), 1u);
     EXPECT_EQ(report["workers"][0]["tasks"], 15);
     EXPECT_EQ(json::parse(read_bytes(file("s.json"))), report);
-    EXPECT_GT(recall_of_work(), 0.99);
-
+    const KnnGraph graph = good_graph();
     for (const std::string& path : {work(), work() + "/manifest.json"}) {
         const json info = good({"info", path, "--json"}).parsed();
         EXPECT_EQ(info["kind"], "graph in shards");
@@ -63,7 +58,6 @@ TEST_F(CliSharded, BuildsWhatTheOtherCommandsRead) {
     }
     good({"convert", work(), file("ids.ivecs"), "--offset", "399", "--count", "3"});
     const io::VectorFile ids(file("ids.ivecs"));
-    const KnnGraph graph = read_all(ShardedGraph(work()));
     for (std::int64_t i = 0; i < 3; ++i) {
         std::vector<std::int32_t> row(8);
         ids.read(i, 1, row.data());
@@ -145,7 +139,7 @@ TEST_F(CliSharded, ASignalLeavesWhatResumeGoesOnWith) {
     EXPECT_TRUE(failed(run({"info", work()}), 1, "shards are not built"));
     slow.push_back("--resume");
     good(slow);
-    EXPECT_GT(recall_of_work(), 0.99);
+    good_graph();
 }
 
 TEST_F(CliSharded, SurvivesBeingKilledAtAnyMoment) {
@@ -155,17 +149,12 @@ TEST_F(CliSharded, SurvivesBeingKilledAtAnyMoment) {
         return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     };
     const double starting = seconds_of({"--version"}), whole = seconds_of(arguments({"-q"}));
-    const double undisturbed = recall_of_work();
-    const KnnGraph graph = read_all(ShardedGraph(work()));
+    const KnnGraph graph = good_graph();
     // Pairs are merged from what does not change, and on the CPU always in the same way: to the bit the same graph.
-    const auto expect_same = [&] {
-        EXPECT_NEAR(recall_of_work(), undisturbed, 0.005);
-        const KnnGraph again = read_all(ShardedGraph(work()));
-        EXPECT_TRUE(std::equal(again.ids(), again.ids() + again.n() * again.k(), graph.ids()));
-    };
+    const auto expect_same = [&] { EXPECT_TRUE(same_graph(read_all(ShardedGraph(work())), graph)); };
     std::filesystem::remove_all(work());
     std::mt19937 random(20260610);
-    int kills = 0, finished = 0;
+    int kills = 0, finished = 0, half_done = 0;
     while ((kills < 60 || finished < 3) && !HasFailure()) {
         Arguments tool = arguments({"-q", "--resume"});
         if (kills % 4 == 0) *std::find(tool.begin(), tool.end(), "0") = "60";
@@ -176,6 +165,7 @@ TEST_F(CliSharded, SurvivesBeingKilledAtAnyMoment) {
         const int code = wait(pid);
         if (code == -SIGKILL) {
             ++kills;
+            half_done += std::filesystem::exists(work() + "/manifest.json");
             continue;
         }
         ASSERT_EQ(code, 0) << read_bytes(logs_.file("err"));
@@ -185,9 +175,7 @@ TEST_F(CliSharded, SurvivesBeingKilledAtAnyMoment) {
     }
     good(arguments({"-q", "--resume"}));
     expect_same();
-    EXPECT_GE(kills, 50);
-    RecordProperty("kills", kills);
-    RecordProperty("finished", finished);
+    EXPECT_GT(half_done, 20) << "kills that left something to go on with";
 }
 
 }  // namespace

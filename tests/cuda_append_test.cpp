@@ -54,11 +54,9 @@ TEST(CudaAppend, SearchFindsTheTrueNeighboursOfSmallSets) {
     SKIP_WITHOUT_GPU();
     for (const Metric metric : {Metric::L2, Metric::Cosine, Metric::L1}) {
         const Vectors vectors = test::vectors_for(metric, 1300, 16, DType::f32);
-        std::vector<std::int32_t> objects(100);
-        for (int i = 0; i < 100; ++i) objects[i] = 1200 + i;
-        const KnnGraph truth = exact_neighbors(vectors, objects.data(), 100, 10, metric);
+        const test::Truth truth(vectors, metric, 1200, 100);
         const BuildResult result = test::search_last(vectors, 100, gpu_params(64, metric));
-        EXPECT_GE(test::recall_at(result.graph, truth, objects, 10, 1e-6), 0.999) << name_of(metric);
+        EXPECT_GE(truth.recall_of(result.graph), 0.999) << name_of(metric);
     }
 }
 

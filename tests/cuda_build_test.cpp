@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 
 #include "gnnd/builder.h"
 #include "gnnd/io/vector_file.h"
@@ -62,9 +63,8 @@ std::vector<Variant> all_variants() {
 
 std::vector<Case> all_cases() {
     std::vector<Case> cases;
-    for (Metric metric :
-         {Metric::L2, Metric::InnerProduct, Metric::Cosine, Metric::L1, Metric::Linf, Metric::ChiSquare})
-        for (DType dtype : {DType::f32, DType::f16, DType::u8, DType::i8}) cases.push_back({metric, dtype});
+    for (Metric metric : test::kMetrics)
+        for (DType dtype : test::kDTypes) cases.push_back({metric, dtype});
     return cases;
 }
 
@@ -121,27 +121,33 @@ TEST(Cuda, LongRows) {
     }
 }
 
+/// Found once, for many tests ask.
+const test::Truth& truth_of_sample(Metric metric) {
+    static std::map<Metric, test::Truth> truths;
+    const auto found = truths.find(metric);
+    if (found != truths.end()) return found->second;
+    const io::VectorFile file(GNND_TEST_DATA "/photosift20k.u8bin");
+    return truths.emplace(metric, test::Truth(file.view(), metric)).first->second;
+}
+
 TEST(Cuda, RecallIsThatOfTheCpu) {
     SKIP_WITHOUT_GPU();
     const io::VectorFile file(GNND_TEST_DATA "/photosift20k.u8bin");
-    std::vector<std::int32_t> objects;
-    for (int i = 0; i < 20000; i += 20) objects.push_back(i);
     std::vector<float> floats(20000 * 128);
     copy_as_f32(file.view(), 0, 20000, floats.data());
     const VectorView as_floats{floats.data(), 20000, 128, DType::f32, 0};
-    for (Metric metric :
-         {Metric::L2, Metric::InnerProduct, Metric::Cosine, Metric::L1, Metric::Linf, Metric::ChiSquare}) {
-        const KnnGraph truth = exact_neighbors(file.view(), objects.data(), std::int64_t(objects.size()), 10, metric);
+    for (Metric metric : test::kMetrics) {
+        const test::Truth& truth = truth_of_sample(metric);
         for (int k : {10, 32, 64}) {
             BuildParams params = gpu_params(k, metric);
             params.device = {Device::Kind::cpu, 0};
-            const double cpu = test::recall_at(build(file.view(), params).graph, truth, objects, 10);
+            const double cpu = truth.recall_of(build(file.view(), params).graph);
             for (Init init : {Init::projection, Init::random})
                 for (const VectorView& view : {file.view(), as_floats}) {
                     params = gpu_params(k, metric);
                     params.init = init;
                     const BuildResult result = build(view, params);
-                    EXPECT_GE(test::recall_at(result.graph, truth, objects, 10, 1e-6), cpu - 0.005)
+                    EXPECT_GE(truth.recall_of(result.graph), cpu - 0.005)
                         << name_of(metric) << ' ' << k << ' ' << name_of(init) << ' ' << name_of(view.dtype);
                     EXPECT_EQ(result.stats.stop, StopReason::converged);
                 }
@@ -157,10 +163,8 @@ INSTANTIATE_TEST_SUITE_P(All, CudaVariantTest, testing::ValuesIn(all_variants())
 
 TEST_P(CudaVariantTest, RecallIsThatOfTheCpu) {
     const io::VectorFile file(GNND_TEST_DATA "/photosift20k.u8bin");
-    std::vector<std::int32_t> objects;
-    for (int i = 0; i < 20000; i += 20) objects.push_back(i);
     for (Metric metric : {Metric::L2, Metric::Cosine, Metric::L1}) {
-        const KnnGraph truth = exact_neighbors(file.view(), objects.data(), std::int64_t(objects.size()), 10, metric);
+        const test::Truth& truth = truth_of_sample(metric);
         for (int k : {32, 64})
             for (Init init : {Init::projection, Init::random}) {
                 // The same update there, as far as there is one.
@@ -169,10 +173,10 @@ TEST_P(CudaVariantTest, RecallIsThatOfTheCpu) {
                 params.update = GetParam().deterministic ? Update::selective : GetParam().update;
                 params.samples = 32;
                 params.device = {Device::Kind::cpu, 0};
-                const double cpu = test::recall_at(build(file.view(), params).graph, truth, objects, 10);
+                const double cpu = truth.recall_of(build(file.view(), params).graph);
                 params.device = {Device::Kind::cuda, 0};
                 const BuildResult result = build(file.view(), GetParam().apply(params));
-                EXPECT_GE(test::recall_at(result.graph, truth, objects, 10, 1e-6), cpu - 0.005)
+                EXPECT_GE(truth.recall_of(result.graph), cpu - 0.005)
                     << name_of(metric) << ' ' << k << ' ' << name_of(init);
                 EXPECT_EQ(result.stats.stop, StopReason::converged);
             }

@@ -17,6 +17,7 @@ namespace {
 using test::expect_valid_graph;
 using test::gpu_params;
 using test::random_vectors;
+using test::Truth;
 using test::Vectors;
 
 /// The same numbers in another type.
@@ -94,10 +95,7 @@ TEST(Cuda, CosineOfLongVectors) {
     for (std::int64_t i = 0; i < 3000; ++i)
         for (std::int64_t c = 0; c < 32; ++c) vectors.set(i, c, x[i * 32 + c] * 5e17f);
     const BuildResult result = build(vectors, gpu_params(10, Metric::Cosine));
-    std::vector<std::int32_t> objects(300);
-    for (int i = 0; i < 300; ++i) objects[i] = i * 10;
-    const KnnGraph truth = exact_neighbors(vectors, objects.data(), 300, 10, Metric::Cosine);
-    EXPECT_GE(test::recall_at(result.graph, truth, objects, 10, 1e-5), 0.98);
+    EXPECT_GE(Truth(vectors, Metric::Cosine).recall_of(result.graph), 0.98);
 }
 
 /// Numbers that go with what objects are: even ones here, odd ones there.
@@ -107,10 +105,10 @@ TEST(Cuda, SegmentsDoNotFollowTheNumbers) {
     for (std::int64_t i = 0; i < 5000; i += 2) vectors.set(i, 0, 100);
     std::vector<std::int32_t> objects(300);
     for (int i = 0; i < 300; ++i) objects[i] = i * 16 + i % 2;
-    const KnnGraph truth = exact_neighbors(vectors, objects.data(), 300, 64, Metric::L2);
+    const Truth truth(vectors, Metric::L2, objects, 64);
     BuildParams params = gpu_params(64);
     params.update = Update::selective;
-    EXPECT_GE(test::recall_at(build(vectors, params).graph, truth, objects, 64, 1e-6), 0.9);
+    EXPECT_GE(truth.recall_of(build(vectors, params).graph), 0.9);
 }
 
 TEST(Cuda, InterruptEndsTheBuild) {

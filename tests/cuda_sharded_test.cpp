@@ -79,13 +79,10 @@ TEST_P(CudaSharded, IsAsGoodAsOneBuild) {
     build_sharded(base_, params, shard_params(c.shards, c.workers));
     const KnnGraph graph = read_all(ShardedGraph(dir_.file("work")));
     ASSERT_NO_FATAL_FAILURE(expect_valid_graph(graph, base_.view()));
-    std::vector<std::int32_t> objects;
-    for (std::int32_t i = 0; i < 500; ++i) objects.push_back(i * 40);
-    const KnnGraph truth = exact_neighbors(base_.view(), objects.data(), 500, 10, Metric::L2);
+    const Truth truth(base_.view(), Metric::L2);
     params.init = Init::projection;
     params.device_memory = 0;
-    const double one = recall_at(build(base_.view(), params).graph, truth, objects, 10);
-    EXPECT_GE(recall_at(graph, truth, objects, 10), one - 0.005);
+    EXPECT_GE(truth.recall_of(graph), truth.recall_of(build(base_.view(), params).graph) - 0.005);
 }
 
 TEST_P(CudaSharded, GoesOnAfterAnInterrupt) {

@@ -146,6 +146,7 @@ TEST(GraphBuilder, UnknownNamesAreRefused) {
 TEST(GnndGraphBuilder, PassesParametersAndCallbacksOn) {
     const VectorSource source(sample(2000), Metric::L2);
     GnndGraphBuilder builder;
+    builder.params.device.kind = gnnd::Device::Kind::cpu;
     builder.params.threads = 1;
     builder.params.iterations = 2;
     int calls = 0, asked = 0;

@@ -47,17 +47,10 @@ inline void expect_valid_graph(const KnnGraphView& graph, const VectorView& vect
     }
 }
 
-/// The share of the first k entries of rows `objects` that are no farther than the k-th of the truth's rows.
-/// \param rounding  relative difference within which distances of different backends count as equal
-inline double recall_at(const KnnGraphView& graph, const KnnGraphView& truth, const std::vector<std::int32_t>& objects,
-                        int k, double rounding = 0) {
-    std::int64_t hits = 0;
-    for (std::size_t r = 0; r < objects.size(); ++r) {
-        const double last = order_of(graph.metric, truth.distances_of(r)[k - 1]);
-        const double limit = last + rounding * std::abs(last);
-        for (int j = 0; j < k; ++j) hits += order_of(graph.metric, graph.distances_of(objects[r])[j]) <= limit;
-    }
-    return double(hits) / (double(objects.size()) * k);
+/// To the bit.
+inline bool same_graph(const KnnGraphView& a, const KnnGraphView& b) {
+    return a.n == b.n && a.k == b.k && std::equal(a.ids, a.ids + a.n * a.k, b.ids) &&
+           std::equal(a.distances, a.distances + a.n * a.k, b.distances);
 }
 
 }  // namespace gnnd::test

@@ -13,13 +13,11 @@
 namespace gnnd::cpu {
 namespace {
 
+using test::kDTypes;
+using test::kMetrics;
 using test::order_of;
 using test::random_vectors;
 using test::Reference;
-
-constexpr Metric kMetrics[] = {Metric::L2, Metric::InnerProduct, Metric::Cosine,
-                               Metric::L1, Metric::Linf,         Metric::ChiSquare};
-constexpr DType kDTypes[] = {DType::f32, DType::f16, DType::u8, DType::i8};
 
 struct Case {
     Isa isa;

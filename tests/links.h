@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "gnnd/search_links.h"
+#include "tests/cpu.h"
 #include "tests/reference.h"
 
 namespace gnnd::test {
@@ -23,7 +24,5 @@ inline std::vector<std::int32_t> links_of(const VectorView& vectors, const KnnGr
     search_links(vectors, graph, params, links.data());
     return links;
 }
-
-inline constexpr Device kCpu{Device::Kind::cpu, 0};
 
 }  // namespace gnnd::test

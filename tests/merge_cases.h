@@ -31,11 +31,6 @@ inline KnnGraph copy_of(const KnnGraphView& graph) {
     return copy;
 }
 
-inline bool same_graph(const KnnGraphView& a, const KnnGraphView& b) {
-    return a.n == b.n && a.k == b.k && std::equal(a.ids, a.ids + a.n * a.k, b.ids) &&
-           std::equal(a.distances, a.distances + a.n * a.k, b.distances);
-}
-
 /// The graph of a set of any size: none has no rows, one object has no neighbours.
 inline KnnGraph graph_of(const VectorView& vectors, BuildParams params, int k) {
     params.k = k;
@@ -145,24 +140,6 @@ inline Vectors sorted_by_distance(const VectorView& vectors) {
     }
     return sorted;
 }
-
-/// The true neighbours of 500 objects, or as many as there are, spread over all [begin, begin + count).
-struct Truth {
-    Truth(const VectorView& vectors, Metric metric) : Truth(vectors, metric, 0, vectors.n) {}
-    Truth(const VectorView& vectors, Metric metric, std::int64_t begin, std::int64_t count)
-        : objects(std::size_t(std::min<std::int64_t>(500, count))) {
-        for (std::size_t i = 0; i < objects.size(); ++i)
-            objects[i] = std::int32_t(begin + std::int64_t(i) * count / std::int64_t(objects.size()));
-        graph = exact_neighbors(vectors, objects.data(), std::int64_t(objects.size()), 10, metric);
-    }
-    /// Recall@10. \param rounding  as recall_at()
-    double recall_of(const KnnGraphView& other, double rounding = 0) const {
-        return recall_at(other, graph, objects, 10, rounding);
-    }
-
-    std::vector<std::int32_t> objects;
-    KnnGraph graph;
-};
 
 /// Cuts the vectors at n1, merges the parts' graphs and compares with one build of the same parameters.
 /// \param least  Recall@10 may be so much lower

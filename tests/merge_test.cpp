@@ -10,6 +10,7 @@
 
 #include "gnnd/error.h"
 #include "gnnd/io/vector_file.h"
+#include "tests/cpu.h"
 #include "tests/invariants.h"
 #include "tests/io_conditions.h"
 #include "tests/merge_cases.h"
@@ -18,6 +19,7 @@
 namespace gnnd {
 namespace {
 
+using test::cpu_params;
 using test::expect_valid_graph;
 using test::Halves;
 using test::message_of;
@@ -25,18 +27,10 @@ using test::random_vectors;
 using test::Vectors;
 using test::vectors_for;
 
-BuildParams params_of(int k, Metric metric = Metric::L2) {
-    BuildParams params;
-    params.k = k;
-    params.metric = metric;
-    params.device.kind = Device::Kind::cpu;
-    return params;
-}
-
 TEST(Merge, KeepsTheInvariants) {
     for (const test::MergeCase& c : test::merge_cases()) {
         SCOPED_TRACE(c);
-        test::expect_good_merge(c, params_of(c.k, c.metric));
+        test::expect_good_merge(c, cpu_params(c.k, c.metric));
     }
 }
 
@@ -44,7 +38,7 @@ TEST(Merge, OfHalvesIsAsGoodAsOneBuild) {
     const io::VectorFile sample(GNND_TEST_DATA "/photosift20k.u8bin");
     for (const Init init : {Init::projection, Init::random})
         for (const Update update : {Update::all, Update::selective}) {
-            BuildParams params = params_of(32);
+            BuildParams params = cpu_params(32);
             params.init = init;
             params.update = update;
             SCOPED_TRACE(testing::Message() << name_of(init) << ", " << name_of(update));
@@ -56,7 +50,7 @@ TEST(Merge, OfHalvesIsAsGoodAsOneBuild) {
 TEST(Merge, OfSetsThatLieApartIsAsGoodAsOneBuild) {
     const io::VectorFile sample(GNND_TEST_DATA "/photosift20k.u8bin");
     const VectorView rows = test::rows_of(sample.view(), 0, test::sized(8000));
-    test::expect_recall_of_one_build(test::sorted_by_distance(rows), test::sized(4000), params_of(32), 0.003);
+    test::expect_recall_of_one_build(test::sorted_by_distance(rows), test::sized(4000), cpu_params(32), 0.003);
 }
 
 TEST(Merge, EndsWhenLittleIsLeftToFind) {
@@ -65,7 +59,7 @@ TEST(Merge, EndsWhenLittleIsLeftToFind) {
     for (const Init init : {Init::projection, Init::random})
         for (const std::int64_t n2 : {rows.n / 2, rows.n / 20}) {
             SCOPED_TRACE(testing::Message() << name_of(init) << ", " << n2);
-            BuildParams params = params_of(32);
+            BuildParams params = cpu_params(32);
             params.init = init;
             test::expect_end_in_time(rows, rows.n - n2, params);
         }
@@ -76,8 +70,8 @@ TEST(Merge, FindsTheTwinsOfTheSameSetTwice) {
     const io::VectorFile sample(GNND_TEST_DATA "/photosift20k.u8bin");
     const std::int64_t n = test::sized(5000);
     const VectorView half = test::rows_of(sample.view(), 0, n);
-    const KnnGraph graph = build(half, params_of(20)).graph;
-    const BuildResult result = merge(half, graph, half, graph, params_of(20));
+    const KnnGraph graph = build(half, cpu_params(20)).graph;
+    const BuildResult result = merge(half, graph, half, graph, cpu_params(20));
     std::int64_t found = 0;
     for (std::int64_t i = 0; i < 2 * n; ++i) {
         EXPECT_EQ(result.graph.distances_of(i)[0], 0);
@@ -98,17 +92,17 @@ TEST(Merge, AppendsAnyNumber) {
     const Vectors vectors = random_vectors(4000, 12, DType::f32);
     for (const std::int64_t count : {0, 1, 10, 1000, 2000, 3999, 4000}) {
         SCOPED_TRACE(count);
-        expect_valid_graph(append_last(vectors, count, params_of(16)).graph, vectors);
+        expect_valid_graph(append_last(vectors, count, cpu_params(16)).graph, vectors);
     }
     // Old objects keep what they have.
-    const KnnGraph before = build(vectors, params_of(16)).graph;
+    const KnnGraph before = build(vectors, cpu_params(16)).graph;
     const VectorView none{nullptr, 0, 12, DType::f32, 0};
-    EXPECT_TRUE(test::same_graph(append(vectors, before, none, params_of(16)).graph, before));
+    EXPECT_TRUE(test::same_graph(append(vectors, before, none, cpu_params(16)).graph, before));
 }
 
 TEST(Merge, AppendedObjectsAreFoundAsByOneBuild) {
     const io::VectorFile sample(GNND_TEST_DATA "/photosift20k.u8bin");
-    const BuildParams params = params_of(32);
+    const BuildParams params = cpu_params(32);
     const VectorView rows = test::rows_of(sample.view(), 0, test::sized(sample.n()));
     const std::int64_t added = test::sized(1000), old = rows.n - added;
     const KnnGraph one = build(rows, params).graph;
@@ -125,7 +119,7 @@ TEST(Merge, AppendReportsBothPhases) {
     std::vector<IterationStats> seen;
     Callbacks callbacks;
     callbacks.progress = [&](const IterationStats& iteration) { seen.push_back(iteration); };
-    const BuildStats stats = append_last(vectors, 1500, params_of(16), callbacks).stats;
+    const BuildStats stats = append_last(vectors, 1500, cpu_params(16), callbacks).stats;
     ASSERT_GT(seen.size(), stats.iterations.size());
     const std::size_t builds = seen.size() - stats.iterations.size();
     double seconds = 0;
@@ -140,27 +134,27 @@ TEST(Merge, AppendReportsBothPhases) {
 
 TEST(Merge, AppendRefusesWhatDoesNotFit) {
     const Vectors vectors = random_vectors(2000, 6, DType::f32);
-    const KnnGraph graph = build(vectors, params_of(8)).graph;
+    const KnnGraph graph = build(vectors, cpu_params(8)).graph;
     const auto refused = [&](const VectorView& x, const VectorView& added, const BuildParams& params) {
         return message_of<InvalidArgument>([&] { append(x, graph, added, params); });
     };
-    EXPECT_EQ(refused(test::rows_of(vectors, 0, 1000), vectors, params_of(8)),
+    EXPECT_EQ(refused(test::rows_of(vectors, 0, 1000), vectors, cpu_params(8)),
               "append: the old graph has 2000 objects, its vectors are 1000");
-    EXPECT_EQ(refused(vectors, vectors, params_of(8, Metric::L1)),
+    EXPECT_EQ(refused(vectors, vectors, cpu_params(8, Metric::L1)),
               "append: the old graph was made under l2, asked for is l1");
-    EXPECT_EQ(refused(vectors, random_vectors(5, 7, DType::f32), params_of(8)),
+    EXPECT_EQ(refused(vectors, random_vectors(5, 7, DType::f32), cpu_params(8)),
               "append: vectors of 6 f32 and of 7 f32");
-    EXPECT_EQ(refused(vectors, test::rows_of(vectors, 0, -1), params_of(8)), "append: the added vectors: n = -1");
+    EXPECT_EQ(refused(vectors, test::rows_of(vectors, 0, -1), cpu_params(8)), "append: the added vectors: n = -1");
     Vectors bad = random_vectors(1500, 6, DType::f32);
     bad.set(1234, 3, NAN);
-    EXPECT_EQ(refused(vectors, bad, params_of(8)), "append: of the added vectors: vector 1234 holds NaN");
-    EXPECT_EQ(refused(vectors, vectors, params_of(0)), message_of<InvalidArgument>([] { params_of(0).validate(); }));
+    EXPECT_EQ(refused(vectors, bad, cpu_params(8)), "append: of the added vectors: vector 1234 holds NaN");
+    EXPECT_EQ(refused(vectors, vectors, cpu_params(0)), message_of<InvalidArgument>([] { cpu_params(0).validate(); }));
 }
 
 TEST(Merge, IsTheSameOnAnyNumberOfThreads) {
     const Vectors vectors = random_vectors(4000, 12, DType::u8);
-    const Halves halves(vectors, 1500, params_of(16));
-    BuildParams params = params_of(16);
+    const Halves halves(vectors, 1500, cpu_params(16));
+    BuildParams params = cpu_params(16);
     params.threads = 1;
     const KnnGraph expected = halves.merge(params).graph;
     for (const int threads : {2, 5}) {
@@ -171,47 +165,47 @@ TEST(Merge, IsTheSameOnAnyNumberOfThreads) {
 
 TEST(Merge, RefusesWhatDoesNotFit) {
     const Vectors vectors = random_vectors(3000, 6, DType::f32);
-    const Halves halves(vectors, 2000, params_of(8));
+    const Halves halves(vectors, 2000, cpu_params(8));
     const auto refused = [&](const VectorView& x1, const KnnGraphView& g1, const VectorView& x2, const KnnGraphView& g2,
                              const BuildParams& params) {
         return message_of<InvalidArgument>([&] { merge(x1, g1, x2, g2, params); });
     };
     const auto& [x1, x2, g1, g2] = halves;
-    EXPECT_EQ(refused(x1, g2, x2, g2, params_of(8)), "merge: the first graph has 1000 objects, its vectors are 2000");
-    EXPECT_EQ(refused(x1, g1, x2, g2, params_of(8, Metric::L1)),
+    EXPECT_EQ(refused(x1, g2, x2, g2, cpu_params(8)), "merge: the first graph has 1000 objects, its vectors are 2000");
+    EXPECT_EQ(refused(x1, g1, x2, g2, cpu_params(8, Metric::L1)),
               "merge: the first graph was made under l2, asked for is l1");
     const Vectors other = random_vectors(1000, 7, DType::f32);
-    EXPECT_EQ(refused(x1, g1, other, g2, params_of(8)), "merge: vectors of 6 f32 and of 7 f32");
+    EXPECT_EQ(refused(x1, g1, other, g2, cpu_params(8)), "merge: vectors of 6 f32 and of 7 f32");
     const Vectors typed = random_vectors(1000, 6, DType::u8);
-    EXPECT_EQ(refused(x1, g1, typed, g2, params_of(8)), "merge: vectors of 6 f32 and of 6 u8");
+    EXPECT_EQ(refused(x1, g1, typed, g2, cpu_params(8)), "merge: vectors of 6 f32 and of 6 u8");
     KnnGraphView null = g2;
     null.ids = nullptr;
-    EXPECT_EQ(refused(x1, g1, x2, null, params_of(8)), "merge: the second graph's arrays are null pointers");
+    EXPECT_EQ(refused(x1, g1, x2, null, cpu_params(8)), "merge: the second graph's arrays are null pointers");
     VectorView nothing = x2;
     nothing.data = nullptr;
-    EXPECT_EQ(refused(x1, g1, nothing, g2, params_of(8)), "vectors are a null pointer");
+    EXPECT_EQ(refused(x1, g1, nothing, g2, cpu_params(8)), "vectors are a null pointer");
     KnnGraph wrong = test::copy_of(g2);
     wrong.ids()[17] = 1000;
-    EXPECT_EQ(refused(x1, g1, x2, wrong, params_of(8)), "graph.ids[17] = 1000 is outside of [-1, 1000)");
+    EXPECT_EQ(refused(x1, g1, x2, wrong, cpu_params(8)), "graph.ids[17] = 1000 is outside of [-1, 1000)");
     const VectorView none{nullptr, 0, 6, DType::f32, 0};
     EXPECT_EQ(
-        refused(none, {0, 8, Metric::L2, nullptr, nullptr}, none, {0, 8, Metric::L2, nullptr, nullptr}, params_of(8)),
+        refused(none, {0, 8, Metric::L2, nullptr, nullptr}, none, {0, 8, Metric::L2, nullptr, nullptr}, cpu_params(8)),
         "merge: both sets are empty");
-    EXPECT_EQ(message_of<InvalidArgument>([&] { merge_into(x1, g1, x2, g2, params_of(8), nullptr, nullptr); }),
+    EXPECT_EQ(message_of<InvalidArgument>([&] { merge_into(x1, g1, x2, g2, cpu_params(8), nullptr, nullptr); }),
               "merge_into: the arrays are null pointers");
 }
 
 TEST(Merge, EndsWhenAsked) {
     const Vectors vectors = random_vectors(4000, 6, DType::f32);
-    const Halves halves(vectors, 2000, params_of(8));
+    const Halves halves(vectors, 2000, cpu_params(8));
     Callbacks callbacks;
     int iterations = 0;
     callbacks.progress = [&](const IterationStats&) { ++iterations; };
     callbacks.interrupt = [&] { return iterations == 2; };
     const auto& [x1, x2, g1, g2] = halves;
-    EXPECT_THROW(merge(x1, g1, x2, g2, params_of(8), callbacks), Interrupted);
+    EXPECT_THROW(merge(x1, g1, x2, g2, cpu_params(8), callbacks), Interrupted);
     iterations = 0;  // while the graph of the added ones is built
-    EXPECT_THROW(append(x1, g1, x2, params_of(8), callbacks), Interrupted);
+    EXPECT_THROW(append(x1, g1, x2, cpu_params(8), callbacks), Interrupted);
 }
 
 }  // namespace

@@ -3,7 +3,8 @@
 
 #include "gnnd/builder.h"
 #include "gnnd/io/vector_file.h"
-#include "tests/invariants.h"
+#include "tests/cpu.h"
+#include "tests/reference.h"
 
 namespace gnnd {
 namespace {
@@ -19,33 +20,19 @@ struct Case {
     }
 };
 
-class RecallTest : public testing::TestWithParam<Case> {
-  protected:
-    io::VectorFile file{GNND_TEST_DATA "/photosift20k.u8bin"};
-    VectorView rows = file.view();
-    std::vector<std::int32_t> objects;
-    RecallTest() {
-        rows.n = test::sized(rows.n);
-        for (int i = 0; i < rows.n; i += 20) objects.push_back(i);
-    }
-    double recall(const KnnGraph& graph, const VectorView& vectors) const {
-        const KnnGraph truth =
-            exact_neighbors(vectors, objects.data(), std::int64_t(objects.size()), 10, graph.metric());
-        return test::recall_at(graph, truth, objects, 10);
-    }
-};
+class RecallTest : public testing::TestWithParam<Case> {};
 
 TEST_P(RecallTest, OnRealDescriptors) {
     const Case c = GetParam();
-    BuildParams params;
-    params.k = c.k;
-    params.metric = c.metric;
+    const io::VectorFile file(GNND_TEST_DATA "/photosift20k.u8bin");
+    VectorView rows = file.view();
+    rows.n = test::sized(rows.n);
+    BuildParams params = test::cpu_params(c.k, c.metric);
     params.update = c.update;
     params.init = c.init;
     const BuildResult result = build(rows, params);
     EXPECT_EQ(result.stats.stop, StopReason::converged);
-    EXPECT_NO_THROW(check_structure(result.graph));
-    const double value = recall(result.graph, rows);
+    const double value = test::Truth(rows, c.metric).recall_of(result.graph);
     RecordProperty("recall", std::to_string(value));
     EXPECT_GE(value, c.floor);
 }

@@ -8,12 +8,20 @@
 #include <cstdint>
 #include <cstring>
 #include <random>
+#include <set>
+#include <utility>
 #include <vector>
 
+#include "gnnd/graph.h"
 #include "gnnd/metric.h"
 #include "gnnd/vectors.h"
 
 namespace gnnd::test {
+
+inline constexpr Metric kMetrics[] = {Metric::L2, Metric::InnerProduct, Metric::Cosine,
+                                      Metric::L1, Metric::Linf,         Metric::ChiSquare};
+/// Of vectors.
+inline constexpr DType kDTypes[] = {DType::f32, DType::f16, DType::u8, DType::i8};
 
 /// Vectors that own their memory.
 class Vectors {
@@ -96,37 +104,37 @@ struct Reference {
 };
 
 inline Reference reference_distance(Metric metric, const float* a, const float* b, std::int64_t d) {
-    double sum = 0, scale = 0, largest = 0, aa = 0, bb = 0;
-    const auto add = [&](double term) {
-        sum += term;
-        scale += std::abs(term);
-    };
-    for (std::int64_t c = 0; c < d; ++c) {
-        const double x = a[c], y = b[c];
-        aa += x * x;
-        bb += y * y;
-        switch (metric) {
-            case Metric::L2:
-                add((x - y) * (x - y));
-                break;
-            case Metric::InnerProduct:
-            case Metric::Cosine:
-                add(x * y);
-                break;
-            case Metric::L1:
-                add(std::abs(x - y));
-                break;
-            case Metric::Linf:
-                largest = std::max(largest, std::abs(x - y));
-                break;
-            case Metric::ChiSquare:
-                add(x + y == 0 ? 0 : (x - y) * (x - y) / (x + y));
-                break;
+    const auto sum = [d](const float* u, const float* v, auto term) {
+        Reference sum{0, 0};
+        for (std::int64_t c = 0; c < d; ++c) {
+            const double x = term(double(u[c]), double(v[c]));
+            sum.value += x;
+            sum.scale += std::abs(x);
         }
+        return sum;
+    };
+    const auto product = [](double x, double y) { return x * y; };
+    switch (metric) {
+        case Metric::L2:
+            return sum(a, b, [](double x, double y) { return (x - y) * (x - y); });
+        case Metric::InnerProduct:
+            return sum(a, b, product);
+        case Metric::Cosine: {
+            const double norms = std::sqrt(sum(a, a, product).value * sum(b, b, product).value);
+            const Reference products = sum(a, b, product);
+            return {products.value / norms, products.scale / norms};
+        }
+        case Metric::L1:
+            return sum(a, b, [](double x, double y) { return std::abs(x - y); });
+        case Metric::Linf: {
+            double largest = 0;
+            for (std::int64_t c = 0; c < d; ++c) largest = std::max(largest, std::abs(double(a[c]) - double(b[c])));
+            return {largest, largest};
+        }
+        case Metric::ChiSquare:
+            return sum(a, b, [](double x, double y) { return x + y == 0 ? 0 : (x - y) * (x - y) / (x + y); });
     }
-    if (metric == Metric::Linf) return {largest, largest};
-    if (metric == Metric::Cosine) return {sum / std::sqrt(aa * bb), scale / std::sqrt(aa * bb)};
-    return {sum, scale};
+    return {NAN, NAN};
 }
 
 inline Reference reference_distance(const VectorView& vectors, Metric metric, std::int64_t i, std::int64_t j) {
@@ -144,5 +152,65 @@ inline double tolerance(const Reference& reference) {
 inline double order_of(Metric metric, double value) {
     return is_similarity(metric) ? -value : value;
 }
+
+/// The k nearest neighbours of some objects by definition, in double precision: every object is compared with every
+/// other one.
+class Truth {
+  public:
+    Truth(const VectorView& vectors, Metric metric, std::vector<std::int32_t> objects, int k = 10)
+        : metric_(metric),
+          n_(vectors.n),
+          d_(vectors.d),
+          k_(k),
+          rows_(std::size_t(n_ * d_)),
+          objects_(std::move(objects)) {
+        copy_as_f32(vectors, 0, n_, rows_.data());
+        std::vector<double> orders;
+        for (const std::int32_t object : objects_) {
+            orders.clear();
+            for (std::int32_t other = 0; other < n_; ++other)
+                if (other != object) orders.push_back(order(object, other));
+            const auto last = orders.begin() + std::min<std::ptrdiff_t>(k_, std::ssize(orders)) - 1;
+            std::nth_element(orders.begin(), last, orders.end());
+            limits_.push_back(*last);
+        }
+    }
+    /// Of 400 objects, or as many as there are, spread over all [begin, begin + count).
+    Truth(const VectorView& vectors, Metric metric, std::int64_t begin, std::int64_t count, int k = 10)
+        : Truth(vectors, metric, spread(begin, count), k) {}
+    Truth(const VectorView& vectors, Metric metric, int k = 10) : Truth(vectors, metric, 0, vectors.n, k) {}
+
+    /// Recall@k: the share of a row's first k ids that are no farther than the k-th nearest object. What a graph says
+    /// of distances does not matter, and neither the object itself nor an id that was there before counts.
+    double recall_of(const KnnGraphView& graph) const {
+        std::int64_t hits = 0;
+        for (std::size_t i = 0; i < objects_.size(); ++i) {
+            const std::int32_t* ids = graph.ids_of(objects_[i]);
+            const std::set<std::int32_t> distinct(ids, ids + std::min<std::int64_t>(k_, graph.k));
+            for (const std::int32_t id : distinct)
+                hits += id >= 0 && id != objects_[i] && order(objects_[i], id) <= limits_[i];
+        }
+        return double(hits) / double(std::ssize(objects_) * std::min<std::int64_t>(k_, n_ - 1));
+    }
+
+  private:
+    static std::vector<std::int32_t> spread(std::int64_t begin, std::int64_t count) {
+        std::vector<std::int32_t> objects(std::size_t(std::min<std::int64_t>(400, count)));
+        for (std::int64_t i = 0; i < std::ssize(objects); ++i)
+            objects[std::size_t(i)] = std::int32_t(begin + i * count / std::ssize(objects));
+        return objects;
+    }
+    double order(std::int32_t a, std::int32_t b) const {
+        return order_of(
+            metric_, reference_distance(metric_, &rows_[std::size_t(a * d_)], &rows_[std::size_t(b * d_)], d_).value);
+    }
+
+    Metric metric_;
+    std::int64_t n_, d_;
+    int k_;
+    std::vector<float> rows_;
+    std::vector<std::int32_t> objects_;
+    std::vector<double> limits_;  ///< of each object: how far the k-th nearest one is
+};
 
 }  // namespace gnnd::test

@@ -82,9 +82,8 @@ struct Case {
 
 std::vector<Case> all_cases() {
     std::vector<Case> cases;
-    for (const Metric metric :
-         {Metric::L2, Metric::InnerProduct, Metric::Cosine, Metric::L1, Metric::Linf, Metric::ChiSquare})
-        for (const DType dtype : {DType::f32, DType::f16, DType::u8, DType::i8}) cases.push_back({metric, dtype});
+    for (const Metric metric : test::kMetrics)
+        for (const DType dtype : test::kDTypes) cases.push_back({metric, dtype});
     return cases;
 }
 
@@ -203,7 +202,7 @@ TEST(SearchLinksErrors, ArgumentsAreChecked) {
     }
 }
 
-TEST(SearchLinksErrors, NoCudaHere) {
+TEST(SearchLinksErrors, ADeviceThatIsNotThere) {
     const Vectors vectors = random_vectors(50, 3, DType::f32);
     const KnnGraph graph = exact_graph(vectors, Metric::L2, 5);
     EXPECT_THROW(links_of(vectors, graph, {8, {Device::Kind::cuda, 4000}}), Unavailable);

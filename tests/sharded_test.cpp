@@ -163,18 +163,17 @@ TEST_F(Sharded, AreAsGoodAsOneBuild) {
     VectorView sample = sample_.view();
     sample.n = sized(6000);
     const io::VectorFile& base = make_base(sample);
-    const std::vector<std::int32_t> objects = all_objects();
+    const Truth truth(base.view(), Metric::L2);
     for (const int k : {10, 32}) {
         params_.k = k;
-        const KnnGraph truth = exact_neighbors(base.view(), objects.data(), base.n(), k, Metric::L2);
-        const double one = recall_at(gnnd::build(base.view(), params_).graph, truth, objects, 10);
+        const double one = truth.recall_of(gnnd::build(base.view(), params_).graph);
         for (const int count : {1, 2, 3, 7}) {
             std::filesystem::remove_all(work());
             const ShardParams params = shards(count);
             const ShardedStats stats = build_sharded(base, params_, params);
             const KnnGraph graph = read_all(ShardedGraph(work()));
             expect_valid_graph(graph, base.view());
-            EXPECT_GE(recall_at(graph, truth, objects, 10), one - 0.01) << count << " shards, k = " << k;
+            EXPECT_GE(truth.recall_of(graph), one - 0.01) << count << " shards, k = " << k;
             EXPECT_LE(stats.peak_work_bytes, plan_sharded(base, params_, params).work);
         }
     }

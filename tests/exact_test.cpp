@@ -1,0 +1,72 @@
+// exact_neighbors() and pair_distances() against their definition.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "gnnd/builder.h"
+#include "gnnd/error.h"
+#include "tests/invariants.h"
+
+namespace gnnd {
+namespace {
+
+using test::expect_valid_graph;
+using test::kDTypes;
+using test::kMetrics;
+using test::order_of;
+using test::random_vectors;
+using test::Vectors;
+
+TEST(ExactNeighbors, AgreeWithReference) {
+    for (const Metric metric : kMetrics)
+        for (const DType dtype : kDTypes) {
+            SCOPED_TRACE(testing::Message() << name_of(metric) << ' ' << name_of(dtype));
+            const Vectors vectors = test::vectors_for(metric, 300, 7, dtype);
+            const std::vector<std::int32_t> objects{299, 0, 5, 5, 17};
+            const KnnGraph graph = exact_neighbors(vectors, objects.data(), 5, 20, metric);
+            expect_valid_graph(graph, vectors, &objects);
+            for (std::size_t r = 0; r < objects.size(); ++r) {
+                std::vector<double> order;
+                for (int j = 0; j < 300; ++j)
+                    if (j != objects[r])
+                        order.push_back(order_of(metric, reference_distance(vectors, metric, objects[r], j).value));
+                std::sort(order.begin(), order.end());
+                for (int j = 0; j < 20; ++j)
+                    EXPECT_NEAR(order_of(metric, graph.distances_of(r)[j]), order[j], 1e-5 * (1 + std::abs(order[j])));
+            }
+        }
+}
+
+TEST(ExactNeighbors, RefuseBadArguments) {
+    const Vectors vectors = random_vectors(10, 3, DType::f32);
+    const std::int32_t queries[] = {0, 10};
+    EXPECT_THROW(exact_neighbors(vectors, queries, 2, 3, Metric::L2), InvalidArgument);
+    EXPECT_THROW(exact_neighbors(vectors, queries, 1, 0, Metric::L2), InvalidArgument);
+}
+
+TEST(PairDistances, AgreeWithReference) {
+    const Vectors vectors = test::vectors_for(Metric::ChiSquare, 50, 33, DType::i8);
+    std::vector<std::int32_t> a, b;
+    for (int i = 0; i < 3000; ++i) {
+        a.push_back(i / 300);
+        b.push_back(i % 51 - 1);
+    }
+    std::vector<float> out(a.size());
+    for (const Metric metric : kMetrics) {
+        pair_distances(vectors, metric, a.data(), b.data(), std::int64_t(a.size()), out.data());
+        for (std::size_t i = 0; i < a.size(); ++i) {
+            if (b[i] == -1) {
+                EXPECT_EQ(out[i], worst_value(metric));
+                continue;
+            }
+            const test::Reference reference = reference_distance(vectors, metric, a[i], b[i]);
+            EXPECT_NEAR(out[i], reference.value, tolerance(reference));
+        }
+    }
+    b[3] = 50;
+    EXPECT_THROW(pair_distances(vectors, Metric::L2, a.data(), b.data(), 4, out.data()), InvalidArgument);
+}
+
+}  // namespace
+}  // namespace gnnd
