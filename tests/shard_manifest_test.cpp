@@ -1,5 +1,9 @@
 #include <gtest/gtest.h>
+#include <xxhash.h>
 
+#include <cstdio>
+#include <functional>
+#include <nlohmann/json.hpp>
 #include <string>
 
 #include "gnnd/error.h"
@@ -14,7 +18,7 @@ using test::message_of;
 
 Manifest make_manifest() {
     Manifest manifest;
-    manifest.base = {"/data/b\"ase\n.fbin", io::VectorFormat::fbin, 100, 7, DType::f32, 2808, 1234567890123456789};
+    manifest.base = {"/data/b\"ase\n.fbin", io::VectorFormat::fbin, 100, 7, DType::f32, 2808, 1234567890123456789, 77};
     manifest.params.k = 10;
     manifest.params.metric = Metric::Cosine;
     manifest.params.delta = 0.0123f;
@@ -43,6 +47,43 @@ TEST(ShardManifest, RoundTrips) {
     EXPECT_EQ(read.difference(manifest), "");
     EXPECT_FALSE(read.complete);
     EXPECT_EQ(dir.entries(), 1u);
+}
+
+// Written by an earlier version, which did not know the base's checksum.
+TEST(ShardManifest, OlderOnesAreRead) {
+    const Manifest read = Manifest::read(GNND_TEST_DATA "/manifest_v1.json");
+    EXPECT_EQ(read.shards, make_manifest().shards);
+    EXPECT_EQ(read.params.seed, ~std::uint64_t(0));
+    EXPECT_FALSE(read.base.checksum);
+    EXPECT_EQ(read.difference(make_manifest()), "");
+}
+
+/// The text with other parameters, and checksums that fit.
+std::string with_params(const std::string& text, const std::function<void(nlohmann::ordered_json&)>& change) {
+    auto json = nlohmann::ordered_json::parse(text);
+    change(json["params"]);
+    json.erase("checksum");
+    const auto dump = [&] { return json.dump(1) + "\n"; };
+    const std::string content = dump();
+    char checksum[17];
+    std::snprintf(checksum, sizeof checksum, "%016llx",
+                  static_cast<unsigned long long>(XXH3_64bits(content.data(), content.size())));
+    json["checksum"] = checksum;
+    return dump();
+}
+
+TEST(ShardManifest, MissingParametersAreTheDefault) {
+    Manifest manifest = make_manifest();
+    manifest.params.trees = 5;
+    manifest.params.iterations = 7;
+    const Manifest read =
+        Manifest::from_text(with_params(manifest.to_text(), [](auto& params) { params.erase("trees"); }), "M");
+    EXPECT_EQ(read.params.trees, BuildParams().trees);
+    EXPECT_EQ(read.params.iterations, 7);
+    EXPECT_EQ(message_of<IoError>([&] {
+                  Manifest::from_text(with_params(manifest.to_text(), [](auto& params) { params["novel"] = 1; }), "M");
+              }),
+              "M: invalid: this library knows no parameter 'novel'");
 }
 
 TEST(ShardManifest, RowsAreSharedEvenly) {
@@ -116,6 +157,7 @@ TEST(ShardManifest, DifferencesAreNamed) {
     EXPECT_EQ(difference([](Manifest& m) { m.params.k = 11; }), "k is 10, asked for is 11");
     EXPECT_EQ(difference([](Manifest& m) { m.params.metric = Metric::L2; }), "metric is cosine, asked for is l2");
     EXPECT_EQ(difference([](Manifest& m) { m.base.modified = 1; }), "the base file was written to since");
+    EXPECT_EQ(difference([](Manifest& m) { m.base.checksum = 78; }), "the base file holds other vectors");
     EXPECT_EQ(difference([](Manifest& m) { m.shards.resize(4); }), "the number of shards is 3, asked for is 4");
     EXPECT_EQ(difference([](Manifest& m) {
                   m.params.threads = 3;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <memory>
 #include <stdexcept>
 #include <string>
 
@@ -226,6 +227,28 @@ TEST_F(Sharded, OnlyTheSameGraphIsResumed) {
     EXPECT_EQ(message(), start + "the base's n is 60, asked for is 61");
     EXPECT_EQ(message_of<IoError>([&] { build(shards(2)); }),
               work() + ": holds a graph in shards, or a part of one; resume it, or take another folder");
+}
+
+/// Its size and time are as they were.
+TEST_F(Sharded, ABaseWithOtherVectorsIsNoticed) {
+    make_base(60);
+    params_.k = 5;
+    build(shards(2));
+    const auto time = std::filesystem::last_write_time(base_->path());
+    std::string bytes = read_bytes(base_->path());
+    bytes[bytes.size() / 2] ^= 1;
+    write_bytes(base_->path(), bytes);
+    std::filesystem::last_write_time(base_->path(), time);
+    base_ = std::make_unique<io::VectorFile>(base_->path());
+    const std::string message = work() + ": holds a part of another graph: the base file holds other vectors";
+    EXPECT_EQ(message_of<IoError>([&] { build(shards(2, true)); }), message);
+    // An older manifest does not tell. From then on it does.
+    shards::Manifest manifest = shards::Manifest::read(manifest_path());
+    manifest.base.checksum.reset();
+    manifest.write(manifest_path());
+    std::filesystem::remove(work() + "/" + manifest.shards[0].lists->name);
+    build(shards(2, true));
+    EXPECT_TRUE(shards::Manifest::read(manifest_path()).base.checksum);
 }
 
 /// Writes to the base file when so many tasks are done.

@@ -32,9 +32,9 @@ std::vector<Device> devices_of(const BuildParams& params, const ShardParams& giv
     return workers;
 }
 
-Manifest manifest_for(const io::VectorFile& base, const BuildParams& params, int shards) {
+Manifest manifest_for(const BaseRecord& base, const BuildParams& params, int shards) {
     Manifest manifest;
-    manifest.base = BaseRecord::of(base);
+    manifest.base = base;
     manifest.params = params;
     manifest.shards.resize(std::size_t(shards));
     return manifest;
@@ -55,7 +55,7 @@ struct Request {
     std::uint64_t host_need() const { return need.least + work; }
 };
 
-Request make_request(const io::VectorFile& base, const BuildParams& params, const ShardParams& given, int shards) {
+Request make_request(const BaseRecord& base, const BuildParams& params, const ShardParams& given, int shards) {
     Request request;
     request.manifest = manifest_for(base, params, shards);
     int on_cpu = 0;
@@ -66,7 +66,7 @@ Request make_request(const io::VectorFile& base, const BuildParams& params, cons
     request.params = params;
     if (params.threads == 0 && on_cpu > 1) request.params.threads = std::max(1, cpu::Team::resolve(0) / on_cpu);
     request.need = host_need(request.manifest, int(request.workers.size()));
-    const std::int64_t rows = std::min<std::int64_t>(base.n(), 2 * request.manifest.most_rows());
+    const std::int64_t rows = std::min<std::int64_t>(base.n, 2 * request.manifest.most_rows());
     request.work = std::uint64_t(on_cpu) * cpu_work_bytes(rows, request.params);
     return request;
 }
@@ -98,10 +98,10 @@ int shards_to_go_on_with(const ShardParams& given) {
     return given.shards != 0 ? given.shards : Manifest::read(manifest_path(given)).count();
 }
 
-Request make_request(const io::VectorFile& base, const BuildParams& params, const ShardParams& given) {
+Request make_request(const BaseRecord& base, const BuildParams& params, const ShardParams& given) {
     if (goes_on(given)) return make_request(base, params, given, shards_to_go_on_with(given));
     if (given.shards != 0) return make_request(base, params, given, given.shards);
-    const int most = int(std::min<std::int64_t>(kMaxShards, base.n()));
+    const int most = int(std::min<std::int64_t>(kMaxShards, base.n));
     for (int shards = 1; shards <= most; ++shards)
         if (Request request = make_request(base, params, given, shards); fits(request, given)) return request;
     throw Error("no number of shards up to " + std::to_string(most) + " fits the memory that is allowed or free");
@@ -163,7 +163,7 @@ void ShardParams::validate() const {
 
 ShardedPlan plan_sharded(const io::VectorFile& base, const BuildParams& params, const ShardParams& shards) {
     check(base, params, shards);
-    const Request request = make_request(base, params, shards);
+    const Request request = make_request(BaseRecord::of(base), params, shards);
     const int workers = int(request.workers.size());
     ShardedPlan plan;
     plan.builds = request.manifest.count();
@@ -183,16 +183,18 @@ ShardedStats build_sharded(const io::VectorFile& base, const BuildParams& params
 ShardedStats shards::build_with(const io::VectorFile& base, const BuildParams& params, const ShardParams& given,
                                 const ShardCallbacks& callbacks, const ExecutorFactory& make_executor) {
     check(base, params, given);
+    const BaseRecord record = BaseRecord::of(base);
     const std::vector<Device> devices = devices_of(params, given);
     std::optional<Folder> folder;
     // First of all: what is finished takes neither devices nor memory.
     if (goes_on(given))
-        folder.emplace(given.work, manifest_for(base, params, shards_to_go_on_with(given)), true, int(devices.size()));
+        folder.emplace(given.work, manifest_for(record, params, shards_to_go_on_with(given)), true,
+                       int(devices.size()));
     ShardedStats stats;
     if (folder && folder->manifest().complete) {
         stats.progress = progress_of_finished(folder->manifest(), devices);
     } else {
-        const Request request = make_request(base, params, given);
+        const Request request = make_request(record, params, given);
         const std::uint64_t bound = host_bound(given.host_memory);
         if (bound < request.host_need())
             throw Error("host memory: " + std::to_string(request.host_need()) + " bytes are needed for " +

@@ -140,7 +140,7 @@ Folder::Folder(const std::string& path, const Manifest& wanted, bool resume, int
         manifest_ = Manifest::read(manifest_path);
         const std::string difference = manifest_.difference(wanted);
         if (!difference.empty()) throw IoError(path + ": holds a part of another graph: " + difference);
-        manifest_.base.path = wanted.base.path;
+        manifest_.base = wanted.base;  // under its present name, and with what older manifests do not tell
         seconds_before_ = manifest_.seconds;
         check_files();
         remove_orphans();

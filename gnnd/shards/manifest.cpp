@@ -9,10 +9,12 @@
 #include <cstdio>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <system_error>
 #include <type_traits>
 
 #include "gnnd/error.h"
+#include "gnnd/io/base_identity.h"
 #include "gnnd/io/detail/atomic_file.h"
 #include "gnnd/io/detail/mapped_file.h"
 #include "gnnd/merge.h"
@@ -94,13 +96,11 @@ std::optional<FileRecord> file_of(const Json& json) {
 }
 
 Json to_json(const BaseRecord& base) {
-    return {{"path", base.path},
-            {"format", name_of(base.format)},
-            {"n", base.n},
-            {"d", base.d},
-            {"dtype", name_of(base.dtype)},
-            {"bytes", base.bytes},
-            {"modified", base.modified}};
+    Json json{{"path", base.path}, {"format", name_of(base.format)}, {"n", base.n},
+              {"d", base.d},       {"dtype", name_of(base.dtype)},   {"bytes", base.bytes}};
+    if (base.checksum) json["checksum"] = to_hex(*base.checksum);
+    json["modified"] = base.modified;
+    return json;
 }
 
 BaseRecord base_of(const Json& json) {
@@ -112,6 +112,7 @@ BaseRecord base_of(const Json& json) {
     base.dtype = parse_dtype(json.at("dtype").get<std::string>());
     base.bytes = json.at("bytes");
     base.modified = json.at("modified");
+    if (json.contains("checksum")) base.checksum = from_hex(json.at("checksum"));
     return base;
 }
 
@@ -163,13 +164,26 @@ void require(bool condition, const char* what) {
     if (!condition) throw InvalidArgument(what);
 }
 
+/// An older version may not have known all of them; then it built with what is their default now.
+BuildParams params_of(const Json& json) {
+    BuildParams params;
+    std::set<std::string> known;
+    for_fields(params, [&](const char* name, auto& value) {
+        known.insert(name);
+        if (json.contains(name)) assign(json.at(name), value);
+    });
+    for (const auto& [name, value] : json.items())
+        if (!known.contains(name)) throw InvalidArgument("this library knows no parameter '" + name + "'");
+    params.validate();
+    return params;
+}
+
 /// The checksum fits; from here on only a faulty writer or a forger can be wrong.
 Manifest manifest_of(const Json& json) {
     Manifest manifest;
     manifest.base = base_of(json.at("base"));
     require(manifest.base.n >= 1 && manifest.base.n <= kMaxObjects, "n is outside of what is allowed");
-    for_fields(manifest.params, [&](const char* name, auto& value) { assign(json.at("params").at(name), value); });
-    manifest.params.validate();
+    manifest.params = params_of(json.at("params"));
     manifest.seconds = json.at("seconds");
     manifest.complete = json.at("state") == "complete";
     const Json& shards = json.at("shards");
@@ -194,7 +208,9 @@ Manifest manifest_of(const Json& json) {
         require(!manifest.complete || (shard.built() && int(shard.merged.size()) == manifest.count() - 1),
                 "the set is not as complete as it says");
     }
-    require(content_of(manifest) == json, "it contradicts itself");
+    Json content = content_of(manifest);
+    content["params"] = json.at("params");  // of which some may be missing
+    require(content == json, "it contradicts itself");
     return manifest;
 }
 
@@ -213,14 +229,17 @@ BaseRecord BaseRecord::of(const io::VectorFile& file) {
         throw IoError(file.path() + ": cannot look at it: " + std::generic_category().message(errno));
     base.bytes = std::uint64_t(status.st_size);
     base.modified = std::int64_t(status.st_mtim.tv_sec) * 1'000'000'000 + status.st_mtim.tv_nsec;
+    base.checksum = io::identify(file).checksum;
     return base;
 }
 
 std::string BaseRecord::difference(const BaseRecord& other) const {
     const Json here = to_json(*this), there = to_json(other);
     for (const auto& [name, value] : here.items()) {
-        if (name == "path" || value == there.at(name)) continue;
-        if (name == "modified") return "the base file was written to since";  // the numbers tell nobody anything
+        if (name == "path" || !there.contains(name) || value == there.at(name)) continue;
+        // The numbers tell nobody anything.
+        if (name == "checksum") return "the base file holds other vectors";
+        if (name == "modified") return "the base file was written to since";
         return compare("the base's " + name, value, there.at(name));
     }
     return "";

@@ -43,6 +43,8 @@ struct BaseRecord {
     DType dtype = DType::f32;
     std::uint64_t bytes = 0;
     std::int64_t modified = 0;  ///< nanoseconds since 1970
+    /// Of io::BaseIdentity; not in the manifests of older versions.
+    std::optional<std::uint64_t> checksum;
 
     /// \throws IoError
     static BaseRecord of(const io::VectorFile& file);
