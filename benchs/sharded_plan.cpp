@@ -16,7 +16,7 @@
 #include "gnnd/error.h"
 #include "gnnd/shards/folder.h"
 #include "gnnd/shards/manifest.h"
-#include "gnnd/shards/plan.h"
+#include "gnnd/shards/schedule.h"
 
 namespace {
 
@@ -247,7 +247,7 @@ void print_one(const Machine& machine, const Manifest& manifest) {
 
 void print(const Machine& machine, const Manifest& manifest) {
     if (manifest.count() == 1) return print_one(machine, manifest);
-    const gnnd::shards::Plan plan = gnnd::shards::make_plan(manifest.count(), machine.workers);
+    const gnnd::shards::Schedule schedule = gnnd::shards::make_schedule(manifest.count(), machine.workers);
     Host host{Memory(machine.host), {}, {}};
     std::vector<Worker> workers(machine.workers, Worker(machine, manifest, host));
     if (workers[0].slots < std::min(3, manifest.count())) {
@@ -255,19 +255,20 @@ void print(const Machine& machine, const Manifest& manifest) {
         return;
     }
     double seconds = 0;
-    for (std::size_t round = 0; round < plan.rounds.size(); ++round) {
-        const bool last = round + 1 == plan.rounds.size();
+    for (std::size_t round = 0; round < schedule.rounds.size(); ++round) {
+        const bool last = round + 1 == schedule.rounds.size();
         for (std::size_t w = 0; w < workers.size(); ++w) {
             // A shard is through when no later round uses it.
             workers[w].left.clear();
-            for (std::size_t later = round; later < plan.rounds.size(); ++later)
-                for (const auto& tasks : plan.rounds[later])
+            for (std::size_t later = round; later < schedule.rounds.size(); ++later)
+                for (const auto& tasks : schedule.rounds[later])
                     for (const Task& task : tasks)
                         for (const int shard : std::set{task.first, task.second}) ++workers[w].left[shard];
             workers[w].wait_until(seconds);
-            const Task* following = last || plan.rounds[round + 1][w].empty() ? nullptr : &plan.rounds[round + 1][w][0];
+            const Task* following =
+                last || schedule.rounds[round + 1][w].empty() ? nullptr : &schedule.rounds[round + 1][w][0];
             if (following != nullptr && following->kind != Task::Kind::build) following = nullptr;
-            workers[w].run(plan.rounds[round][w], following, last);
+            workers[w].run(schedule.rounds[round][w], following, last);
         }
         for (const Worker& worker : workers) seconds = std::max(seconds, worker.end(last));
     }

@@ -55,8 +55,8 @@ class ExactExecutor : public shards::HostExecutor {
 };
 
 inline std::unique_ptr<shards::Executor> exact_executor(shards::Store& store, const BuildParams& params,
-                                                        const shards::Share& share) {
-    return std::make_unique<ExactExecutor>(store, params, share);
+                                                        const shards::ExecutorOptions& options) {
+    return std::make_unique<ExactExecutor>(store, params, options);
 }
 
 class Sharded : public testing::Test {

@@ -114,8 +114,8 @@ TEST_F(Sharded, AlteredFilesAreNoticedAndNamed) {
     };
     stop_after(4, callbacks, done);
     EXPECT_THROW(build(shards(3), callbacks,
-                       [](shards::Store& store, const BuildParams& p, const shards::Share& share) {
-                           return std::make_unique<Slow>(store, p, share);
+                       [](shards::Store& store, const BuildParams& p, const shards::ExecutorOptions& options) {
+                           return std::make_unique<Slow>(store, p, options);
                        }),
                  Interrupted);
     const auto is_noticed = [&](const std::string& name, bool when_gone, const auto& use) {

@@ -18,8 +18,9 @@ namespace {
 /// Stops at a task, from within it.
 class FailingExecutor : public ExactExecutor {
   public:
-    FailingExecutor(shards::Store& store, const BuildParams& params, const shards::Share& share, int& tasks_left)
-        : ExactExecutor(store, params, share), tasks_left_(tasks_left) {}
+    FailingExecutor(shards::Store& store, const BuildParams& params, const shards::ExecutorOptions& options,
+                    int& tasks_left)
+        : ExactExecutor(store, params, options), tasks_left_(tasks_left) {}
 
   protected:
     BuildStats build_graph(const VectorView& vectors, std::int32_t* ids, float* distances,
@@ -41,8 +42,8 @@ class FailingExecutor : public ExactExecutor {
 };
 
 shards::ExecutorFactory failing_after(int& tasks) {
-    return [&tasks](shards::Store& store, const BuildParams& params, const shards::Share& share) {
-        return std::make_unique<FailingExecutor>(store, params, share, tasks);
+    return [&tasks](shards::Store& store, const BuildParams& params, const shards::ExecutorOptions& options) {
+        return std::make_unique<FailingExecutor>(store, params, options, tasks);
     };
 }
 

@@ -49,10 +49,10 @@ struct Request {
     Manifest manifest;
     std::vector<Device> workers;
     BuildParams params;      ///< for each of the workers
-    HostNeed need;           ///< of what is cached and pinned
+    HostBudget need;         ///< of what is cached and pinned
     std::uint64_t work = 0;  ///< host memory of the builds and merges themselves
 
-    std::uint64_t host_need() const { return need.least + work; }
+    std::uint64_t host_budget() const { return need.least + work; }
 };
 
 Request make_request(const BaseRecord& base, const BuildParams& params, const ShardParams& given, int shards) {
@@ -65,14 +65,14 @@ Request make_request(const BaseRecord& base, const BuildParams& params, const Sh
     }
     request.params = params;
     if (params.threads == 0 && on_cpu > 1) request.params.threads = std::max(1, cpu::Team::resolve(0) / on_cpu);
-    request.need = host_need(request.manifest, int(request.workers.size()));
+    request.need = host_budget(request.manifest, int(request.workers.size()));
     const std::int64_t rows = std::min<std::int64_t>(base.n, 2 * request.manifest.most_rows());
     request.work = std::uint64_t(on_cpu) * cpu_work_bytes(rows, request.params);
     return request;
 }
 
 bool fits(const Request& request, const ShardParams& given) {
-    if (request.host_need() > host_bound(given.host_memory)) return false;
+    if (request.host_budget() > host_bound(given.host_memory)) return false;
     return std::all_of(request.workers.begin(), request.workers.end(), [&](const Device& device) {
         BuildParams params = request.params;
         params.device = device;
@@ -120,8 +120,8 @@ ShardedStats fill(Folder& folder, const io::VectorFile& base, const Request& req
                   const ShardCallbacks& callbacks, const ExecutorFactory& make_executor) {
     const std::uint64_t cached = host_bound(given.host_memory) - request.work;
     Store store(base, folder, cached, request.params.threads, detail::or_heap(nullptr));
-    const Plan plan = make_plan(request.manifest.count(), int(request.workers.size()));
-    Runner runner(store, plan, request.params, request.workers, cached >= request.need.overlapped,
+    const Schedule schedule = make_schedule(request.manifest.count(), int(request.workers.size()));
+    Runner runner(store, schedule, request.params, request.workers, cached >= request.need.overlapped,
                   given.checkpoint_seconds, make_executor, callbacks);
     try {
         runner.run();
@@ -170,7 +170,7 @@ ShardedPlan plan_sharded(const io::VectorFile& base, const BuildParams& params, 
     plan.merges = request.manifest.pairs();
     plan.disk = disk_need(request.manifest, workers);
     plan.work = request.work;
-    plan.host = request.host_need();
+    plan.host = request.host_budget();
     plan.host_overlapped = request.need.overlapped + request.work;
     return plan;
 }
@@ -196,8 +196,8 @@ ShardedStats shards::build_with(const io::VectorFile& base, const BuildParams& p
     } else {
         const Request request = make_request(record, params, given);
         const std::uint64_t bound = host_bound(given.host_memory);
-        if (bound < request.host_need())
-            throw Error("host memory: " + std::to_string(request.host_need()) + " bytes are needed for " +
+        if (bound < request.host_budget())
+            throw Error("host memory: " + std::to_string(request.host_budget()) + " bytes are needed for " +
                         std::to_string(request.manifest.count()) + " shards, allowed are " + std::to_string(bound) +
                         "; more shards need less");
         if (!folder) folder.emplace(given.work, request.manifest, given.resume, int(devices.size()));

@@ -86,10 +86,12 @@ class Cache {
     Pin find(const Key& key);
     /// Drops the item, changed or not; its memory becomes scratch. For who alone has it pinned.
     void forget(Pin pin);
-    /// The same, unless it is not there, pinned, in work or not written yet. Nobody who needs room sees it pinned.
+    /// The same by name, but only where nobody uses the item and nothing is lost with it: it must be neither pinned nor
+    /// busy nor dirty. It is never pinned for this, so that no pin() fails for want of room meanwhile.
     void forget(const Key& key);
-    /// Drops the item, if it is there, once `take` has read it; nobody has it pinned. Who needs room waits for that, as
-    /// it would not for a pin.
+    /// Calls `take` with the item's data and then drops the item; does nothing where it is not there. Nobody may have
+    /// it pinned. A pin() that finds no room meanwhile waits for the room that this gives back, where it would throw
+    /// if the item were merely pinned.
     void take_out(const Key& key, const Fill& take);
     /// Writes what was changed and is wanted; but lists only if nobody has them pinned, who might be changing them.
     void flush(const std::function<bool(const Key&)>& wanted);

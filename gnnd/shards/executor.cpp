@@ -64,19 +64,19 @@ BuildStats HostExecutor::merge_graphs(const Side& a, const Side& b, std::int32_t
 }
 
 bool has_room([[maybe_unused]] const Manifest& manifest, const BuildParams& params,
-              [[maybe_unused]] const Share& share) {
+              [[maybe_unused]] const ExecutorOptions& options) {
 #ifdef GNND_WITH_CUDA
-    if (params.device.kind == Device::Kind::cuda) return cuda::has_room(manifest, params, share);
+    if (params.device.kind == Device::Kind::cuda) return cuda::has_room(manifest, params, options);
 #endif
     return params.device.kind == Device::Kind::cpu;
 }
 
-std::unique_ptr<Executor> make_executor(Store& store, const BuildParams& params, const Share& share) {
+std::unique_ptr<Executor> make_executor(Store& store, const BuildParams& params, const ExecutorOptions& options) {
 #ifdef GNND_WITH_CUDA
     if (params.device.kind == Device::Kind::cuda)
-        if (auto executor = cuda::make_executor(store, params, share)) return executor;
+        if (auto executor = cuda::make_executor(store, params, options)) return executor;
 #endif
-    return std::make_unique<HostExecutor>(store, params, share);
+    return std::make_unique<HostExecutor>(store, params, options);
 }
 
 }  // namespace gnnd::shards

@@ -8,20 +8,21 @@
 
 #include "gnnd/builder.h"
 #include "gnnd/shards/background.h"
-#include "gnnd/shards/plan.h"
+#include "gnnd/shards/schedule.h"
 #include "gnnd/shards/store.h"
 
 namespace gnnd::shards {
 
 /// Carries out tasks on what a Store holds. Their results may stay with the executor until they are delivered.
 ///
-/// build() and merge() are called by the worker; prepare() by another thread meanwhile, or by the worker before its
-/// first task; and by others, for shards that are through, deliver(), at any time.
+/// build() and merge() are called by the worker, one after the other. Meanwhile other threads may call prepare() for
+/// the task that follows, and deliver() for shards that no task needs any more. prepare() is also called by the worker
+/// itself, before its first task.
 class Executor {
   public:
     virtual ~Executor() = default;
-    /// Once, before any task: those of all workers, this one too. What they hold may be taken over from each other as
-    /// long as tasks run.
+    /// Introduces the executors of all workers, this one among them, to each other; called once, before any task. As
+    /// long as tasks run they may take over from each other what they hold.
     virtual void meet(const std::vector<Executor*>&) {}
     /// The shard's own graph, which becomes its local graph and, unless it has some from an earlier run, its lists.
     virtual BuildStats build(int shard, const Callbacks& callbacks) = 0;
@@ -29,39 +30,41 @@ class Executor {
     virtual BuildStats merge(const Task& pair, const Callbacks& callbacks) = 0;
     /// Gets what the next task needs and the present one does not use. The next may be of the worker's next round if it
     /// is a build, which needs nothing that others change.
-    /// \return what keeps it there, until the next task has begun
+    /// \return an owner of what was got, to be kept until the next task has begun
     virtual std::shared_ptr<const void> prepare(const Task& present, const Task& next) = 0;
-    /// The lists of this shard, which no task will change any more, are in the store on return.
+    /// Puts the lists of this shard, which no task will change any more, into the store.
     virtual void deliver(int finished) = 0;
-    /// Everything is. No task may be running.
+    /// Puts all results into the store. No task may be running.
     virtual void deliver() = 0;
-    /// From now on other workers may use the shards: what the executor holds is in the store, or they take it over.
+    /// Ends a round, after which other workers may use the shards: puts what the executor holds into the store, or
+    /// leaves it for them to take over.
     virtual void release() = 0;
 };
 
-/// What an executor can count on.
-struct Share {
+/// The circumstances of a worker's executor.
+struct ExecutorOptions {
     int workers;   ///< that use the same device
     int to_come;   ///< of these, whose executors are not made yet, itself included
-    bool overlap;  ///< whether host memory is enough for results that wait and for inputs of the next task
+    bool overlap;  ///< host memory is enough for results that wait and for inputs of the next task
 };
 
 /// Makes the executor of a worker; params.device is the worker's.
-using ExecutorFactory = std::function<std::unique_ptr<Executor>(Store&, const BuildParams& params, const Share&)>;
+using ExecutorFactory =
+    std::function<std::unique_ptr<Executor>(Store&, const BuildParams& params, const ExecutorOptions&)>;
 
-/// Whether a device has room to keep shards while all workers use it; of one shard, room to build its graph. The CPU
-/// has. \param share  to_come is all of them
-bool has_room(const Manifest& manifest, const BuildParams& params, const Share& share);
+/// True if a device has room to keep shards while all workers use it; of one shard, room to build its graph. The CPU
+/// has. \param options  to_come is all of them
+bool has_room(const Manifest& manifest, const BuildParams& params, const ExecutorOptions& options);
 
 /// On a GPU with room for it, one that keeps shards there; else a HostExecutor.
-std::unique_ptr<Executor> make_executor(Store& store, const BuildParams& params, const Share& share);
+std::unique_ptr<Executor> make_executor(Store& store, const BuildParams& params, const ExecutorOptions& options);
 
 /// Works from and to the store's memory, by build_into() and merge_into() on whatever device. What a merge found goes
 /// into the lists while the next task runs.
 class HostExecutor : public Executor {
   public:
-    HostExecutor(Store& store, const BuildParams& params, const Share& share)
-        : params_(params), store_(store), overlap_(share.overlap) {}
+    HostExecutor(Store& store, const BuildParams& params, const ExecutorOptions& options)
+        : params_(params), store_(store), overlap_(options.overlap) {}
 
     BuildStats build(int shard, const Callbacks& callbacks) override;
     BuildStats merge(const Task& pair, const Callbacks& callbacks) override;

@@ -18,7 +18,7 @@
 #include "gnnd/io/detail/atomic_file.h"
 #include "gnnd/io/detail/mapped_file.h"
 #include "gnnd/merge.h"
-#include "gnnd/shards/plan.h"
+#include "gnnd/shards/schedule.h"
 
 namespace gnnd::shards {
 namespace {

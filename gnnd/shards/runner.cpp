@@ -26,7 +26,7 @@ std::string name_of(const Task& task) {
 
 }  // namespace
 
-Runner::Runner(Store& store, const Plan& plan, const BuildParams& params, const std::vector<Device>& workers,
+Runner::Runner(Store& store, const Schedule& schedule, const BuildParams& params, const std::vector<Device>& workers,
                bool overlap, double checkpoint_seconds, const ExecutorFactory& make_executor,
                const ShardCallbacks& callbacks)
     : store_(store),
@@ -40,7 +40,7 @@ Runner::Runner(Store& store, const Plan& plan, const BuildParams& params, const 
         worker->params.device = worker->progress.device = device;
         workers_.push_back(std::move(worker));
     }
-    for (const auto& round : plan.rounds)
+    for (const auto& round : schedule.rounds)
         for (std::size_t w = 0; w < round.size(); ++w) {
             Worker& worker = *workers_[w];
             std::vector<Task>& tasks = worker.rounds.emplace_back();

@@ -1,6 +1,6 @@
 #pragma once
 /// \file runner.h
-/// Carries a plan out: one thread per worker, and for each some more, which fetch what the next task needs, deliver
+/// Carries a schedule out: one thread per worker, and for each some more, which fetch what the next task needs, deliver
 /// what is finished and write what is finished or due, while tasks are computed.
 
 #include <atomic>
@@ -22,9 +22,10 @@ namespace gnnd::shards {
 class Runner {
   public:
     /// \param workers  devices, one each
-    /// \param overlap  whether fetching and folding go on beside merges, which takes HostNeed::overlapped
-    Runner(Store& store, const Plan& plan, const BuildParams& params, const std::vector<Device>& workers, bool overlap,
-           double checkpoint_seconds, const ExecutorFactory& make_executor, const ShardCallbacks& callbacks);
+    /// \param overlap  whether fetching and folding go on beside merges, which takes HostBudget::overlapped
+    Runner(Store& store, const Schedule& schedule, const BuildParams& params, const std::vector<Device>& workers,
+           bool overlap, double checkpoint_seconds, const ExecutorFactory& make_executor,
+           const ShardCallbacks& callbacks);
 
     /// Ends all workers at the same time, which takes long.
     ~Runner();

@@ -57,7 +57,7 @@ std::function<void()> counted(std::function<void()> job) {
     };
 }
 
-HostNeed host_need(const Manifest& manifest, int workers) {
+HostBudget host_budget(const Manifest& manifest, int workers) {
     const bool alone = manifest.count() == 1;
     const auto rows = std::uint64_t(manifest.most_rows());
     const std::uint64_t vectors = rows * std::uint64_t(manifest.base.d) * size_of(manifest.base.dtype);
@@ -68,7 +68,7 @@ HostNeed host_need(const Manifest& manifest, int workers) {
     const std::uint64_t merge = alone ? 0 : 2 * (vectors + local) + result;
     const std::uint64_t fold = alone ? 0 : result + lists;  // or, less, a new shard that is being written
     const auto busy = std::uint64_t(std::min(workers, manifest.count()));
-    HostNeed need;
+    HostBudget need;
     need.least = busy * std::max(build, alone ? 0 : merge + lists);
     need.overlapped = busy * (fold + std::max(build, merge) + (alone ? 0 : vectors + local));
     return need;

@@ -11,7 +11,7 @@
 #include "gnnd/io/vector_file.h"
 #include "gnnd/shards/cache.h"
 #include "gnnd/shards/folder.h"
-#include "gnnd/shards/plan.h"
+#include "gnnd/shards/schedule.h"
 
 namespace gnnd::shards {
 
@@ -56,17 +56,17 @@ struct PinnedGraph {
 };
 
 /// Most bytes of host memory that workers have pinned at a time.
-struct HostNeed {
+struct HostBudget {
     std::uint64_t least = 0;       ///< when a worker does one thing after the other
     std::uint64_t overlapped = 0;  ///< when it reads the next shard and folds the last result while it merges
 };
-HostNeed host_need(const Manifest& manifest, int workers);
+HostBudget host_budget(const Manifest& manifest, int workers);
 
 /// All member functions may be called from several threads, for different shards.
 class Store {
   public:
     /// \param folder      open, of this base
-    /// \param host_bytes  bound of what is held, at least host_need().least
+    /// \param host_bytes  bound of what is held, at least host_budget().least
     Store(const io::VectorFile& base, Folder& folder, std::uint64_t host_bytes, int threads, Resources& resources);
 
     const Manifest& manifest() const { return manifest_; }

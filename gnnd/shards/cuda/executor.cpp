@@ -406,7 +406,7 @@ struct Room {
     int slots = 0;         ///< for shards; 0: not enough to keep any
 };
 
-Room room_for(const shards::Manifest& manifest, const BuildParams& params, const shards::Share& share) {
+Room room_for(const shards::Manifest& manifest, const BuildParams& params, const shards::ExecutorOptions& options) {
     if (manifest.base.n < 2 * manifest.count()) return {};  // build() wants two objects
     const Sizes sizes(manifest);
     try {
@@ -427,7 +427,7 @@ Room room_for(const shards::Manifest& manifest, const BuildParams& params, const
 }  // namespace
 
 std::unique_ptr<shards::Executor> make_executor(shards::Store& store, const BuildParams& params,
-                                                const shards::Share& share) {
+                                                const shards::ExecutorOptions& options) {
     const shards::Manifest& manifest = store.manifest();
     if (manifest.count() == 1) return nullptr;
     const UseDevice device(params.device.index);
@@ -436,7 +436,7 @@ std::unique_ptr<shards::Executor> make_executor(shards::Store& store, const Buil
     return std::make_unique<DeviceExecutor>(store, params, Sizes(manifest), room.slots, room.work);
 }
 
-bool has_room(const shards::Manifest& manifest, const BuildParams& params, const shards::Share& share) {
+bool has_room(const shards::Manifest& manifest, const BuildParams& params, const shards::ExecutorOptions& options) {
     const UseDevice device(params.device.index);
     if (manifest.count() > 1) return room_for(manifest, params, share).slots != 0;
     try {

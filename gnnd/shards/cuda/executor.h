@@ -13,9 +13,9 @@ namespace gnnd::cuda {
 /// one of the next fit into what is free or params.device_memory allows, which workers on the same device share. Where
 /// all shards fit for every worker, workers take them over from each other's devices.
 std::unique_ptr<shards::Executor> make_executor(shards::Store& store, const BuildParams& params,
-                                                const shards::Share& share);
+                                                const shards::ExecutorOptions& options);
 
 /// As shards::has_room().
-bool has_room(const shards::Manifest& manifest, const BuildParams& params, const shards::Share& share);
+bool has_room(const shards::Manifest& manifest, const BuildParams& params, const shards::ExecutorOptions& options);
 
 }  // namespace gnnd::cuda

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "gnnd/error.h"
-#include "gnnd/shards/plan.h"
+#include "gnnd/shards/schedule.h"
 #include "tests/io_conditions.h"
 
 namespace gnnd::shards {
@@ -17,16 +17,16 @@ namespace {
 using Pair = std::pair<int, int>;
 using Tasks = std::vector<Task>;
 
-class ShardPlan : public testing::TestWithParam<Pair> {
+class ShardSchedule : public testing::TestWithParam<Pair> {
   protected:
     const int shards_ = GetParam().first, workers_ = GetParam().second;
-    const Plan plan_ = make_plan(shards_, workers_);
+    const Schedule schedule_ = make_schedule(shards_, workers_);
 };
 
-TEST_P(ShardPlan, BuildsEveryShardOnceBeforeItIsMergedWithEveryOtherOnce) {
+TEST_P(ShardSchedule, BuildsEveryShardOnceBeforeItIsMergedWithEveryOtherOnce) {
     std::multiset<int> built;
     std::multiset<Pair> merged;
-    for (const auto& round : plan_.rounds) {
+    for (const auto& round : schedule_.rounds) {
         // Within a round workers run at the same time: a shard must be built by its user, or in an earlier round.
         const std::multiset<int> before = built;
         for (const Tasks& tasks : round) {
@@ -50,11 +50,11 @@ TEST_P(ShardPlan, BuildsEveryShardOnceBeforeItIsMergedWithEveryOtherOnce) {
     for (int i = 0; i < shards_; ++i)
         for (int j = i + 1; j < shards_; ++j) all.insert({i, j});
     EXPECT_EQ(merged, all);
-    EXPECT_EQ(plan_.tasks().size(), built.size() + merged.size());
+    EXPECT_EQ(schedule_.tasks().size(), built.size() + merged.size());
 }
 
-TEST_P(ShardPlan, WorkersOfARoundHaveTheirShardsToThemselves) {
-    for (const auto& round : plan_.rounds) {
+TEST_P(ShardSchedule, WorkersOfARoundHaveTheirShardsToThemselves) {
+    for (const auto& round : schedule_.rounds) {
         ASSERT_EQ(round.size(), std::size_t(workers_));
         std::map<int, std::size_t> user;
         for (std::size_t w = 0; w < round.size(); ++w)
@@ -64,8 +64,8 @@ TEST_P(ShardPlan, WorkersOfARoundHaveTheirShardsToThemselves) {
     }
 }
 
-TEST_P(ShardPlan, EachMergeSharesAShardWithTheOneBefore) {
-    for (const auto& round : plan_.rounds)
+TEST_P(ShardSchedule, EachMergeSharesAShardWithTheOneBefore) {
+    for (const auto& round : schedule_.rounds)
         for (const Tasks& tasks : round) {
             const Task* before = nullptr;
             for (std::size_t i = 0; i < tasks.size(); ++i) {
@@ -87,9 +87,9 @@ TEST_P(ShardPlan, EachMergeSharesAShardWithTheOneBefore) {
 }
 
 /// Tasks one after the other, where each round lasts as long as its longest list.
-std::size_t steps(const Plan& plan) {
+std::size_t steps(const Schedule& schedule) {
     std::size_t steps = 0;
-    for (const auto& round : plan.rounds) {
+    for (const auto& round : schedule.rounds) {
         std::size_t longest = 0;
         for (const Tasks& tasks : round) longest = std::max(longest, tasks.size());
         steps += longest;
@@ -115,12 +115,12 @@ std::size_t tournament_steps(int shards, int workers) {
     return steps;
 }
 
-TEST_P(ShardPlan, WorkIsSharedEvenly) {
-    EXPECT_GE(steps(plan_) * std::size_t(workers_), plan_.tasks().size());
+TEST_P(ShardSchedule, WorkIsSharedEvenly) {
+    EXPECT_GE(steps(schedule_) * std::size_t(workers_), schedule_.tasks().size());
     if (workers_ == 1)
-        EXPECT_EQ(steps(plan_), plan_.tasks().size());
+        EXPECT_EQ(steps(schedule_), schedule_.tasks().size());
     else
-        EXPECT_LE(steps(plan_), tournament_steps(shards_, workers_));
+        EXPECT_LE(steps(schedule_), tournament_steps(shards_, workers_));
 }
 
 std::vector<Pair> sizes() {
@@ -133,41 +133,41 @@ std::vector<Pair> sizes() {
     return all;
 }
 
-INSTANTIATE_TEST_SUITE_P(Sizes, ShardPlan, testing::ValuesIn(sizes()), [](const auto& info) {
+INSTANTIATE_TEST_SUITE_P(Sizes, ShardSchedule, testing::ValuesIn(sizes()), [](const auto& info) {
     return std::to_string(info.param.first) + "Shards" + std::to_string(info.param.second) + "Workers";
 });
 
-TEST(ShardPlanOrder, OneWorkerGoesBackAndForth) {
+TEST(ShardScheduleOrder, OneWorkerGoesBackAndForth) {
     using enum Task::Kind;
-    EXPECT_EQ(make_plan(1, 1).tasks(), (Tasks{{build, 0, 0}}));
-    EXPECT_EQ(make_plan(4, 1).tasks(), (Tasks{{build, 0, 0},
-                                              {build, 1, 1},
-                                              {merge, 0, 1},
-                                              {build, 2, 2},
-                                              {merge, 0, 2},
-                                              {build, 3, 3},
-                                              {merge, 0, 3},
-                                              {merge, 1, 3},
-                                              {merge, 1, 2},
-                                              {merge, 2, 3}}));
+    EXPECT_EQ(make_schedule(1, 1).tasks(), (Tasks{{build, 0, 0}}));
+    EXPECT_EQ(make_schedule(4, 1).tasks(), (Tasks{{build, 0, 0},
+                                                  {build, 1, 1},
+                                                  {merge, 0, 1},
+                                                  {build, 2, 2},
+                                                  {merge, 0, 2},
+                                                  {build, 3, 3},
+                                                  {merge, 0, 3},
+                                                  {merge, 1, 3},
+                                                  {merge, 1, 2},
+                                                  {merge, 2, 3}}));
 }
 
 // So that they can be written while others are merged.
-TEST(ShardPlanOrder, ListsAreFinishedFromHalfTheWayOn) {
+TEST(ShardScheduleOrder, ListsAreFinishedFromHalfTheWayOn) {
     for (const auto& [shards, workers] : {Pair{16, 4}, {16, 2}, {64, 8}, {48, 3}}) {
         SCOPED_TRACE(testing::Message() << shards << " shards, " << workers << " workers");
-        const Plan plan = make_plan(shards, workers);
-        EXPECT_EQ(steps(plan) * std::size_t(workers), plan.tasks().size()) << "nobody waits";
+        const Schedule schedule = make_schedule(shards, workers);
+        EXPECT_EQ(steps(schedule) * std::size_t(workers), schedule.tasks().size()) << "nobody waits";
         std::map<int, std::size_t> finished;  // of each shard the tasks that are done by then
         std::size_t done = 0;
-        for (const auto& round : plan.rounds) {
+        for (const auto& round : schedule.rounds) {
             for (const Tasks& tasks : round) done += tasks.size();
             for (const Tasks& tasks : round)
                 for (const Task& task : tasks) finished[task.first] = finished[task.second] = done;
         }
         const auto by = [&](double part) {
             return std::count_if(finished.begin(), finished.end(), [&](const auto& entry) {
-                return double(entry.second) <= part * double(plan.tasks().size());
+                return double(entry.second) <= part * double(schedule.tasks().size());
             });
         };
         EXPECT_EQ(by(0.4), 0);
@@ -176,11 +176,11 @@ TEST(ShardPlanOrder, ListsAreFinishedFromHalfTheWayOn) {
     }
 }
 
-TEST(ShardPlanOrder, RefusesWhatMakesNoSense) {
+TEST(ShardScheduleOrder, RefusesWhatMakesNoSense) {
     for (const auto& [shards, workers] : {Pair{0, 1}, {1025, 1}, {1, 0}, {1, 65}})
-        EXPECT_THROW(make_plan(shards, workers), InvalidArgument);
-    EXPECT_EQ(test::message_of<InvalidArgument>([] { make_plan(0, 1); }),
-              "make_plan::shards = 0, allowed are 1 to 1024");
+        EXPECT_THROW(make_schedule(shards, workers), InvalidArgument);
+    EXPECT_EQ(test::message_of<InvalidArgument>([] { make_schedule(0, 1); }),
+              "make_schedule::shards = 0, allowed are 1 to 1024");
 }
 
 }  // namespace

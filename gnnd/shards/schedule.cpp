@@ -1,4 +1,4 @@
-#include "gnnd/shards/plan.h"
+#include "gnnd/shards/schedule.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -12,9 +12,9 @@ namespace {
 using Shards = std::vector<int>;
 
 /// Puts tasks into a worker's list, builds where they are due.
-class Schedule {
+class TaskLists {
   public:
-    explicit Schedule(int shards) : built_(shards, false) {}
+    explicit TaskLists(int shards) : built_(shards, false) {}
 
     void build(std::vector<Task>& tasks, int shard) {
         if (built_[shard]) return;
@@ -56,7 +56,7 @@ std::vector<Shards> make_groups(const Shards& shards, int count) {
 /// Rounds of several workers.
 class Rounds {
   public:
-    Rounds(int shards, int workers, Plan& plan) : schedule_(shards), workers_(workers), plan_(plan) {}
+    Rounds(int shards, int workers, Schedule& schedule) : lists_(shards), workers_(workers), schedule_(schedule) {}
 
     /// All pairs of these, by the circle method: the last of the groups stays, the others move on by one place after
     /// each round; those that face each other meet.
@@ -64,16 +64,16 @@ class Rounds {
         const int places = 2 * workers_, moving = places - 1;
         const std::vector<Shards> groups = make_groups(shards, places);
         for (int round = 0; round < moving; ++round) {
-            auto& lists = plan_.rounds.emplace_back(workers_);
+            auto& lists = schedule_.rounds.emplace_back(workers_);
             for (int w = 0; w < workers_; ++w) {
                 const Shards& a = groups[(round + w) % moving];
                 const Shards& b = groups[w == 0 ? moving : (round + moving - w) % moving];
                 if (round == 0) {
                     Shards both = a;
                     both.insert(both.end(), b.begin(), b.end());
-                    schedule_.snake(lists[w], both);
+                    lists_.snake(lists[w], both);
                 } else {
-                    schedule_.cross(lists[w], a, b);
+                    lists_.cross(lists[w], a, b);
                 }
             }
         }
@@ -83,37 +83,37 @@ class Rounds {
     void cross(const Shards& a, const Shards& b) {
         const std::vector<Shards> kept = make_groups(a, workers_), passed = make_groups(b, workers_);
         for (int round = 0; round < workers_; ++round) {
-            auto& lists = plan_.rounds.emplace_back(workers_);
-            for (int w = 0; w < workers_; ++w) schedule_.cross(lists[w], kept[w], passed[(round + w) % workers_]);
+            auto& lists = schedule_.rounds.emplace_back(workers_);
+            for (int w = 0; w < workers_; ++w) lists_.cross(lists[w], kept[w], passed[(round + w) % workers_]);
         }
     }
 
   private:
-    Schedule schedule_;
+    TaskLists lists_;
     const int workers_;
-    Plan& plan_;
+    Schedule& schedule_;
 };
 
 }  // namespace
 
-std::vector<Task> Plan::tasks() const {
+std::vector<Task> Schedule::tasks() const {
     std::vector<Task> all;
     for (const auto& round : rounds)
         for (const auto& worker : round) all.insert(all.end(), worker.begin(), worker.end());
     return all;
 }
 
-Plan make_plan(int shards, int workers) {
-    detail::check_range("make_plan", "shards", shards, 1, kMaxShards);
-    detail::check_range("make_plan", "workers", workers, 1, kMaxWorkers);
-    Plan plan;
+Schedule make_schedule(int shards, int workers) {
+    detail::check_range("make_schedule", "shards", shards, 1, kMaxShards);
+    detail::check_range("make_schedule", "workers", workers, 1, kMaxWorkers);
+    Schedule schedule;
     Shards left(shards);
     std::iota(left.begin(), left.end(), 0);
     if (workers == 1) {
-        Schedule(shards).snake(plan.rounds.emplace_back(1)[0], left);
-        return plan;
+        TaskLists(shards).snake(schedule.rounds.emplace_back(1)[0], left);
+        return schedule;
     }
-    Rounds rounds(shards, workers, plan);
+    Rounds rounds(shards, workers, schedule);
     for (const int groups = 2 * workers; int(left.size()) >= 2 * groups;) {
         // As many that all groups of a tournament are of the same size: nobody waits.
         const auto half = left.begin() + int(left.size()) / (2 * groups) * groups;
@@ -123,7 +123,7 @@ Plan make_plan(int shards, int workers) {
         for (const Shards& part : make_groups(first, 2)) rounds.cross(part, left);
     }
     rounds.tournament(left);
-    return plan;
+    return schedule;
 }
 
 }  // namespace gnnd::shards

@@ -1,5 +1,5 @@
 #pragma once
-/// \file plan.h
+/// \file schedule.h
 /// Which graphs are built and which pairs of shards are merged, by whom and in which order.
 
 #include <vector>
@@ -24,7 +24,7 @@ struct Task {
 
 /// Every shard is built once, before its first merge, and every pair merged once. Within a round no two workers use the
 /// same shard; a round starts when all workers are through with the one before.
-struct Plan {
+struct Schedule {
     /// [round][worker]: tasks in order. Each merge shares a shard with the merge before it in the same list, so that
     /// one of two need be read.
     std::vector<std::vector<std::vector<Task>>> rounds;
@@ -39,6 +39,6 @@ struct Plan {
 /// which finishes them: so that lists can be written from half the way on, and not all at the end.
 ///
 /// \throws InvalidArgument for shards outside of 1 to kMaxShards, workers outside of 1 to kMaxWorkers
-Plan make_plan(int shards, int workers);
+Schedule make_schedule(int shards, int workers);
 
 }  // namespace gnnd::shards
