@@ -97,7 +97,8 @@ TEST_P(CudaInvariantsTest, HoldForAnyK) {
     for (int k : {1, 10, 32, 33, 64, 100, 1024}) run(2100, 31, k);
 }
 TEST_P(CudaInvariantsTest, HoldForAnySamplesAndInit) {
-    for (int samples : {1, 5, 16, 17, 32, 40, 64}) run(2100, 31, 64, Init::random, samples);
+    for (Init init : {Init::random, Init::projection})
+        for (int samples : {1, 5, 16, 17, 32, 40, 64}) run(2100, 31, 64, init, samples);
 }
 TEST_P(CudaInvariantsTest, HoldForAnyUpdate) {
     for (const Variant& variant : all_variants()) {
