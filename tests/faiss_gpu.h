@@ -9,6 +9,7 @@
 #include <optional>
 #include <vector>
 
+#include "faiss_ext/faiss_resources.h"
 #include "faiss_ext/graph_builder.h"
 #include "tests/faiss_helpers.h"
 #include "tests/gpu.h"
@@ -63,5 +64,6 @@ class FaissGpu : public testing::Test {
 
     std::optional<faiss::gpu::StandardGpuResources> resources;
     const std::vector<float> rows = random_rows(kRows, kDim);
+};
 
 }  // namespace gnnd::test

@@ -5,7 +5,6 @@
 #include <numeric>
 
 #include "faiss_ext/evaluate.h"
-#include "faiss_ext/faiss_resources.h"
 #include "gnnd/error.h"
 #include "tests/faiss_gpu.h"
 
