@@ -82,9 +82,7 @@ struct Bench {
         return faiss_ext::recall({file.view(), gnnd::Metric::L2}, graph, 10, 10000, 1, {&resources, 0}).value;
     }
     faiss_ext::GnndGraphBuilder builder() {
-        faiss_ext::GnndConfig config;
-        config.params = params;
-        return {&resources, config};
+        return faiss_ext::GnndGraphBuilder(&resources, {params});
     }
 };
 

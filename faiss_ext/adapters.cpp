@@ -62,7 +62,7 @@ void copy_level_0(faiss::HNSW& hnsw, const SearchGraph& made) {
 void add_upper_levels(faiss::HNSW& hnsw, const VectorSource& source, const HnswParams& params) {
     const gnnd::VectorView& x = source.on_host();
     const auto bytes = std::size_t(x.d) * size_of(x.dtype);
-    gnnd::BuildParams on_cpu;
+    GnndParams on_cpu;
     on_cpu.device.kind = gnnd::Device::Kind::cpu;
     const auto builder = params.gpu.resources != nullptr ? make_graph_builder("gnnd", params.gpu)
                                                          : std::make_unique<GnndGraphBuilder>(on_cpu);

@@ -9,14 +9,19 @@
 
 namespace faiss_ext {
 
-GnndGraphBuilder::GnndGraphBuilder(faiss::gpu::GpuResourcesProvider* resources, const GnndConfig& config)
-    : params(config.params) {
-    detail::with_faiss_errors([&] {
-        detail::check_gpu({resources, config.device}, "GnndGraphBuilder");
-        resources_ = std::make_unique<FaissResources>(Gpu{resources, config.device});
-    });
-    verbose = config.verbose;
-    device_ = config.device;
+GnndGraphBuilder::GnndGraphBuilder(faiss::gpu::GpuResourcesProvider* resources, const GnndParams& params)
+    : params(params), provider_(resources) {
+    detail::with_faiss_errors([&] { take_resources(); });
+}
+
+void GnndGraphBuilder::take_resources() {
+    const int device = params.device.index;
+    if (params.device.kind == gnnd::Device::Kind::cpu)
+        detail::fail("GnndGraphBuilder: params.device is cpu, FAISS's resources are for a GPU");
+    if (resources_ && device == device_) return;
+    detail::check_gpu({provider_, device}, "GnndGraphBuilder");
+    resources_ = std::make_unique<FaissResources>(Gpu{provider_, device});
+    device_ = device;
 }
 
 GnndGraphBuilder::~GnndGraphBuilder() = default;
@@ -24,6 +29,7 @@ GnndGraphBuilder::~GnndGraphBuilder() = default;
 template <class Build>
 void GnndGraphBuilder::run(const VectorSource& source, int k, const Build& build) {
     detail::with_faiss_errors([&] {
+        if (resources_) take_resources();
         gnnd::BuildParams used = params;
         used.k = k;
         used.metric = source.metric();
@@ -62,17 +68,54 @@ void GnndGraphBuilder::build_into(const VectorSource& source, int k, std::int32_
     });
 }
 
-std::unique_ptr<GraphBuilder> make_graph_builder(const std::string& name, const Gpu& gpu) {
-    if (name == "gnnd") {
-        if (gpu.resources == nullptr) return std::make_unique<GnndGraphBuilder>();
-        GnndConfig config;
-        config.device = gpu.device;
-        return std::make_unique<GnndGraphBuilder>(gpu.resources, config);
-    }
-    if (name == "exact") return std::make_unique<ExactGraphBuilder>(gpu);
-    if (name == "ivfpq") return std::make_unique<IvfpqGraphBuilder>(IvfpqParams(), gpu);
-    if (name == "nndescent") return std::make_unique<NNDescentGraphBuilder>();
-    detail::fail("unknown graph builder '" + name + "'; there are gnnd, exact, ivfpq and nndescent");
+const std::vector<GraphBuilderType>& graph_builder_types() {
+    static const std::vector<GraphBuilderType> types{
+        {"gnnd",
+         "GNND",
+         true,
+         {},
+         [](const OptionValues&, const Gpu& gpu) {
+             GnndParams params;
+             params.device.index = gpu.device;
+             return gpu.resources == nullptr ? std::make_unique<GnndGraphBuilder>()
+                                             : std::make_unique<GnndGraphBuilder>(gpu.resources, params);
+         }},
+        {"exact",
+         "FAISS's flat search",
+         true,
+         {},
+         [](const OptionValues&, const Gpu& gpu) { return std::make_unique<ExactGraphBuilder>(gpu); }},
+        {"ivfpq",
+         "FAISS's, as in the paper",
+         true,
+         {{"nlist", "coarse centroids; 0: 4 sqrt(n), at most 65536", IvfpqParams{}.nlist},
+          {"code-bytes", "bytes of a vector's code", IvfpqParams{}.code_bytes, 1},
+          {"nprobe", "lists visited by a query", IvfpqParams{}.nprobe, 1},
+          {"seed", "of all random choices", std::int64_t(IvfpqParams{}.seed)}},
+         [](const OptionValues& values, const Gpu& gpu) {
+             IvfpqParams params;
+             take(values, "nlist", params.nlist);
+             take(values, "code-bytes", params.code_bytes);
+             take(values, "nprobe", params.nprobe);
+             take(values, "seed", params.seed);
+             return std::make_unique<IvfpqGraphBuilder>(params, gpu);
+         }},
+        {"nndescent",
+         "FAISS's, on the CPU",
+         false,
+         {{"iterations", "so many", NNDescentParams{}.iterations},
+          {"seed", "of all random choices", std::int64_t(NNDescentParams{}.seed)}},
+         [](const OptionValues& values, const Gpu&) {
+             NNDescentParams params;
+             take(values, "iterations", params.iterations);
+             take(values, "seed", params.seed);
+             return std::make_unique<NNDescentGraphBuilder>(params);
+         }}};
+    return types;
+}
+
+std::unique_ptr<GraphBuilder> make_graph_builder(const std::string& name, const Gpu& gpu, const OptionValues& values) {
+    return choose(graph_builder_types(), "graph builder", name, values).make(values, gpu);
 }
 
 }  // namespace faiss_ext

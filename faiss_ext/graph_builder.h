@@ -2,10 +2,13 @@
 /// \file graph_builder.h
 /// One interface for everything that makes a k-NN graph, so that a benchmark loops over GNND and its baselines.
 
+#include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "faiss_ext/gpu.h"
+#include "faiss_ext/options.h"
 #include "faiss_ext/vector_source.h"
 #include "gnnd/builder.h"
 
@@ -26,7 +29,7 @@ class GraphBuilder {
     /// \param k       neighbours per object, 1 to gnnd::kMaxK; rows are padded with -1 where n - 1 < k
     /// \throws faiss::FaissException. faiss::InterruptCallback is honoured ("computation interrupted").
     virtual gnnd::KnnGraph build(const VectorSource& source, int k) = 0;
-    /// "gnnd", "exact", "ivfpq" or "nndescent".
+    /// As in graph_builder_types().
     virtual std::string name() const = 0;
 
     bool verbose = false;          ///< print progress to standard output, as FAISS's indexes do
@@ -34,38 +37,43 @@ class GraphBuilder {
     bool on_gpu = false;           ///< whether the last build() ran there
 };
 
-/// A GnndGraphBuilder on FAISS's resources; device and verbose as in FAISS's own.
-struct GnndConfig {
-    int device = 0;            ///< the GPU; params.device is not looked at
-    bool verbose = false;      ///< one line per iteration to standard output
-    gnnd::BuildParams params;  ///< k and metric are not looked at
+/// gnnd's parameters without those that come from elsewhere: k and the metric, which build() is given. `device` says
+/// where to run, with FAISS's resources too, and GraphBuilder::verbose what is printed.
+struct GnndParams : gnnd::BuildParams {
+  private:
+    using BuildParams::k;
+    using BuildParams::metric;
 };
 
-/// GNND itself. `params.k` and `params.metric` are taken from build()'s arguments instead.
+/// GNND itself.
 class GnndGraphBuilder : public GraphBuilder {
   public:
     /// On the CPU or a GPU, as params.device says, with memory of its own; where that is `auto` and the source lies on
     /// a GPU, there.
-    explicit GnndGraphBuilder(const gnnd::BuildParams& params = {}) : params(params) {}
-    /// On a GPU, with FAISS's resources: see FaissResources for what is taken from where.
-    /// \throws faiss::FaissException for null resources or a device that does not exist
-    GnndGraphBuilder(faiss::gpu::GpuResourcesProvider* resources, const GnndConfig& config = {});
+    explicit GnndGraphBuilder(const GnndParams& params = {}) : params(params) {}
+    /// On a GPU, with FAISS's resources: see FaissResources for what is taken from where. The device `auto` is GPU 0.
+    /// \throws faiss::FaissException for null resources or a device that does not exist; build() does so for a device
+    ///         that is set to the CPU
+    explicit GnndGraphBuilder(faiss::gpu::GpuResourcesProvider* resources, const GnndParams& params = {});
     ~GnndGraphBuilder() override;
     gnnd::KnnGraph build(const VectorSource& source, int k) override;
     /// The same into arrays of n x k, on the host or on the GPU where it runs.
     void build_into(const VectorSource& source, int k, std::int32_t* ids, float* distances);
     std::string name() const override { return "gnnd"; }
 
-    gnnd::BuildParams params;   ///< of the next build()
+    GnndParams params;          ///< of the next build()
     gnnd::Callbacks callbacks;  ///< called beside faiss::InterruptCallback
     gnnd::BuildStats stats;     ///< of the last build()
 
   private:
     template <class Build>
     void run(const VectorSource& source, int k, const Build& build);
+    /// Makes resources_ for the GPU that params.device names.
+    void take_resources();
 
-    std::unique_ptr<gnnd::Resources> resources_;  // null: gnnd's own
-    int device_ = 0;                              // the one that resources_ are for
+    faiss::gpu::GpuResourcesProvider* provider_ = nullptr;  // null: gnnd's own memory
+    std::unique_ptr<gnnd::Resources> resources_;
+    int device_ = -1;  // the one that resources_ are for
 };
 
 /// Exact ground truth: FAISS flat search in batches, some more than k asked for, self dropped, distances computed anew
@@ -137,8 +145,17 @@ class NNDescentGraphBuilder : public GraphBuilder {
     NNDescentParams params;  ///< of the next build()
 };
 
-/// The builder of that name with its default parameters, on a GPU where one is given (nndescent, which FAISS has for
-/// the CPU only, runs there all the same). \throws faiss::FaissException that lists the names
-std::unique_ptr<GraphBuilder> make_graph_builder(const std::string& name, const Gpu& gpu = {});
+/// A kind of builder, by name. `make` gives one with these values of its options, on a GPU where one is given.
+using GraphBuilderType = Choice<std::function<std::unique_ptr<GraphBuilder>(const OptionValues&, const Gpu&)>>;
+
+/// All of them, gnnd first. What programs offer, and what they say of it, follows from this list.
+const std::vector<GraphBuilderType>& graph_builder_types();
+
+/// The builder of that name.
+/// \param gpu     where it runs; types without `gpu` run on the CPU all the same
+/// \param values  of its options; gnnd, which has params of its own, has none
+/// \throws faiss::FaissException that lists the names there are, of builders or of options
+std::unique_ptr<GraphBuilder> make_graph_builder(const std::string& name, const Gpu& gpu = {},
+                                                 const OptionValues& values = {});
 
 }  // namespace faiss_ext

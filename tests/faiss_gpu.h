@@ -19,8 +19,8 @@ namespace gnnd::test {
 
 using faiss_ext::ExactGraphBuilder;
 using faiss_ext::FaissResources;
-using faiss_ext::GnndConfig;
 using faiss_ext::GnndGraphBuilder;
+using faiss_ext::GnndParams;
 using faiss_ext::Gpu;
 using faiss_ext::idx_t;
 using faiss_ext::IvfpqGraphBuilder;

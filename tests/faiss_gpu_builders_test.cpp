@@ -21,16 +21,16 @@ TEST_F(FaissGpu, TakesRawDevicePointersOfEveryType) {
             const gnnd::KnnGraph graph = builder().build(source, 12);
             expect_valid_graph(graph, vectors);
             expect_valid_graph(GnndGraphBuilder().build(source, 12), vectors);  // `auto` finds the GPU
-            gnnd::BuildParams on_cpu;
+            GnndParams on_cpu;
             on_cpu.device.kind = gnnd::Device::Kind::cpu;
             expect_valid_graph(GnndGraphBuilder(on_cpu).build(source, 12), vectors);
             EXPECT_GT(faiss_ext::recall(source, graph, 10, 0, 1, gpu()).value, 0.97);
 
             OnDevice<std::int32_t> ids(n * 12);
             OnDevice<float> distances(n * 12);
-            GnndConfig config;
-            config.params.deterministic = true;
-            GnndGraphBuilder gnnd(&*resources, config);
+            GnndParams params;
+            params.deterministic = true;
+            GnndGraphBuilder gnnd(&*resources, params);
             gnnd.build_into(source, 12, ids, distances);
             const gnnd::KnnGraph same = gnnd.build(source, 12);
             EXPECT_EQ(ids.read(), std::vector<std::int32_t>(same.ids(), same.ids() + n * 12));
@@ -106,13 +106,15 @@ TEST_F(FaissGpu, IvfpqGraphsAreLikeThoseOfTheCpu) {
     expect_faiss_error("nprobe 4000", [&] { on_gpu.build(source, 5); });
 }
 
-TEST_F(FaissGpu, ABuildersDeviceIsThatOfItsResources) {
+TEST_F(FaissGpu, ABuildersDeviceIsThatOfItsParameters) {
     const VectorSource source(view_of(rows, kDim), Metric::L2);
     GnndGraphBuilder gnnd = builder();
-    gnnd.params = gnnd::BuildParams();
-    gnnd.params.device.kind = gnnd::Device::Kind::cpu;
     gnnd.build(source, 10);
     EXPECT_TRUE(gnnd.on_gpu);
+    gnnd.params.device.kind = gnnd::Device::Kind::cpu;
+    expect_faiss_error("params.device is cpu", [&] { gnnd.build(source, 10); });
+    gnnd.params.device = {gnnd::Device::Kind::cuda, 999};
+    expect_faiss_error("there is no GPU 999", [&] { gnnd.build(source, 10); });
     if (gnnd::cuda::device_count() < 2) return;
     FaissResources second({&*resources, 1});
     gnnd::BuildParams first;
@@ -122,10 +124,11 @@ TEST_F(FaissGpu, ABuildersDeviceIsThatOfItsResources) {
 
 TEST_F(FaissGpu, EveryBuilderComesByName) {
     const VectorSource source(sample(2000), Metric::L2);
-    for (const char* name : {"gnnd", "exact", "ivfpq", "nndescent"}) {
-        const auto builder = faiss_ext::make_graph_builder(name, gpu());
-        EXPECT_EQ(builder->name(), name);
+    for (const auto& type : faiss_ext::graph_builder_types()) {
+        const auto builder = faiss_ext::make_graph_builder(type.name, gpu());
+        EXPECT_EQ(builder->name(), type.name);
         expect_valid_graph(builder->build(source, 10), source.vectors());
+        EXPECT_EQ(builder->on_gpu, type.gpu);
     }
     EXPECT_TRUE(faiss_ext::faiss_has_gpu());
     EXPECT_NE(faiss_ext::standard_gpu_resources(), nullptr);

@@ -83,11 +83,10 @@ TEST_F(FaissGpu, CopiesGoThroughThePinnedBufferOfAnySize) {
         SCOPED_TRACE(bytes);
         faiss::gpu::StandardGpuResources own;
         own.setPinnedMemory(bytes);
-        GnndConfig config;
-        config.params.deterministic = true;
-        GnndGraphBuilder staged(&own, config);
-        config.params.device = {gnnd::Device::Kind::cuda, 0};
-        GnndGraphBuilder plain(config.params);
+        GnndParams params;
+        params.deterministic = true;
+        params.device = {gnnd::Device::Kind::cuda, 0};
+        GnndGraphBuilder staged(&own, params), plain(params);
         for (const gnnd::VectorView& view : {vectors.view(), gaps}) {
             const VectorSource source(view, Metric::L2);
             const gnnd::KnnGraph a = staged.build(source, 40), b = plain.build(source, 40);
@@ -115,11 +114,11 @@ TEST_F(FaissGpu, ResourcesAlignAndGiveBack) {
 }
 
 TEST_F(FaissGpu, RefusesResourcesThatAreNotThere) {
-    expect_faiss_error("null", [] { GnndGraphBuilder(nullptr, GnndConfig()); });
+    expect_faiss_error("null", [] { GnndGraphBuilder(nullptr, GnndParams()); });
     for (const int device : {-1, 999}) {
-        GnndConfig config;
-        config.device = device;
-        expect_faiss_error("there is no GPU " + std::to_string(device), [&] { GnndGraphBuilder(&*resources, config); });
+        GnndParams params;
+        params.device = {gnnd::Device::Kind::cuda, device};
+        expect_faiss_error("there is no GPU " + std::to_string(device), [&] { GnndGraphBuilder(&*resources, params); });
         const VectorSource source(view_of(rows, kDim), Metric::L2);
         expect_faiss_error("there is no GPU", [&] { ExactGraphBuilder({&*resources, device}).build(source, 5); });
         expect_faiss_error("there is no GPU", [&] { IvfpqGraphBuilder({}, {&*resources, device}).build(source, 5); });
@@ -136,8 +135,8 @@ TEST_F(FaissGpu, RefusesVectorsOnAnotherDevice) {
     EXPECT_EQ(source.device(), 1);
     GnndGraphBuilder gnnd = builder();
     expect_faiss_error("cuda:1", [&] { gnnd.build(source, 5); });
-    GnndConfig there;
-    there.device = 1;
+    GnndParams there;
+    there.device = {gnnd::Device::Kind::cuda, 1};
     expect_valid_graph(GnndGraphBuilder(&*resources, there).build(source, 5), view_of(rows, kDim));
     expect_valid_graph(GnndGraphBuilder().build(source, 5), view_of(rows, kDim));  // goes where the vectors are
 }

@@ -34,7 +34,12 @@ using gnnd::test::random_vectors;
 using gnnd::test::sample;
 using gnnd::test::view_of;
 
-const char* const kNames[] = {"gnnd", "exact", "ivfpq", "nndescent"};
+std::vector<std::string> builder_names() {
+    std::vector<std::string> names;
+    for (const auto& type : faiss_ext::graph_builder_types()) names.push_back(type.name);
+    return names;
+}
+
 const Metric kMetrics[] = {Metric::L2, Metric::InnerProduct, Metric::Cosine,
                            Metric::L1, Metric::Linf,         Metric::ChiSquare};
 
@@ -43,7 +48,7 @@ bool supports(const std::string& name, Metric metric) {
     return name != "nndescent" || metric != Metric::ChiSquare;
 }
 
-class Builders : public testing::TestWithParam<const char*> {
+class Builders : public testing::TestWithParam<std::string> {
   protected:
     Builders() {
         if (auto* ivfpq = dynamic_cast<IvfpqGraphBuilder*>(builder.get())) ivfpq->params.code_bytes = 8;
@@ -53,8 +58,8 @@ class Builders : public testing::TestWithParam<const char*> {
     std::optional<OneFaissThread> quiet;
 };
 
-INSTANTIATE_TEST_SUITE_P(All, Builders, testing::ValuesIn(kNames),
-                         [](const auto& info) { return std::string(info.param); });
+INSTANTIATE_TEST_SUITE_P(All, Builders, testing::ValuesIn(builder_names()),
+                         [](const auto& info) { return info.param; });
 
 TEST_P(Builders, GiveValidGraphs) {
     EXPECT_EQ(builder->name(), GetParam());
@@ -114,7 +119,7 @@ TEST_P(Builders, FindNeighboursOnRealVectors) {
     const VectorSource source(vectors, Metric::L2);
     const gnnd::KnnGraph graph = builder->build(source, 20);
     expect_valid_graph(graph, vectors);
-    const double expected = GetParam() == std::string("exact") ? 1 : GetParam() == std::string("ivfpq") ? 0.5 : 0.98;
+    const double expected = GetParam() == "exact" ? 1 : GetParam() == "ivfpq" ? 0.5 : 0.98;
     EXPECT_GE(faiss_ext::recall(source, graph, 10, 0).value, expected);
 }
 
@@ -140,8 +145,29 @@ TEST_P(Builders, HonourFaissInterrupts) {
 }
 
 TEST(GraphBuilder, UnknownNamesAreRefused) {
-    expect_faiss_error("'nnd'; there are gnnd, exact, ivfpq and nndescent", [] { make_graph_builder("nnd"); });
+    expect_faiss_error("'nnd'; there are gnnd, exact, ivfpq, nndescent", [] { make_graph_builder("nnd"); });
+    expect_faiss_error("graph builder ivfpq has no option 'probes'; it has nlist, code-bytes, nprobe, seed",
+                       [] { make_graph_builder("ivfpq", {}, {{"probes", 3}}); });
+    expect_faiss_error("graph builder exact has no option 'seed'; it has none",
+                       [] { make_graph_builder("exact", {}, {{"seed", 3}}); });
 }
+
+TEST(GraphBuilder, OptionsReachTheParameters) {
+    const auto ivfpq = make_graph_builder("ivfpq", {}, {{"nlist", 11}, {"code-bytes", 12}, {"nprobe", 13}});
+    const auto& params = dynamic_cast<const IvfpqGraphBuilder&>(*ivfpq).params;
+    EXPECT_EQ(params.nlist, 11);
+    EXPECT_EQ(params.code_bytes, 12);
+    EXPECT_EQ(params.nprobe, 13);
+    EXPECT_EQ(params.seed, faiss_ext::IvfpqParams().seed);
+    const auto nndescent = make_graph_builder("nndescent", {}, {{"iterations", 14}, {"seed", -1}});
+    EXPECT_EQ(dynamic_cast<const NNDescentGraphBuilder&>(*nndescent).params.iterations, 14);
+    EXPECT_EQ(dynamic_cast<const NNDescentGraphBuilder&>(*nndescent).params.seed, ~std::uint64_t(0));
+}
+
+// k and the metric are build()'s.
+template <class Params>
+constexpr bool kHasK = requires(Params params) { params.k; };
+static_assert(kHasK<gnnd::BuildParams> && !kHasK<faiss_ext::GnndParams>);
 
 TEST(GnndGraphBuilder, PassesParametersAndCallbacksOn) {
     const VectorSource source(sample(2000), Metric::L2);
@@ -265,7 +291,7 @@ TEST(WithoutAGpu, WhatNeedsOneSaysSo) {
     const faiss_ext::Gpu gpu{reinterpret_cast<faiss::gpu::GpuResourcesProvider*>(&why), 0};
     expect_faiss_error(why, [] { faiss_ext::standard_gpu_resources(); });
     expect_faiss_error(why, [&] { faiss_ext::FaissResources{gpu}; });
-    expect_faiss_error(why, [&] { GnndGraphBuilder(gpu.resources, {}); });
+    expect_faiss_error(why, [&] { GnndGraphBuilder{gpu.resources}; });
     expect_faiss_error(why, [&] { ExactGraphBuilder(gpu).build(source, 5); });
     expect_faiss_error(why, [&] { IvfpqGraphBuilder({}, gpu).build(source, 5); });
     expect_faiss_error(why, [&] { faiss_ext::recall(source, ExactGraphBuilder().build(source, 5), 5, 0, 1, gpu); });
