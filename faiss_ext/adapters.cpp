@@ -144,7 +144,7 @@ std::unique_ptr<faiss::IndexHNSWFlat> to_hnsw(const VectorSource& source, const 
             keep_one_level(hnsw, x.n);
         if (hnsw.max_level == 0) hnsw.entry_point = made.entry;
         copy_level_0(hnsw, made);
-        hnsw.efSearch = params.efSearch;
+        hnsw.efSearch = int(std::min<std::int64_t>(params.efSearch, x.n));
         return index;
     });
 }
@@ -184,7 +184,7 @@ std::unique_ptr<faiss::IndexHNSWCagra> to_hnsw_cagra(const VectorSource& source,
         keep_one_level(hnsw, x.n);
         hnsw.entry_point = made.entry;
         copy_level_0(hnsw, made);
-        hnsw.efSearch = params.efSearch;
+        hnsw.efSearch = int(std::min<std::int64_t>(params.efSearch, x.n));
         return index;
     });
 }

@@ -43,7 +43,7 @@ std::unique_ptr<faiss::IndexNSGFlat> to_nsg(const VectorSource& source, const gn
 /// Parameters of to_hnsw().
 struct HnswParams {
     int M = 16;         ///< level 0 holds 2M links per object, the others M; at least 2
-    int efSearch = 64;  ///< beam width set on the index for searching, at least 1
+    int efSearch = 64;  ///< beam width set on the index for searching, at least 1; lowered to n
     /// Levels above the graph's, which need graphs of their own over ever smaller samples of the objects: they help
     /// searches that start far away, as in clustered data.
     bool upper_levels = false;

@@ -71,7 +71,7 @@ void GnndGraphBuilder::build_into(const VectorSource& source, int k, std::int32_
 const std::vector<GraphBuilderType>& graph_builder_types() {
     static const std::vector<GraphBuilderType> types{
         {"gnnd",
-         "GNND",
+         "the others are what it is compared with",
          true,
          {},
          [](const OptionValues&, const Gpu& gpu) {

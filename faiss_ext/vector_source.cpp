@@ -1,6 +1,5 @@
 #include "faiss_ext/vector_source.h"
 
-#include <cxxabi.h>
 #include <faiss/IndexFlat.h>
 #include <faiss/IndexHNSW.h>
 #include <faiss/IndexIDMap.h>
@@ -11,28 +10,22 @@
 #include <faiss/IndexRefine.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <mutex>
 #include <typeinfo>
 
+#include "faiss_ext/detail/class_name.h"
 #include "faiss_ext/detail/errors.h"
 #include "faiss_ext/detail/gpu.h"
 #include "gnnd/device.h"
 
 namespace faiss_ext {
 
+using detail::class_of;
 using detail::fail;
 
 namespace {
 
 constexpr idx_t kBlock = 4096;  // rows decoded by one call
-
-std::string class_of(const faiss::Index& index) {
-    const char* mangled = typeid(index).name();
-    const std::unique_ptr<char, void (*)(void*)> name(abi::__cxa_demangle(mangled, nullptr, nullptr, nullptr),
-                                                      std::free);
-    return name ? name.get() : mangled;
-}
 
 /// Runs f, which asks the index for vectors; its failure becomes an error that names the index's class.
 template <class F>

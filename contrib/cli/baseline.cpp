@@ -13,26 +13,16 @@
 
 namespace cli {
 
-namespace {
-
-std::unique_ptr<faiss_ext::GraphBuilder> make_baseline(const BaselineOptions& options, const faiss_ext::Gpu& gpu) {
-    if (options.method == "ivfpq") return std::make_unique<faiss_ext::IvfpqGraphBuilder>(options.ivfpq, gpu);
-    if (options.method == "nndescent") return std::make_unique<faiss_ext::NNDescentGraphBuilder>(options.nndescent);
-    return std::make_unique<faiss_ext::ExactGraphBuilder>(gpu);
-}
-
-}  // namespace
-
 void build_baseline(const BaselineOptions& options) {
     require_outputs({options.graph, options.stats}, {options.base});
     const gnnd::io::VectorFile base(options.base);
-    gnnd::Device device = options.device;
-    if (options.method == "nndescent") device.kind = gnnd::Device::Kind::cpu;
-    const FaissGpu gpu(device);
+    const faiss_ext::GraphBuilderType& type =
+        faiss_ext::choose(faiss_ext::graph_builder_types(), "--method", options.method, options.values);
+    const FaissGpu gpu(type.gpu ? options.device : gnnd::Device{gnnd::Device::Kind::cpu, 0});
     const Bases bases(base);
     const auto start = std::chrono::steady_clock::now();
     const faiss_ext::VectorSource source(base.view(), options.metric);
-    const std::unique_ptr<faiss_ext::GraphBuilder> builder = make_baseline(options, gpu.get());
+    const std::unique_ptr<faiss_ext::GraphBuilder> builder = type.make(options.values, gpu.get());
     const gnnd::KnnGraph graph = builder->build(source, options.k);
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
     stop_if_interrupted();

@@ -12,8 +12,7 @@ struct BaselineOptions {
     int k = gnnd::BuildParams{}.k;
     gnnd::Metric metric = gnnd::BuildParams{}.metric;
     gnnd::Device device;
-    faiss_ext::IvfpqParams ivfpq;
-    faiss_ext::NNDescentParams nndescent;
+    faiss_ext::OptionValues values;  ///< of the method's options
     bool json = false;
 };
 

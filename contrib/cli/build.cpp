@@ -1,9 +1,11 @@
 #include <cstdio>
-#include <limits>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "baseline.h"
 #include "build_options.h"
+#include "choices.h"
 #include "commands.h"
 #include "common.h"
 #include "files.h"
@@ -19,11 +21,15 @@ namespace {
 struct BuildCommand : BuildOptions {
     std::string base, method = "gnnd";
     gnnd::ShardParams shards;
-    faiss_ext::IvfpqParams ivfpq;
+    faiss_ext::OptionValues of_methods;
     bool dry_run = false;
 };
 
-BaselineOptions baseline_of(const BuildCommand& options, bool iterations_given) {
+BaselineOptions baseline_of(const BuildCommand& options, const faiss_ext::GraphBuilderType& method,
+                            bool iterations_given) {
+    faiss_ext::OptionValues values = options.of_methods;
+    values["seed"] = std::int64_t(options.params.seed);
+    if (iterations_given) values["iterations"] = options.params.iterations;
     BaselineOptions baseline;
     baseline.method = options.method;
     baseline.base = options.base;
@@ -32,9 +38,7 @@ BaselineOptions baseline_of(const BuildCommand& options, bool iterations_given) 
     baseline.k = options.params.k;
     baseline.metric = options.params.metric;
     baseline.device = options.params.device;
-    baseline.ivfpq = options.ivfpq;
-    baseline.ivfpq.seed = baseline.nndescent.seed = options.params.seed;
-    if (iterations_given) baseline.nndescent.iterations = options.params.iterations;
+    baseline.values = values_for(method, values);
     baseline.json = options.json;
     return baseline;
 }
@@ -97,56 +101,36 @@ void add_build(CLI::App& app) {
     add_k(command, params.k, gnnd::kMaxK, "neighbours per object, at most " + std::to_string(gnnd::kMaxK));
     add_output(command, options->graph, "graph file to write; .gnnd by convention")->required(false);
     add_metric(command, params.metric);
-    command
-        .add_option(
-            "--method", options->method,
-            "gnnd; or what it is compared with: exact (FAISS's flat search), ivfpq (FAISS's, as in the paper) or "
-            "nndescent (FAISS's, on the CPU)")
-        ->type_name("NAME")
-        ->check(CLI::IsMember({"gnnd", "exact", "ivfpq", "nndescent"}))
-        ->capture_default_str();
+    add_choice(command, "--method", options->method, faiss_ext::graph_builder_types(),
+               "what builds it: ");
+    const std::size_t common = command.get_options().size();
     add_params(command, params);
-    CLI::Option* iterations = command.get_option("--iterations");
-    iterations->description(iterations->get_description() + "; nndescent: so many, 10 by default");
     add_sharded(command, options->shards);
     command.add_flag("--dry-run", options->dry_run,
                      "only print the GPU memory that the build would take; with --work shards, disk and host memory");
-    constexpr int kMost = std::numeric_limits<int>::max();
-    add_whole(command, "--nlist", options->ivfpq.nlist, 0, kMost,
-              "ivfpq: coarse centroids; 0: 4 sqrt(n), at most 65536");
-    add_whole(command, "--code-bytes", options->ivfpq.code_bytes, 1, kMost, "ivfpq: bytes of a vector's code");
-    add_whole(command, "--nprobe", options->ivfpq.nprobe, 1, kMost, "ivfpq: lists visited by a query");
+    std::vector<std::string> of_gnnd;
+    for (std::size_t i = common; i < command.get_options().size(); ++i)
+        if (const std::string name = command.get_options()[i]->get_name(); name != "--device") of_gnnd.push_back(name);
+    add_choice_options(command, faiss_ext::graph_builder_types(), options->of_methods);
     add_reporting(command, *options);
     command.footer(
         "An interrupted or failed build writes nothing and leaves an older GRAPH as it was. In shards it keeps what\n"
         "it has done in DIR, whatever ends it, and --resume goes on.\n"
         "Example: gnnd build base.fvecs -k 32 -o base.gnnd\n"
         "         gnnd build huge.u8bin -k 32 --work huge.graph --device-memory 24GB");
-    command.callback([options, &command] {
+    command.callback([options, of_gnnd, &command] {
         const bool with_gnnd = options->method == "gnnd";
         const bool in_shards = command.get_option("--work")->count() > 0;
         const bool output_given = command.get_option("--output")->count() > 0;
         if (!in_shards && !output_given && !options->dry_run) throw CLI::RequiredError("--output");
         if (in_shards && output_given)
             throw CLI::ValidationError("--output", "has no meaning with --work, where the graph goes");
-        const auto only_for = [&](const char* method, std::initializer_list<const char*> names) {
-            for (const char* name : names)
-                if (command.get_option(name)->count() > 0 && options->method != method)
-                    throw CLI::ValidationError(name, "has no meaning for --method " + options->method);
-        };
-        only_for("gnnd", {"--samples", "--delta", "--list-size", "--init", "--trees", "--update", "--locks",
-                          "--deterministic", "--threads", "--device-memory", "--dry-run", "--work"});
-        only_for("ivfpq", {"--nlist", "--code-bytes", "--nprobe"});
-        const bool iterations_given = command.get_option("--iterations")->count() > 0;
-        if (iterations_given && !with_gnnd) only_for("nndescent", {"--iterations"});
-        if (options->method == "exact" && command.get_option("--seed")->count() > 0)
-            throw CLI::ValidationError("--seed", "has no meaning for --method exact");
-        if (options->method == "nndescent" && options->params.device.kind == gnnd::Device::Kind::cuda)
-            throw CLI::ValidationError("--device", "FAISS has nndescent on the CPU only");
+        const faiss_ext::GraphBuilderType& method =
+            require_own_options(command, "--method", options->method, faiss_ext::graph_builder_types(), of_gnnd);
         if (with_gnnd)
             run(*options);
         else
-            build_baseline(baseline_of(*options, iterations_given));
+            build_baseline(baseline_of(*options, method, command.get_option("--iterations")->count() > 0));
     });
 }
 

@@ -5,21 +5,20 @@
 #include <faiss/IndexNSG.h>
 #include <faiss/IndexPreTransform.h>
 #include <faiss/IndexRefine.h>
-#include <faiss/impl/FaissException.h>
-#include <faiss/index_io.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdio>
 #include <limits>
 #include <memory>
 #include <optional>
 
-#include "any_graph.h"
 #include "commands.h"
 #include "common.h"
 #include "files.h"
 #include "gnnd/io/vector_file.h"
+#include "index_file.h"
 #include "interrupt.h"
 #include "truth.h"
 
@@ -49,20 +48,59 @@ std::int64_t widest(faiss::Index* index) {
     return dynamic_cast<faiss::IndexNNDescent*>(inner) != nullptr ? inner->ntotal - 1 : inner->ntotal;
 }
 
-/// Sets what widens the search of the index: the beam of a graph, the lists that an IVF visits.
-void set_beam(faiss::Index* index, int beam) {
-    const int at_most = int(std::min<std::int64_t>(beam, widest(index)));
+/// What widens the search of a kind of index.
+struct Beam {
+    const char* name;
+    /// Sets it, to no more than there is to visit; false for another kind of index.
+    bool (*set)(faiss::Index& index, std::int64_t beam);
+};
+
+template <class Index, class Set>
+bool set_beam_of(faiss::Index& index, const Set& set) {
+    auto* kind = dynamic_cast<Index*>(&index);
+    if (kind != nullptr) set(*kind);
+    return kind != nullptr;
+}
+
+constexpr std::array kBeams{
+    Beam{"efSearch (HNSW)",
+         [](faiss::Index& index, std::int64_t beam) {
+             return set_beam_of<faiss::IndexHNSW>(index, [&](faiss::IndexHNSW& hnsw) {
+                 hnsw.hnsw.efSearch = int(std::min<std::int64_t>(beam, std::max<std::int64_t>(hnsw.ntotal, 1)));
+             });
+         }},
+    Beam{"search_L (NSG, NNDescent)",
+         [](faiss::Index& index, std::int64_t beam) {
+             return set_beam_of<faiss::IndexNSG>(index, [&](faiss::IndexNSG& nsg) {
+                        nsg.nsg.search_L = int(std::min(beam, widest(&nsg)));
+                    }) ||
+                    set_beam_of<faiss::IndexNNDescent>(index, [&](faiss::IndexNNDescent& nndescent) {
+                        nndescent.nndescent.search_L = int(std::min(beam, widest(&nndescent)));
+                    });
+         }},
+    Beam{"nprobe (IVF)", [](faiss::Index& index, std::int64_t beam) {
+             return set_beam_of<faiss::IndexIVF>(index, [&](faiss::IndexIVF& ivf) {
+                 ivf.nprobe = std::size_t(std::min<std::int64_t>(beam, std::int64_t(ivf.nlist)));
+             });
+         }}};
+
+std::string beam_names() {
+    std::string names;
+    for (const Beam& beam : kBeams) names += (names.empty() ? "" : ", ") + std::string(beam.name);
+    return names;
+}
+
+/// \param beam  0: the index's own, which may be wider than what can be visited, and FAISS takes memory for it
+void set_beam(faiss::Index* index, std::int64_t beam) {
     faiss::Index* inner = innermost(index);
-    if (auto* nsg = dynamic_cast<faiss::IndexNSG*>(inner))
-        nsg->nsg.search_L = at_most;
-    else if (auto* hnsw = dynamic_cast<faiss::IndexHNSW*>(inner))
-        hnsw->hnsw.efSearch = beam;
-    else if (auto* nndescent = dynamic_cast<faiss::IndexNNDescent*>(inner))
-        nndescent->nndescent.search_L = at_most;
-    else if (auto* ivf = dynamic_cast<faiss::IndexIVF*>(inner))
-        ivf->nprobe = beam;
-    else
-        throw gnnd::InvalidArgument("--ef: this kind of index has no search beam");
+    if (beam == 0) {
+        auto* hnsw = dynamic_cast<faiss::IndexHNSW*>(inner);
+        if (hnsw != nullptr) hnsw->hnsw.efSearch = int(std::min<std::int64_t>(hnsw->hnsw.efSearch, widest(hnsw)));
+        return;
+    }
+    for (const Beam& kind : kBeams)
+        if (kind.set(*inner, beam)) return;
+    throw gnnd::InvalidArgument("--ef: this kind of index has no search beam; there are " + beam_names());
 }
 
 std::int32_t to_file_id(faiss_ext::idx_t id) {
@@ -117,32 +155,14 @@ Outcome search(const SearchOptions& options, faiss::Index& index, const gnnd::io
     return outcome;
 }
 
-bool is_graph(const std::string& path) {
-    try {
-        const AnyGraph graph(path);
-        return true;
-    } catch (const gnnd::IoError&) {
-        return false;
-    }
-}
-
-std::unique_ptr<faiss::Index> open_index(const std::string& path) {
-    try {
-        return std::unique_ptr<faiss::Index>(faiss::read_index(path.c_str()));
-    } catch (const faiss::FaissException&) {
-        if (is_graph(path)) throw gnnd::InvalidArgument(path + " is a graph; `gnnd index` makes an index of it");
-        throw;
-    }
-}
-
 void run(const SearchOptions& options) {
     require_outputs({options.output}, {options.index, options.queries, options.truth});
-    const std::unique_ptr<faiss::Index> index = open_index(options.index);
+    const std::unique_ptr<faiss::Index> index = read_index_file(options.index);
     const gnnd::io::VectorFile queries(options.queries);
     if (queries.d() != index->d)
         throw gnnd::InvalidArgument(options.queries + " has vectors of " + std::to_string(queries.d()) +
                                     " components, " + options.index + " of " + std::to_string(index->d));
-    if (options.ef > 0) set_beam(index.get(), options.ef);
+    set_beam(index.get(), options.ef);
 
     const Outcome outcome = search(options, *index, queries);
     const double rate = double(queries.n()) / std::max(outcome.seconds, 1e-9);
@@ -179,7 +199,7 @@ void add_search(CLI::App& app) {
         ->type_name("FILE");
     add_output(command, options->output, "write the neighbours' ids here: ivecs, ibin or npy")->required(false);
     add_whole(command, "--ef", options->ef, 1, std::numeric_limits<int>::max(),
-              "search beam instead of the index's own: efSearch (HNSW), search_L (NSG, NNDescent), nprobe (IVF)")
+              "search beam instead of the index's own: " + beam_names())
         ->default_str("");
     add_json(command, options->json);
     command.footer("With a graph as truth the object itself is left out of its neighbours, in the output as well.");

@@ -1,0 +1,87 @@
+// `gnnd index` and `gnnd search`: their files, and what is wrong with them.
+#include <faiss/IndexHNSW.h>
+#include <faiss/index_io.h>
+#include <sys/stat.h>
+
+#include <memory>
+
+#include "tests/cli_fixture.h"
+
+namespace gnnd::test {
+namespace {
+
+class CliSearch : public Cli {
+  protected:
+    /// An index of base().
+    std::string index(const std::string& type) const {
+        const std::string path = file(type + ".faiss");
+        good({"index", graph(), base(), "--type", type, "-o", path});
+        return path;
+    }
+};
+
+TEST_F(CliSearch, NoFlippedByteOfAnIndexIsTakenForTheIndex) {
+    for (const std::string type : {"nsg", "hnsw", "nndescent"}) {
+        const std::string path = index(type), bytes = read_bytes(path);
+        const std::string right = good({"search", path, base(10), "-o", file("right.ivecs")}).out;
+        for (std::size_t i = 0; i < 40; ++i) {
+            // The head, what comes at the end, and places between.
+            const std::size_t at = i < 12 ? i * 7 : i < 20 ? bytes.size() - 1 - 3 * (i - 12) : bytes.size() / 41 * i;
+            std::string damaged = bytes;
+            damaged[at] = char(damaged[at] ^ 0x40);
+            write_bytes(file("damaged.faiss"), damaged);
+            const Result result = run({"search", file("damaged.faiss"), base(10), "-o", file("found.ivecs")});
+            // Where the trailer's own name is damaged, the index is as plain FAISS writes it.
+            if (result.code == 0)
+                EXPECT_EQ(read_bytes(file("found.ivecs")), read_bytes(file("right.ivecs"))) << type << " byte " << at;
+            else
+                EXPECT_TRUE(failed(result, 1, "damaged.faiss: is damaged: ")) << type << " byte " << at;
+        }
+    }
+}
+
+TEST_F(CliSearch, AnIndexOfPlainFaissHasNoChecksum) {
+    const std::unique_ptr<faiss::Index> plain(faiss::read_index(index("hnsw").c_str()));
+    faiss::write_index(plain.get(), file("plain.faiss").c_str());
+    good({"search", file("plain.faiss"), base(10)});
+    dynamic_cast<faiss::IndexHNSW&>(*plain).hnsw.entry_point = 2000;
+    faiss::write_index(plain.get(), file("plain.faiss").c_str());
+    EXPECT_TRUE(failed(run({"search", file("plain.faiss"), base(10)}), 1, "IndexHNSWFlat is damaged: it begins at 2000"));
+}
+
+TEST_F(CliSearch, WhatIsNoFileIsNotWaitedFor) {
+    ASSERT_EQ(mkfifo(file("fifo").c_str(), 0600), 0);
+    EXPECT_TRUE(failed(run({"search", file("fifo"), base(10)}), 1, "fifo: is no regular file"));
+    EXPECT_TRUE(failed(run({"search", dir_.path(), base(10)}), 1, "is no regular file"));
+}
+
+TEST_F(CliSearch, NoBeamTakesMoreThanThereIs) {
+    const std::string path = file("wide.faiss");
+    for (const std::string& hnsw :
+         {index("hnsw"), (good({"index", graph(), base(), "--type", "hnsw", "--ef-search", "2000000000", "-o", path}), path)})
+        good({"search", hnsw, base(10), "--ef", "2000000000"});
+    const std::unique_ptr<faiss::Index> read(faiss::read_index(path.c_str()));
+    auto& wide = dynamic_cast<faiss::IndexHNSW&>(*read);
+    EXPECT_EQ(wide.hnsw.efSearch, 2000);
+    wide.hnsw.efSearch = 2'000'000'000;  // as another writer may have left it
+    faiss::write_index(read.get(), path.c_str());
+    good({"search", path, base(10)});
+}
+
+TEST_F(CliSearch, OptionsOfOtherTypesAreWrongUsage) {
+    const auto refuses = [&](const std::string& type, const std::string& option, const std::string& value) {
+        Arguments arguments{"index", graph(), base(), "--type", type, "-o", file("x"), option};
+        if (!value.empty()) arguments.push_back(value);
+        return failed(run(arguments), 2, option);
+    };
+    EXPECT_TRUE(refuses("hnsw", "--R", "8"));
+    EXPECT_TRUE(refuses("nsg", "--M", "8"));
+    EXPECT_TRUE(refuses("nndescent", "--upper-levels", ""));
+    EXPECT_TRUE(refuses("hnsw", "--search-L", "8"));
+    EXPECT_TRUE(refuses("nndescent", "--device", "cuda:0"));
+    for (const std::string value : {"0", "-3", "5000", "x"}) EXPECT_TRUE(refuses("nsg", "--R", value));
+    EXPECT_TRUE(failed(run({"index", graph(), base(), "--type", "hnws", "-o", file("x")}), 2, "nsg,hnsw,nndescent"));
+}
+
+}  // namespace
+}  // namespace gnnd::test
