@@ -81,9 +81,7 @@ struct Bench {
     double recall(const gnnd::KnnGraph& graph) {
         return faiss_ext::recall({file.view(), gnnd::Metric::L2}, graph, 10, 10000, 1, {&resources, 0}).value;
     }
-    faiss_ext::GnndGraphBuilder builder() {
-        return faiss_ext::GnndGraphBuilder(&resources, {params});
-    }
+    faiss_ext::GnndGraphBuilder builder() { return faiss_ext::GnndGraphBuilder(&resources, {params}); }
 };
 
 /// GNND over the same float32 rows on the device, bare and through GpuIndexFlat; then from host to host.

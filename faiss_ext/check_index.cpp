@@ -62,8 +62,8 @@ class Check {
     void check_inside(const faiss::Index* inside, const char* what, std::int64_t n) const {
         require(inside != nullptr, std::string("has no ") + what);
         faiss_ext::check_index(*inside);
-        require(inside->ntotal == n, "holds " + std::to_string(n) + " vectors, its " + what + " " +
-                                         std::to_string(inside->ntotal));
+        require(inside->ntotal == n,
+                "holds " + std::to_string(n) + " vectors, its " + what + " " + std::to_string(inside->ntotal));
     }
 
     /// Where a graph index keeps its vectors.
@@ -124,9 +124,9 @@ class Check {
         check_storage(index.storage);
         const faiss::NNDescent& graph = index.nndescent;
         require(graph.has_built, "is not built");
-        require(graph.ntotal == n_ && graph.K >= 1 && graph.final_graph.size() == std::size_t(n_) * graph.K,
-                "has neighbours of " + std::to_string(graph.ntotal) + " objects for " + std::to_string(n_) +
-                    " vectors");
+        require(
+            graph.ntotal == n_ && graph.K >= 1 && graph.final_graph.size() == std::size_t(n_) * graph.K,
+            "has neighbours of " + std::to_string(graph.ntotal) + " objects for " + std::to_string(n_) + " vectors");
         require_beam(graph.search_L, n_ - 1);
         for (std::size_t i = 0; i < graph.final_graph.size(); ++i)
             require(graph.final_graph[i] >= 0 && graph.final_graph[i] < n_,
@@ -135,8 +135,8 @@ class Check {
 
     /// Searches begin at so many distinct random objects: of fewer they would draw without end.
     void require_beam(std::int64_t beam, std::int64_t most) const {
-        require(beam >= 1 && beam <= most, "searches with a beam of " + std::to_string(beam) + " among " +
-                                               std::to_string(n_) + " vectors");
+        require(beam >= 1 && beam <= most,
+                "searches with a beam of " + std::to_string(beam) + " among " + std::to_string(n_) + " vectors");
     }
 
     void check(const faiss::IndexIVF& index) const {
@@ -150,8 +150,8 @@ class Check {
             require(arrays->code_size == index.code_size, "has codes of another size");
             std::size_t sum = 0;
             for (std::size_t list = 0; list < index.nlist; ++list) sum += arrays->ids[list].size();
-            require(sum == std::size_t(n_), "holds " + std::to_string(n_) + " vectors, its lists " +
-                                                std::to_string(sum));
+            require(sum == std::size_t(n_),
+                    "holds " + std::to_string(n_) + " vectors, its lists " + std::to_string(sum));
         }
         const std::unique_ptr<faiss::InvertedListScanner> scanner(index.get_InvertedListScanner());  // as check_codes()
         require(scanner != nullptr, "has no such metric");
@@ -197,8 +197,9 @@ class Check {
 
     void check(const faiss::IndexPQ& index) const {
         check_pq(index.pq, index.code_size);
-        require(index.search_type >= faiss::IndexPQ::ST_PQ && index.search_type <= faiss::IndexPQ::ST_polysemous_generalize,
-                "searches in no known way");
+        require(
+            index.search_type >= faiss::IndexPQ::ST_PQ && index.search_type <= faiss::IndexPQ::ST_polysemous_generalize,
+            "searches in no known way");
         check_codes(index);
     }
 

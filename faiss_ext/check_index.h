@@ -7,8 +7,8 @@
 
 namespace faiss_ext {
 
-/// Checks that an index that was read can be searched: sizes fit each other, links lead to objects that are there, beams
-/// are within what the search can take. Of IndexFlat, IndexScalarQuantizer, IndexPQ, IndexHNSW, IndexNSG,
+/// Checks that an index that was read can be searched: sizes fit each other, links lead to objects that are there,
+/// beams are within what the search can take. Of IndexFlat, IndexScalarQuantizer, IndexPQ, IndexHNSW, IndexNSG,
 /// IndexNNDescent, IndexIVF and of these in IndexIDMap, IndexPreTransform and IndexRefine; others pass. It cannot know
 /// whether vectors or codes are the right ones. Time is that of a pass over links and inverted lists' sizes.
 /// \throws faiss::FaissException that says what is wrong with which class

@@ -14,12 +14,12 @@ namespace faiss_ext {
 
 /// A whole number with a name.
 struct Option {
-    std::string name;       ///< "nlist"
-    std::string help;       ///< half a sentence
-    std::int64_t value = 0; ///< the default
+    std::string name;        ///< "nlist"
+    std::string help;        ///< half a sentence
+    std::int64_t value = 0;  ///< the default
     std::int64_t least = 0;
     std::int64_t most = std::numeric_limits<int>::max();
-    bool flag = false; ///< 0 or 1
+    bool flag = false;  ///< 0 or 1
 };
 
 /// Values by the names of options; an option without one keeps its default.

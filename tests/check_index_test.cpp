@@ -54,7 +54,7 @@ std::unique_ptr<faiss::Index> make_small(const std::string& name) {
 }
 
 std::vector<std::string> names_of_indexes() {
-    std::vector<std::string> names{"Flat",      "HNSW8",     "SQ8",      "PQ3x4np",    "IVF4,Flat",   "IVF4,SQ8",
+    std::vector<std::string> names{"Flat",         "HNSW8",      "SQ8",       "PQ3x4np",   "IVF4,Flat", "IVF4,SQ8",
                                    "IVF4,PQ3x4np", "IDMap,Flat", "PCA4,Flat", "SQ8,RFlat", "HNSW8,SQ8", "IDMap,HNSW8"};
     for (const auto& type : faiss_ext::graph_index_types()) names.push_back(type.name);
     return names;
@@ -64,7 +64,8 @@ class ReadIndexes : public testing::TestWithParam<std::string> {};
 
 INSTANTIATE_TEST_SUITE_P(All, ReadIndexes, testing::ValuesIn(names_of_indexes()), [](const auto& info) {
     std::string name = info.param;
-    std::replace_if(name.begin(), name.end(), [](unsigned char c) { return std::isalnum(c) == 0; }, '_');
+    std::replace_if(
+        name.begin(), name.end(), [](unsigned char c) { return std::isalnum(c) == 0; }, '_');
     return name;
 });
 
@@ -146,9 +147,8 @@ TEST(CheckIndex, SaysWhatIsWrong) {
     expect_refused<faiss::IndexFlat>("Flat", "IndexFlat is damaged: it has not all codes",
                                      [](faiss::IndexFlat& index) { index.codes.resize(7); });
     using faiss::IndexHNSW;
-    expect_refused<IndexHNSW>("hnsw", "links object 3 to 200", [](IndexHNSW& index) {
-        index.hnsw.neighbors[index.hnsw.offsets[3]] = kRowsOfIndex;
-    });
+    expect_refused<IndexHNSW>("hnsw", "links object 3 to 200",
+                              [](IndexHNSW& index) { index.hnsw.neighbors[index.hnsw.offsets[3]] = kRowsOfIndex; });
     expect_refused<IndexHNSW>("hnsw", "begins at -5", [](IndexHNSW& index) { index.hnsw.entry_point = -5; });
     expect_refused<IndexHNSW>("hnsw", "has object 9 on 0 levels", [](IndexHNSW& index) { index.hnsw.levels[9] = 0; });
     expect_refused<IndexHNSW>("hnsw", "a beam of 0", [](IndexHNSW& index) { index.hnsw.efSearch = 0; });

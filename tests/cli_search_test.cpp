@@ -46,7 +46,8 @@ TEST_F(CliSearch, AnIndexOfPlainFaissHasNoChecksum) {
     good({"search", file("plain.faiss"), base(10)});
     dynamic_cast<faiss::IndexHNSW&>(*plain).hnsw.entry_point = 2000;
     faiss::write_index(plain.get(), file("plain.faiss").c_str());
-    EXPECT_TRUE(failed(run({"search", file("plain.faiss"), base(10)}), 1, "IndexHNSWFlat is damaged: it begins at 2000"));
+    EXPECT_TRUE(
+        failed(run({"search", file("plain.faiss"), base(10)}), 1, "IndexHNSWFlat is damaged: it begins at 2000"));
 }
 
 TEST_F(CliSearch, WhatIsNoFileIsNotWaitedFor) {
@@ -58,7 +59,8 @@ TEST_F(CliSearch, WhatIsNoFileIsNotWaitedFor) {
 TEST_F(CliSearch, NoBeamTakesMoreThanThereIs) {
     const std::string path = file("wide.faiss");
     for (const std::string& hnsw :
-         {index("hnsw"), (good({"index", graph(), base(), "--type", "hnsw", "--ef-search", "2000000000", "-o", path}), path)})
+         {index("hnsw"),
+          (good({"index", graph(), base(), "--type", "hnsw", "--ef-search", "2000000000", "-o", path}), path)})
         good({"search", hnsw, base(10), "--ef", "2000000000"});
     const std::unique_ptr<faiss::Index> read(faiss::read_index(path.c_str()));
     auto& wide = dynamic_cast<faiss::IndexHNSW&>(*read);

@@ -146,10 +146,12 @@ TEST_P(Builders, HonourFaissInterrupts) {
 
 TEST(GraphBuilder, UnknownNamesAreRefused) {
     expect_faiss_error("'nnd'; there are gnnd, exact, ivfpq, nndescent", [] { make_graph_builder("nnd"); });
-    expect_faiss_error("graph builder ivfpq has no option 'probes'; it has nlist, code-bytes, nprobe, seed",
-                       [] { make_graph_builder("ivfpq", {}, {{"probes", 3}}); });
-    expect_faiss_error("graph builder exact has no option 'seed'; it has none",
-                       [] { make_graph_builder("exact", {}, {{"seed", 3}}); });
+    expect_faiss_error("graph builder ivfpq has no option 'probes'; it has nlist, code-bytes, nprobe, seed", [] {
+        make_graph_builder("ivfpq", {}, {{"probes", 3}});
+    });
+    expect_faiss_error("graph builder exact has no option 'seed'; it has none", [] {
+        make_graph_builder("exact", {}, {{"seed", 3}});
+    });
 }
 
 TEST(GraphBuilder, OptionsReachTheParameters) {
@@ -166,7 +168,9 @@ TEST(GraphBuilder, OptionsReachTheParameters) {
 
 // k and the metric are build()'s.
 template <class Params>
-constexpr bool kHasK = requires(Params params) { params.k; };
+constexpr bool kHasK = requires(Params params) {
+    params.k;
+};
 static_assert(kHasK<gnnd::BuildParams> && !kHasK<faiss_ext::GnndParams>);
 
 TEST(GnndGraphBuilder, PassesParametersAndCallbacksOn) {

@@ -101,8 +101,7 @@ void add_build(CLI::App& app) {
     add_k(command, params.k, gnnd::kMaxK, "neighbours per object, at most " + std::to_string(gnnd::kMaxK));
     add_output(command, options->graph, "graph file to write; .gnnd by convention")->required(false);
     add_metric(command, params.metric);
-    add_choice(command, "--method", options->method, faiss_ext::graph_builder_types(),
-               "what builds it: ");
+    add_choice(command, "--method", options->method, faiss_ext::graph_builder_types(), "what builds it: ");
     const std::size_t common = command.get_options().size();
     add_params(command, params);
     add_sharded(command, options->shards);

@@ -141,8 +141,8 @@ void print_base(const gnnd::io::VectorFile& base) {
                 static_cast<long long>(base.d()), std::string(name_of(base.dtype())).c_str());
 }
 
-void finish(const BuildOptions& options, const gnnd::BuildResult& result, const gnnd::io::BaseIdentity& base, Json about,
-            const std::function<void()>& print_about) {
+void finish(const BuildOptions& options, const gnnd::BuildResult& result, const gnnd::io::BaseIdentity& base,
+            Json about, const std::function<void()>& print_about) {
     stop_if_interrupted();
     gnnd::io::write_graph(options.graph, result.graph, base);
     const double phi = final_phi(result);

@@ -47,7 +47,7 @@ void print_base(const gnnd::io::VectorFile& base);
 /// \param base         what the graph is of
 /// \param about        what of the report the command itself knows, first
 /// \param print_about  the same as lines
-void finish(const BuildOptions& options, const gnnd::BuildResult& result, const gnnd::io::BaseIdentity& base, Json about,
-            const std::function<void()>& print_about);
+void finish(const BuildOptions& options, const gnnd::BuildResult& result, const gnnd::io::BaseIdentity& base,
+            Json about, const std::function<void()>& print_about);
 
 }  // namespace cli

@@ -32,8 +32,7 @@ void run(const IndexOptions& options, const faiss_ext::GraphIndexType& type) {
     const faiss_ext::VectorSource source(base.view(), graph.metric());
     const FaissGpu gpu(type.gpu ? options.device : gnnd::Device{gnnd::Device::Kind::cpu, 0});
     const auto start = std::chrono::steady_clock::now();
-    const std::unique_ptr<faiss::Index> index =
-        type.make(source, graph, values_for(type, options.values), gpu.get());
+    const std::unique_ptr<faiss::Index> index = type.make(source, graph, values_for(type, options.values), gpu.get());
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
     stop_if_interrupted();
     write_index_file(options.output, *index);

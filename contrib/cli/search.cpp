@@ -71,9 +71,8 @@ constexpr std::array kBeams{
          }},
     Beam{"search_L (NSG, NNDescent)",
          [](faiss::Index& index, std::int64_t beam) {
-             return set_beam_of<faiss::IndexNSG>(index, [&](faiss::IndexNSG& nsg) {
-                        nsg.nsg.search_L = int(std::min(beam, widest(&nsg)));
-                    }) ||
+             return set_beam_of<faiss::IndexNSG>(
+                        index, [&](faiss::IndexNSG& nsg) { nsg.nsg.search_L = int(std::min(beam, widest(&nsg))); }) ||
                     set_beam_of<faiss::IndexNNDescent>(index, [&](faiss::IndexNNDescent& nndescent) {
                         nndescent.nndescent.search_L = int(std::min(beam, widest(&nndescent)));
                     });
