@@ -109,10 +109,8 @@ void run(const std::string& path, std::int64_t rows, int k, int at, gnnd::Metric
             line["machine"] = where;
             line["commit"] = version;
             if (const auto* gnnd_builder = dynamic_cast<const faiss_ext::GnndGraphBuilder*>(builder.get())) {
-                gnnd::BuildParams params = gnnd_builder->params;
-                params.k = k;
-                line["p"] = params.resolved_samples();
-                line["list_size"] = params.resolved_list_size();
+                line["p"] = gnnd_builder->stats.choices.samples;
+                line["list_size"] = gnnd_builder->stats.choices.list_size;
                 line["threads"] = gnnd_builder->stats.threads;
                 line["stop"] = gnnd::name_of(gnnd_builder->stats.stop);
                 line["iterations"] = gnnd_builder->stats.iterations.size();

@@ -25,6 +25,8 @@ std::vector<std::byte> random_rows(std::int64_t n, std::int64_t d, DType dtype) 
             *reinterpret_cast<float*>(at) = float(value);
         else if (dtype == DType::f16)
             *reinterpret_cast<half*>(at) = to_half(float(value));
+        else if (dtype == DType::bf16)
+            *reinterpret_cast<bfloat16*>(at) = to_bfloat16(float(value));
         else
             *at = std::byte(value);
     }
@@ -33,7 +35,7 @@ std::vector<std::byte> random_rows(std::int64_t n, std::int64_t d, DType dtype) 
 
 void cross_match_block(benchmark::State& state, Metric metric, DType dtype, Isa isa) {
     const std::int64_t n = 10000, d = state.range(0);
-    const Kernels k = kernels(metric, dtype, isa);
+    const Kernels k = kernels(metric, dtype, d, isa);
     const std::vector<std::byte> base = random_rows(n, d, dtype);
     std::vector<std::byte> tile(kColumns * kSlice);
     std::vector<float> out(kRows * kColumns);
@@ -45,7 +47,8 @@ void cross_match_block(benchmark::State& state, Metric metric, DType dtype, Isa 
         for (std::int64_t begin = 0; begin < d; begin += slice) {
             const int width = int(std::min<std::int64_t>(slice, d - begin));
             k.gather(base.data(), d * std::int64_t(size_of(dtype)), ids, kColumns, begin, width, tile.data());
-            k.block(tile.data(), kRows, tile.data(), kColumns, width, out.data(), kColumns, begin > 0, true);
+            k.block(tile.data(), kRows, tile.data(), kColumns, width, out.data(), kColumns,
+                    {begin > 0, begin + width < d}, true);
         }
         benchmark::DoNotOptimize(out.data());
         benchmark::ClobberMemory();

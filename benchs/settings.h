@@ -8,7 +8,7 @@
 #include <string>
 
 #include "gnnd/error.h"
-#include "gnnd/params.h"
+#include "gnnd/detail/params_table.h"
 #include "gnnd/vectors.h"
 
 namespace gnnd::benchs {
@@ -35,15 +35,13 @@ class Settings {
         }
     }
 
+    /// Every field by its name, and two by the short names that the notebook has them under.
     void take(BuildParams& p) {
-        take("p", [&](const std::string& v) { p.samples = std::stoi(v); });
-        take("list", [&](const std::string& v) { p.list_size = std::stoi(v); });
-        take("iterations", [&](const std::string& v) { p.iterations = std::stoi(v); });
-        take("delta", [&](const std::string& v) { p.delta = std::stof(v); });
-        take("seed", [&](const std::string& v) { p.seed = std::stoull(v); });
-        take("trees", [&](const std::string& v) { p.trees = std::stoi(v); });
-        take("init", [&](const std::string& v) { p.init = parse_init(v); });
-        take("update", [&](const std::string& v) { p.update = parse_update(v); });
+        detail::for_each_field([&]<class T>(const detail::Field<T>& field) {
+            take(field.name, [&](const std::string& text) { detail::parse(text, p.*field.member); });
+        });
+        take("p", [&](const std::string& text) { detail::parse(text, p.samples); });
+        take("list", [&](const std::string& text) { detail::parse(text, p.list_size); });
     }
 
     /// What nobody took is an error.

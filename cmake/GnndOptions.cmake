@@ -11,7 +11,8 @@ set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 
 add_library(gnnd_options INTERFACE)
 target_include_directories(gnnd_options INTERFACE ${PROJECT_SOURCE_DIR})
-set(warnings -Wall -Wextra $<$<BOOL:${GNND_WERROR}>:-Werror>)
+# A switch over an enumeration names every value: who adds one is told of all places.
+set(warnings -Wall -Wextra -Werror=switch -Werror=switch-enum $<$<BOOL:${GNND_WERROR}>:-Werror>)
 target_compile_options(gnnd_options INTERFACE
     "$<$<COMPILE_LANGUAGE:CXX>:${warnings}>"
-    "$<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra;$<$<BOOL:${GNND_WERROR}>:-Werror=all-warnings>>")
+    "$<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra,-Werror=switch,-Werror=switch-enum;$<$<BOOL:${GNND_WERROR}>:-Werror=all-warnings>>")

@@ -33,12 +33,12 @@ void GnndGraphBuilder::run(const VectorSource& source, int k, const Build& build
         gnnd::BuildParams used = params;
         used.k = k;
         used.metric = source.metric();
-        used.verbose = params.verbose || verbose;
         if (resources_)
             used.device = {gnnd::Device::Kind::cuda, device_};
         else if (used.device.kind == gnnd::Device::Kind::automatic && source.device() >= 0)
             used.device = {gnnd::Device::Kind::cuda, source.device()};
         gnnd::Callbacks hooks = callbacks;
+        if (verbose && !hooks.verbose) hooks.verbose = [](const std::string& line) { std::printf("%s\n", line.c_str()); };
         hooks.interrupt = [this] {
             return faiss::InterruptCallback::is_interrupted() || (callbacks.interrupt && callbacks.interrupt());
         };

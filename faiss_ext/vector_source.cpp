@@ -59,36 +59,33 @@ const faiss::Index* storage_of(const faiss::Index* index) {
 
 }  // namespace
 
+namespace {
+
+int faiss_number(gnnd::Metric metric) {
+    return gnnd::visit(metric, [](auto m) { return m.faiss_metric; });
+}
+
+static_assert(gnnd::metrics::L2::faiss_metric == faiss::METRIC_L2 &&
+              gnnd::metrics::InnerProduct::faiss_metric == faiss::METRIC_INNER_PRODUCT &&
+              gnnd::metrics::L1::faiss_metric == faiss::METRIC_L1 &&
+              gnnd::metrics::Linf::faiss_metric == faiss::METRIC_Linf);
+
+}  // namespace
+
 gnnd::Metric to_gnnd_metric(faiss::MetricType metric) {
-    switch (metric) {
-        case faiss::METRIC_L2:
-            return gnnd::Metric::L2;
-        case faiss::METRIC_INNER_PRODUCT:
-            return gnnd::Metric::InnerProduct;
-        case faiss::METRIC_L1:
-            return gnnd::Metric::L1;
-        case faiss::METRIC_Linf:
-            return gnnd::Metric::Linf;
-        default:
-            fail("FAISS metric number " + std::to_string(int(metric)) +
-                 " has no counterpart here; L2, inner product, L1 and Linf have");
+    std::string known;
+    for (const gnnd::Metric candidate : gnnd::kMetrics) {
+        if (faiss_number(candidate) < 0) continue;
+        if (faiss_number(candidate) == int(metric)) return candidate;
+        known += (known.empty() ? "" : ", ") + std::string(gnnd::name_of(candidate));
     }
+    fail("FAISS metric number " + std::to_string(int(metric)) + " has no counterpart here; those of " + known + " have");
 }
 
 faiss::MetricType to_faiss_metric(gnnd::Metric metric) {
-    switch (metric) {
-        case gnnd::Metric::L2:
-            return faiss::METRIC_L2;
-        case gnnd::Metric::InnerProduct:
-            return faiss::METRIC_INNER_PRODUCT;
-        case gnnd::Metric::L1:
-            return faiss::METRIC_L1;
-        case gnnd::Metric::Linf:
-            return faiss::METRIC_Linf;
-        default:
-            fail("FAISS has no metric " +
-                 detail::with_faiss_errors([&] { return std::string(gnnd::name_of(metric)); }));
-    }
+    const int number = detail::with_faiss_errors([&] { return faiss_number(metric); });
+    if (number < 0) fail("FAISS has no metric " + std::string(gnnd::name_of(metric)));
+    return faiss::MetricType(number);
 }
 
 /// Made once, whoever asks first.

@@ -7,10 +7,6 @@
 #include "gnnd/detail/run.h"
 #include "gnnd/error.h"
 
-#ifdef GNND_WITH_CUDA
-#include "gnnd/cuda/backend.h"
-#endif
-
 namespace gnnd {
 
 BuildResult build(const VectorView& vectors, const BuildParams& params, const Callbacks& callbacks,
@@ -23,16 +19,8 @@ BuildStats build_into(const VectorView& vectors, const BuildParams& params, std:
     return detail::run_into("build_into", {{vectors}, {}}, params, ids, distances, callbacks, resources);
 }
 
-MemoryPlan plan_memory([[maybe_unused]] const VectorView& vectors, const BuildParams& params) {
-    params.validate();
-    BuildParams here = params;
-    here.device.kind = Device::Kind::cuda;
-    here.device = detail::choose(here.device);
-#ifdef GNND_WITH_CUDA
-    return cuda::plan({{vectors}, {}}, here);
-#else
-    return {};
-#endif
+MemoryPlan plan_memory(const VectorView& vectors, const BuildParams& params) {
+    return detail::plan({{vectors}, {}}, params);
 }
 
 BuildResult refine(const VectorView& vectors, const KnnGraphView& graph, const BuildParams& params,

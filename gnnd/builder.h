@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <string>
 
 #include "gnnd/graph.h"
 #include "gnnd/params.h"
@@ -17,6 +18,7 @@ namespace gnnd {
 struct Callbacks {
     std::function<void(const IterationStats&)> progress;  ///< after the initialisation and after every iteration
     std::function<bool()> interrupt;  ///< asked many times a second; true ends the build with gnnd::Interrupted
+    std::function<void(const std::string&)> verbose;  ///< progress as a line of text without its end, to be printed
 };
 
 struct BuildResult {
@@ -26,7 +28,7 @@ struct BuildResult {
 
 /// Builds the approximate k-NN graph of the vectors with GNND (the paper's Algorithm 1). Sets so small that all pairs
 /// are cheaper than sampling are compared exhaustively, which gives the exact graph.
-/// \param vectors    n x d, 2 <= n <= kMaxObjects, finite; any of f32, f16, u8, i8
+/// \param vectors    n x d, 2 <= n <= kMaxObjects, finite; any of f32, f16, bf16, u8, i8
 /// \param params     see BuildParams; k may exceed n - 1, the rows are padded then
 /// \param resources  where work memory comes from; the heap when null
 /// \throws InvalidArgument for parameters or vectors outside of what is allowed (the row is named), Unavailable for a
@@ -42,17 +44,19 @@ BuildResult build(const VectorView& vectors, const BuildParams& params, const Ca
 BuildStats build_into(const VectorView& vectors, const BuildParams& params, std::int32_t* ids, float* distances,
                       const Callbacks& callbacks = {}, Resources* resources = nullptr);
 
-/// Device memory of a build from and to host memory, in bytes.
+/// Memory of a build from and to host memory, in bytes: the host's on the CPU, the device's on a GPU.
 struct MemoryPlan {
-    std::size_t vectors = 0;  ///< copies of the vectors in the forms that the kernels need (at most)
+    Device device;            ///< where it would run
+    Choices choices;          ///< decided as for the build
+    std::size_t vectors = 0;  ///< copies of the vectors in the forms that the kernels need (at most); none on the CPU
     std::size_t graph = 0;    ///< ids and distances
-    std::size_t work = 0;     ///< everything else
-    std::size_t free = 0;     ///< on the device now
+    std::size_t work = 0;     ///< everything else, at its peak
+    std::size_t free = 0;     ///< there now
     std::size_t total() const { return vectors + graph + work; }
 };
 
-/// What build() would take on the GPU that params.device names; nothing is allocated, vectors.data may be null.
-/// \throws Unavailable without that GPU, OutOfDeviceMemory where it would not fit
+/// What build() would take; nothing is allocated, vectors.data may be null.
+/// \throws as build() for parameters, Unavailable without that GPU, OutOfDeviceMemory where it would not fit there
 MemoryPlan plan_memory(const VectorView& vectors, const BuildParams& params);
 
 /// Runs GNND's iterations on a given graph instead of an initial one; init and trees of the parameters are ignored.
@@ -62,13 +66,22 @@ MemoryPlan plan_memory(const VectorView& vectors, const BuildParams& params);
 BuildResult refine(const VectorView& vectors, const KnnGraphView& graph, const BuildParams& params,
                    const Callbacks& callbacks = {}, Resources* resources = nullptr);
 
-/// Exact neighbours of some of the objects by comparing each with all vectors (CPU, any metric).
-/// \param queries  `count` ids of objects; row i of the result belongs to queries[i]
-/// \return a graph of count rows that follows the invariants of graph.h, ids over [0, n)
+/// Exact neighbours of some of the objects by comparing each with all vectors, on the CPU, under any metric.
+/// \param vectors    n x d in host memory, any type of build()
+/// \param queries    `count` ids in [0, n), in any order; row i of the result belongs to queries[i]
+/// \param k          columns of the result, 1 to kMaxK; rows are padded where n - 1 < k
+/// \param threads    0: as many as OpenMP gives
+/// \param callbacks  of them `interrupt` is asked
+/// \return a graph of count x k that follows the invariants of graph.h, ids over [0, n)
+/// \throws InvalidArgument for arguments outside of these or vectors that no metric can work with, Interrupted
 KnnGraph exact_neighbors(const VectorView& vectors, const std::int32_t* queries, std::int64_t count, int k,
                          Metric metric, int threads = 0, const Callbacks& callbacks = {});
 
 /// The metric's value of pairs (a[i], b[i]) of objects, as it would stand in a graph; b[i] = -1 gives worst_value().
+/// \param vectors  n x d in host memory, taken as good: NaN gives NaN
+/// \param a, b     `count` ids each, of [0, n), b also -1
+/// \param out      `count` values; for l2 squared distances, as everywhere
+/// \throws InvalidArgument that names the first id outside
 void pair_distances(const VectorView& vectors, Metric metric, const std::int32_t* a, const std::int32_t* b,
                     std::int64_t count, float* out);
 

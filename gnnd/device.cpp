@@ -1,42 +1,53 @@
 #include "gnnd/device.h"
 
+#include <charconv>
 #include <cstring>
 
-#ifdef GNND_WITH_CUDA
 #include "gnnd/cuda/backend.h"
-#endif
+#include "gnnd/error.h"
 
 namespace gnnd {
 
-int device_count([[maybe_unused]] std::string* why) {
-#ifdef GNND_WITH_CUDA
+Device Device::parse(std::string_view text) {
+    if (text == "auto") return {Kind::automatic, 0};
+    if (text == "cpu") return {Kind::cpu, 0};
+    if (text == "cuda") return {Kind::cuda, 0};
+    constexpr std::string_view prefix = "cuda:";
+    if (text.starts_with(prefix)) {
+        int index = -1;
+        const char* end = text.data() + text.size();
+        const auto [stop, error] = std::from_chars(text.data() + prefix.size(), end, index);
+        if (error == std::errc{} && stop == end && index >= 0) return {Kind::cuda, index};
+    }
+    throw InvalidArgument("unknown device '" + std::string(text) + "'; known are auto, cpu, cuda and cuda:N");
+}
+
+std::string Device::name() const {
+    switch (kind) {
+        case Kind::automatic:
+            return "auto";
+        case Kind::cpu:
+            return "cpu";
+        case Kind::cuda:
+            break;
+    }
+    return "cuda:" + std::to_string(index);
+}
+
+int device_count(std::string* why) {
     return cuda::device_count(why);
-#else
-    if (why != nullptr) *why = "this build of gnnd has no CUDA backend";
-    return 0;
-#endif
 }
 
-bool device_usable([[maybe_unused]] int index, std::string& why) {
-#ifdef GNND_WITH_CUDA
+bool device_usable(int index, std::string& why) {
     return cuda::usable(index, why);
-#else
-    return device_count(&why) > 0;
-#endif
 }
 
-int device_of([[maybe_unused]] const void* pointer) {
-#ifdef GNND_WITH_CUDA
+int device_of(const void* pointer) {
     return cuda::device_of(pointer);
-#else
-    return -1;
-#endif
 }
 
 void copy_to_host(const VectorView& vectors, void* out) {
-#ifdef GNND_WITH_CUDA
     if (cuda::device_of(vectors.data) >= 0) return cuda::copy_to_host(vectors, out);
-#endif
     const auto bytes = std::size_t(vectors.d) * size_of(vectors.dtype);
     for (std::int64_t i = 0; i < vectors.n; ++i)
         std::memcpy(static_cast<std::byte*>(out) + std::size_t(i) * bytes, vectors.row(i), bytes);

@@ -1,26 +1,26 @@
 #include "gnnd/dtype.h"
 
+#include <string>
+
 #include "gnnd/names.h"
 
 namespace gnnd {
 
 namespace {
 
-constexpr NameTable<DType, 5> kNames{
-    "dtype", {{{DType::f32, "f32"}, {DType::f16, "f16"}, {DType::u8, "u8"}, {DType::i8, "i8"}, {DType::i32, "i32"}}}};
+#define GNND_DTYPE(name, number, type) {DType::name, #name},
+constexpr NameTable<DType, kDTypes.size()> kNames{"dtype", {{GNND_DTYPES(GNND_DTYPE)}}};
+#undef GNND_DTYPE
 
 }  // namespace
 
 std::size_t size_of(DType dtype) {
     switch (dtype) {
-        case DType::f32:
-        case DType::i32:
-            return 4;
-        case DType::f16:
-            return 2;
-        case DType::u8:
-        case DType::i8:
-            return 1;
+#define GNND_DTYPE(name, number, type) \
+    case DType::name:                  \
+        return sizeof(type);
+        GNND_DTYPES(GNND_DTYPE)
+#undef GNND_DTYPE
     }
     name_of(dtype);  // throws
     return 0;
@@ -32,6 +32,27 @@ std::string_view name_of(DType dtype) {
 
 DType parse_dtype(std::string_view name) {
     return kNames.parse(name);
+}
+
+std::string_view vector_dtype_names() {
+    static const std::string names = [] {
+        std::string text;
+        for (const DType dtype : kVectorDTypes)
+            text += (text.empty() ? "" : dtype == kVectorDTypes.back() ? " and " : ", ") + std::string(name_of(dtype));
+        return text;
+    }();
+    return names;
+}
+
+void throw_no_vectors(DType dtype) {
+    throw InvalidArgument("vectors of " + std::string(name_of(dtype)) + "; allowed are " +
+                          std::string(vector_dtype_names()));
+}
+
+bfloat16 to_bfloat16(float value) {
+    const auto bits = std::bit_cast<std::uint32_t>(value);
+    if ((bits & 0x7fffffffu) > 0x7f800000u) return {std::uint16_t(bits >> 16 | 0x40u)};  // NaN: quiet, as it was
+    return {std::uint16_t((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16)};
 }
 
 half to_half(float value) {

@@ -1,30 +1,89 @@
 #pragma once
 /// \file dtype.h
-/// Element types of vectors and the conversion between float16 and float32.
+/// Element types of vectors, and conversions between the 16-bit floats and float32.
 
+#include <array>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
 
-namespace gnnd {
+/// All element types: the name, the number in files, which never changes, and the C++ type. Those that VECTOR lists are
+/// what vectors consist of; i32 occurs in files of ids (ivecs, ibin) only.
+#define GNND_VECTOR_DTYPES(apply) \
+    apply(f32, 0, float)          \
+    apply(f16, 1, ::gnnd::half)   \
+    apply(u8, 2, std::uint8_t)    \
+    apply(i8, 3, std::int8_t)     \
+    apply(bf16, 5, ::gnnd::bfloat16)
+#define GNND_DTYPES(apply)    \
+    GNND_VECTOR_DTYPES(apply) \
+    apply(i32, 4, std::int32_t)
 
-/// Element type of a vector component. i32 occurs in files of ids (ivecs, ibin) only; build() refuses it.
-/// The numeric values are part of the graph file format and never change.
-enum class DType : std::uint32_t { f32 = 0, f16 = 1, u8 = 2, i8 = 3, i32 = 4 };
+namespace gnnd {
 
 /// IEEE 754 binary16, as raw bits.
 struct half {
     std::uint16_t bits;
 };
 
-/// Bytes of one component.
+/// The upper half of a binary32, as raw bits: torch.bfloat16, ml_dtypes.bfloat16.
+struct bfloat16 {
+    std::uint16_t bits;
+};
+
+/// Element type of a component. The numbers are part of the graph file format.
+enum class DType : std::uint32_t {
+#define GNND_DTYPE(name, number, type) name = number,
+    GNND_DTYPES(GNND_DTYPE)
+#undef GNND_DTYPE
+};
+
+#define GNND_DTYPE(name, number, type) DType::name,
+/// All element types, and those of vectors.
+inline constexpr std::array kDTypes{GNND_DTYPES(GNND_DTYPE)};
+inline constexpr std::array kVectorDTypes{GNND_VECTOR_DTYPES(GNND_DTYPE)};
+#undef GNND_DTYPE
+
+/// Throws InvalidArgument that names the type and what vectors may consist of.
+[[noreturn]] void throw_no_vectors(DType dtype);
+
+/// Calls f with a component of vectors of this type: float(), half(), ... \throws InvalidArgument for others
+template <class F>
+constexpr decltype(auto) visit(DType dtype, F&& f) {
+    switch (dtype) {
+#define GNND_DTYPE(name, number, type) \
+    case DType::name:                  \
+        return f(type{});
+        GNND_VECTOR_DTYPES(GNND_DTYPE)
+#undef GNND_DTYPE
+        case DType::i32:
+            break;
+    }
+    throw_no_vectors(dtype);
+}
+
+/// The same for every type, ids' too. \throws InvalidArgument for a number that is none
+template <class F>
+decltype(auto) visit_any(DType dtype, F&& f) {
+    if (dtype == DType::i32) return f(std::int32_t{});
+    return visit(dtype, f);
+}
+
+/// True where components are integers of a byte, whose sums of products are exact.
+inline bool is_byte(DType dtype) {
+    return visit(dtype, [](auto component) { return sizeof(component) == 1; });
+}
+
+/// Bytes of one component. \throws InvalidArgument for a number that is no type
 std::size_t size_of(DType dtype);
 
-/// "f32", "f16", "u8", "i8" or "i32".
+/// "f32", "f16", "u8", "i8", "bf16" or "i32".
 std::string_view name_of(DType dtype);
 /// \throws InvalidArgument that lists the known names
 DType parse_dtype(std::string_view name);
+/// "f32, f16, u8, i8 and bf16": those of vectors, for messages.
+std::string_view vector_dtype_names();
 
 /// Exact conversion of binary16 (subnormals, infinities and NaN included) to binary32.
 inline float to_float(half h) {
@@ -39,5 +98,13 @@ inline float to_float(half h) {
 
 /// Round to nearest, ties to even; overflow gives infinity.
 half to_half(float value);
+
+/// Exact.
+inline float to_float(bfloat16 b) {
+    return std::bit_cast<float>(std::uint32_t(b.bits) << 16);
+}
+
+/// Round to nearest, ties to even; overflow gives infinity, NaN stays one.
+bfloat16 to_bfloat16(float value);
 
 }  // namespace gnnd

@@ -7,13 +7,12 @@
 namespace gnnd {
 namespace {
 
-constexpr NameTable<Metric, 6> kMetricNames{"metric",
-                                            {{{Metric::L2, "l2"},
-                                              {Metric::InnerProduct, "ip"},
-                                              {Metric::Cosine, "cosine"},
-                                              {Metric::L1, "l1"},
-                                              {Metric::Linf, "linf"},
-                                              {Metric::ChiSquare, "chi2"}}}};
+constexpr auto kMetricNames = [] {
+    NameTable<Metric, kMetrics.size()> table{"metric", {}};
+    for (std::size_t i = 0; i < kMetrics.size(); ++i)
+        table.entries[i] = {kMetrics[i], visit(kMetrics[i], [](auto m) { return m.name; })};
+    return table;
+}();
 
 }  // namespace
 

@@ -1,9 +1,13 @@
 #pragma once
 /// \file metric.h
-/// The metrics. To add one: a struct in `metrics`, a value in `Metric`, a line in `visit`. Every backend takes its
-/// arithmetic from here: `accumulate` is compiled for float, for the SIMD vectors of the CPU kernels and for the GPU.
+/// The metrics. To add one: a struct in `metrics` and its line in GNND_METRICS; where it is no product, its name in the
+/// list of gnnd/CMakeLists.txt too, for its CUDA kernels are compiled in a file of their own. Names, checks, engines and
+/// FAISS's adapters follow from the struct. `accumulate` is compiled for float, for the SIMD vectors of the CPU kernels
+/// and for the GPU.
 
+#include <array>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 
@@ -13,26 +17,29 @@
 #define GNND_HOST_DEVICE
 #endif
 
+/// All metrics: the struct in `metrics`, and the number in files, which never changes. Numbers follow each other.
+#define GNND_METRICS(apply) \
+    apply(L2, 0)            \
+    apply(InnerProduct, 1)  \
+    apply(Cosine, 2)        \
+    apply(L1, 3)            \
+    apply(Linf, 4)          \
+    apply(ChiSquare, 5)
+
 namespace gnnd {
 
-/// Which distance or similarity orders the neighbours. The numeric values are part of the graph file format and
-/// never change.
+/// Which distance or similarity orders the neighbours: the structs of `metrics` say which each is.
 enum class Metric : std::uint32_t {
-    L2 = 0,            ///< squared Euclidean distance, as FAISS's METRIC_L2
-    InnerProduct = 1,  ///< similarity: larger is nearer, as FAISS's METRIC_INNER_PRODUCT
-    Cosine = 2,        ///< similarity: inner product of the normalised vectors; zero vectors are refused
-    L1 = 3,            ///< sum of absolute differences
-    Linf = 4,          ///< largest absolute difference
-    ChiSquare = 5,     ///< sum of (a-b)^2/(a+b), 0/0 counted as 0; the paper's K-Square; needs components >= 0
+#define GNND_METRIC(name, number) name = number,
+    GNND_METRICS(GNND_METRIC)
+#undef GNND_METRIC
 };
 
-/// The arithmetic of the metrics, one struct each.
+/// Each metric's arithmetic and traits.
 ///  - `accumulate(acc, a, b)` adds one pair of components; acc starts at zero. T is float or int, or a vector type that
 ///    brings its own `product`, `absolute`, `larger` and `ratio`. For T of 16-bit integers A holds 32-bit sums.
 ///  - `combine(x, y)` joins two partial results.
-///  - `exact_in_integers`: u8 and i8 components may stay integers in `accumulate`.
-///  - `similarity`: larger is nearer; backends order by the negated value.
-///  - `normalized`: the result is divided by the Euclidean norms of both vectors.
+/// Two components of zero must leave acc as it is: rows are padded with zeros.
 namespace metrics {
 
 GNND_HOST_DEVICE inline float product(float a, float b) {
@@ -52,17 +59,27 @@ GNND_HOST_DEVICE inline float ratio(float a, float b) {
     return b == 0 ? 0 : a / b;
 }
 
-/// What most metrics share: partial results add up, nothing is negated or normalised.
+/// The traits of most metrics, and partial results that add up.
 struct Sum {
-    static constexpr bool exact_in_integers = false, similarity = false, normalized = false;
+    /// Sums of products are all it takes: tensor cores compute it, and u8 and i8 stay integers in `accumulate`.
+    static constexpr bool is_product = false;
+    static constexpr bool similarity = false;             ///< larger is nearer; backends order by the negated value
+    static constexpr bool normalized = false;             ///< divided by both norms; zero vectors are refused
+    static constexpr bool translation_invariant = false;  ///< d(a + t, b + t) = d(a, b)
+    static constexpr bool nonnegative = false;            ///< defined for components >= 0 only, others are refused
+    static constexpr int degree = 1;                      ///< d(s a, s b) = s^degree d(a, b) for s > 0
+    static constexpr int faiss_metric = -1;               ///< the number of its faiss::MetricType; -1: there is none
     template <class A>
     GNND_HOST_DEVICE static A combine(A x, A y) {
         return x + y;
     }
 };
 
+/// Squared Euclidean distance, as FAISS's METRIC_L2.
 struct L2 : Sum {
-    static constexpr bool exact_in_integers = true;
+    static constexpr std::string_view name = "l2";
+    static constexpr bool is_product = true, translation_invariant = true;
+    static constexpr int degree = 2, faiss_metric = 1;
     template <class A, class T>
     GNND_HOST_DEVICE static A accumulate(A acc, T a, T b) {
         const T difference = a - b;
@@ -70,26 +87,41 @@ struct L2 : Sum {
     }
 };
 
+/// Similarity, as FAISS's METRIC_INNER_PRODUCT.
 struct InnerProduct : Sum {
-    static constexpr bool exact_in_integers = true, similarity = true;
+    static constexpr std::string_view name = "ip";
+    static constexpr bool is_product = true, similarity = true;
+    static constexpr int degree = 2, faiss_metric = 0;
     template <class A, class T>
     GNND_HOST_DEVICE static A accumulate(A acc, T a, T b) {
         return acc + product(a, b);
     }
 };
 
+/// Similarity: the inner product of the normalised vectors, from -1 to 1 but for rounding. FAISS has it as the
+/// inner product of vectors that were normalised before.
 struct Cosine : InnerProduct {
+    static constexpr std::string_view name = "cosine";
     static constexpr bool normalized = true;
+    static constexpr int degree = 0, faiss_metric = -1;
 };
 
+/// Sum of absolute differences.
 struct L1 : Sum {
+    static constexpr std::string_view name = "l1";
+    static constexpr bool translation_invariant = true;
+    static constexpr int faiss_metric = 2;
     template <class T>
     GNND_HOST_DEVICE static T accumulate(T acc, T a, T b) {
         return acc + absolute(a - b);
     }
 };
 
+/// Largest absolute difference.
 struct Linf : Sum {
+    static constexpr std::string_view name = "linf";
+    static constexpr bool translation_invariant = true;
+    static constexpr int faiss_metric = 3;
     template <class T>
     GNND_HOST_DEVICE static T accumulate(T acc, T a, T b) {
         return larger(acc, absolute(a - b));
@@ -100,7 +132,10 @@ struct Linf : Sum {
     }
 };
 
+/// Sum of (a - b)^2 / (a + b), 0 / 0 counted as 0: the paper's K-Square, for histograms.
 struct ChiSquare : Sum {
+    static constexpr std::string_view name = "chi2";
+    static constexpr bool nonnegative = true;
     template <class T>
     GNND_HOST_DEVICE static T accumulate(T acc, T a, T b) {
         const T difference = a - b;
@@ -112,30 +147,36 @@ struct ChiSquare : Sum {
 
 [[noreturn]] void throw_unknown(Metric metric);
 
-/// Calls f with the metric's struct; the one place that lists them all.
+/// Calls f with the metric's struct. \throws InvalidArgument for a number that is none
 template <class F>
-decltype(auto) visit(Metric metric, F&& f) {
+constexpr decltype(auto) visit(Metric metric, F&& f) {
     switch (metric) {
-        case Metric::L2:
-            return f(metrics::L2{});
-        case Metric::InnerProduct:
-            return f(metrics::InnerProduct{});
-        case Metric::Cosine:
-            return f(metrics::Cosine{});
-        case Metric::L1:
-            return f(metrics::L1{});
-        case Metric::Linf:
-            return f(metrics::Linf{});
-        case Metric::ChiSquare:
-            return f(metrics::ChiSquare{});
+#define GNND_METRIC(name, number) \
+    case Metric::name:            \
+        return f(metrics::name{});
+        GNND_METRICS(GNND_METRIC)
+#undef GNND_METRIC
     }
     throw_unknown(metric);
 }
+
+#define GNND_METRIC(name, number) Metric::name,
+/// All metrics, by their numbers.
+inline constexpr std::array kMetrics{GNND_METRICS(GNND_METRIC)};
+#undef GNND_METRIC
 
 /// True where larger values are nearer (inner product, cosine).
 inline bool is_similarity(Metric metric) {
     return visit(metric, [](auto m) { return m.similarity; });
 }
+
+/// True where neighbours follow from products of components, without norms.
+inline bool is_product(Metric metric) {
+    return visit(metric, [](auto m) { return m.is_product && !m.normalized; });
+}
+
+/// Largest dimension where sums of products of bytes are computed in int32, which holds 33,025 of them.
+inline constexpr std::int64_t kMaxIntegerDim = 32768;
 
 /// The name on the command line and in files: "l2", "ip", "cosine", "l1", "linf" or "chi2".
 std::string_view name_of(Metric metric);
@@ -143,7 +184,7 @@ std::string_view name_of(Metric metric);
 /// The inverse of name_of; throws InvalidArgument that lists the known names.
 Metric parse_metric(std::string_view name);
 
-/// What fills the row's end where fewer than k neighbours exist: +inf, -inf for similarities (FAISS's convention).
+/// The end of a row where fewer than k neighbours exist: +inf, -inf for similarities (FAISS's convention).
 inline float worst_value(Metric metric) {
     return is_similarity(metric) ? -INFINITY : INFINITY;
 }

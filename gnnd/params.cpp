@@ -3,8 +3,11 @@
 #include <algorithm>
 #include <charconv>
 #include <string>
+#include <type_traits>
 
 #include "gnnd/detail/checks.h"
+#include "gnnd/detail/params_table.h"
+#include "gnnd/detail/resolve.h"
 #include "gnnd/names.h"
 
 namespace gnnd {
@@ -13,12 +16,32 @@ namespace {
 constexpr NameTable<Update, 3> kUpdateNames{
     "update", {{{Update::automatic, "auto"}, {Update::selective, "selective"}, {Update::all, "all"}}}};
 constexpr NameTable<Locks, 2> kLocksNames{"locks", {{{Locks::segment, "segment"}, {Locks::list, "list"}}}};
-constexpr NameTable<Init, 2> kInitNames{"init", {{{Init::random, "random"}, {Init::projection, "projection"}}}};
+#define GNND_INIT(name) {Init::name, #name},
+constexpr NameTable<Init, kInits.size()> kInitNames{"init", {{GNND_INITS(GNND_INIT)}}};
+#undef GNND_INIT
 
-template <class T>
-void check_range(const char* field, T value, T low, T high) {
-    detail::check_range("BuildParams", field, value, low, high);
+/// Initialises whatever a field is.
+struct Anything {
+    template <class T>
+    constexpr operator T() const;
+};
+
+template <class... Values>
+constexpr int count_fields() {
+    if constexpr (requires { BuildParams{Values{}..., Anything{}}; })
+        return count_fields<Values..., Anything>();
+    else
+        return sizeof...(Values);
 }
+
+constexpr int count_lines() {
+    int lines = 0;
+    detail::for_each_field([&](const auto&) { ++lines; });
+    return lines;
+}
+
+static_assert(count_lines() == count_fields(),
+              "every field of BuildParams has one line in for_each_field() of detail/params_table.h");
 
 }  // namespace
 
@@ -40,55 +63,93 @@ Locks parse_locks(std::string_view name) {
 Init parse_init(std::string_view name) {
     return kInitNames.parse(name);
 }
-
-Device Device::parse(std::string_view text) {
-    if (text == "auto") return {Kind::automatic, 0};
-    if (text == "cpu") return {Kind::cpu, 0};
-    if (text == "cuda") return {Kind::cuda, 0};
-    constexpr std::string_view prefix = "cuda:";
-    if (text.starts_with(prefix)) {
-        int index = -1;
-        const char* end = text.data() + text.size();
-        const auto [stop, error] = std::from_chars(text.data() + prefix.size(), end, index);
-        if (error == std::errc{} && stop == end && index >= 0) return {Kind::cuda, index};
-    }
-    throw InvalidArgument("unknown device '" + std::string(text) + "'; known are auto, cpu, cuda and cuda:N");
-}
-
-std::string Device::name() const {
-    switch (kind) {
-        case Kind::automatic:
-            return "auto";
-        case Kind::cpu:
-            return "cpu";
-        case Kind::cuda:
-            break;
-    }
-    return "cuda:" + std::to_string(index);
+void throw_unknown(Init init) {
+    throw InvalidArgument("unknown init number " + std::to_string(int(init)));
 }
 
 void BuildParams::validate() const {
-    check_range("k", k, 1, kMaxK);
-    name_of(metric);
-    if (list_size != 0) check_range("list_size (0: chosen from k)", list_size, k, kMaxK);
-    if (samples != 0) check_range("samples (0: chosen from k)", samples, 1, resolved_list_size());
-    check_range("iterations", iterations, 0, 1'000'000'000);
-    check_range("delta", delta, 0.0f, 1.0f);
-    check_range("threads (0: all)", threads, 0, 4096);
-    check_range("device.index", device.index, 0, 4096);
-    name_of(update);
-    name_of(locks);
-    name_of(init);
-    check_range("device_memory (0: what is free)", device_memory, std::int64_t(0), std::int64_t(1) << 50);
-    check_range("trees (0: chosen from n)", trees, 0, 1024);
+    detail::for_each_field([&]<class T>(const detail::Field<T>& field) {
+        const T value = field.of(*this);
+        if constexpr (std::is_enum_v<T>) {
+            name_of(value);  // throws
+        } else if constexpr (std::is_same_v<T, Device>) {
+            detail::check_range("BuildParams", "device.index", value.index, 0, 4096);
+        } else if constexpr (!std::is_same_v<T, bool>) {
+            const bool zero = field.zero != nullptr;
+            if (zero && value == T(0)) return;
+            const std::string name = zero ? field.name + (" (0: " + std::string(field.zero)) + ")" : field.name;
+            detail::check_range("BuildParams", name.c_str(), value, field.low, field.high);
+        }
+    });
+    if (list_size != 0) detail::check_range("BuildParams", "list_size (0: chosen from k)", list_size, k, kMaxK);
+    if (samples != 0)
+        detail::check_range("BuildParams", "samples (0: chosen from k)", samples, 1, detail::list_size_of(*this));
 }
 
-int BuildParams::resolved_list_size() const {
-    return list_size != 0 ? list_size : std::max(k, 32);
+namespace detail {
+
+std::string text_of(bool value) {
+    return value ? "true" : "false";
+}
+std::string text_of(int value) {
+    return std::to_string(value);
+}
+std::string text_of(std::int64_t value) {
+    return std::to_string(value);
+}
+std::string text_of(std::uint64_t value) {
+    return std::to_string(value);
+}
+std::string text_of(float value) {
+    char text[32];
+    return {text, std::to_chars(text, text + sizeof text, value).ptr};
 }
 
-int BuildParams::resolved_samples() const {
-    return samples != 0 ? samples : std::min(resolved_list_size(), 22);
+namespace {
+
+template <class T>
+void parse_number(std::string_view text, T& value) {
+    const char* end = text.data() + text.size();
+    const auto [stop, error] = std::from_chars(text.data(), end, value);
+    if (error == std::errc::result_out_of_range) throw InvalidArgument("'" + std::string(text) + "' is out of range");
+    if (error != std::errc{} || stop != end)
+        throw InvalidArgument("'" + std::string(text) + "' is no " + (std::is_integral_v<T> ? "whole number" : "number"));
 }
+
+}  // namespace
+
+void parse(std::string_view text, bool& value) {
+    if (text != "true" && text != "false") throw InvalidArgument("'" + std::string(text) + "' is neither true nor false");
+    value = text == "true";
+}
+void parse(std::string_view text, int& value) {
+    parse_number(text, value);
+}
+void parse(std::string_view text, std::int64_t& value) {
+    parse_number(text, value);
+}
+void parse(std::string_view text, std::uint64_t& value) {
+    parse_number(text, value);
+}
+void parse(std::string_view text, float& value) {
+    parse_number(text, value);
+}
+
+std::string known_names(Metric) {
+    std::string names;
+    for (const Metric metric : kMetrics) names += (names.empty() ? "" : ", ") + std::string(name_of(metric));
+    return names;
+}
+std::string known_names(Init) {
+    return kInitNames.known();
+}
+std::string known_names(Update) {
+    return kUpdateNames.known();
+}
+std::string known_names(Locks) {
+    return kLocksNames.known();
+}
+
+}  // namespace detail
 
 }  // namespace gnnd

@@ -3,27 +3,18 @@
 /// Every knob of a build.
 
 #include <cstdint>
-#include <string>
 #include <string_view>
 
+#include "gnnd/device.h"
+#include "gnnd/init.h"
 #include "gnnd/metric.h"
 
 namespace gnnd {
 
 /// Largest k (and list length) that the builders accept.
 inline constexpr int kMaxK = 1024;
-
-/// Where a build runs.
-struct Device {
-    enum class Kind { automatic, cpu, cuda };
-    Kind kind = Kind::automatic;  ///< automatic: the GPU where there is one, else the CPU
-    int index = 0;                ///< which GPU, for cuda
-
-    friend bool operator==(const Device&, const Device&) = default;
-    /// "auto", "cpu", "cuda" or "cuda:N"; throws InvalidArgument otherwise.
-    static Device parse(std::string_view text);
-    std::string name() const;
-};
+/// Largest `samples` on a GPU.
+inline constexpr int kMaxGpuSamples = 64;
 
 /// How the candidates that a cross-match produces reach the lists.
 enum class Update {
@@ -40,20 +31,13 @@ enum class Locks {
     list,     ///< one spinlock a list, the paper's GNND-r2
 };
 
-/// What the lists start from.
-enum class Init {
-    random,      ///< p random neighbours per object, as in the paper's Algorithm 1
-    projection,  ///< random-projection trees; objects of one leaf become each other's neighbours
-};
-
 std::string_view name_of(Update update);
 std::string_view name_of(Locks locks);
-std::string_view name_of(Init init);
 Update parse_update(std::string_view name);
 Locks parse_locks(std::string_view name);
-Init parse_init(std::string_view name);
 
-/// Parameters of build() and refine(). The defaults were chosen by measurement (benchs/NOTEBOOK.md).
+/// Parameters of build() and refine(). A new field needs a line in detail/params_table.h too, which ranges, names, the
+/// tool's options and the files follow. The defaults were chosen by measurement (benchs/NOTEBOOK.md).
 ///
 /// On the CPU a seed gives the same graph bit for bit, on any number of threads. Between processors of different
 /// instruction sets sums of floats round differently, so that only u8 and i8 under l2, ip and cosine agree to the bit.
@@ -62,7 +46,9 @@ Init parse_init(std::string_view name);
 struct BuildParams {
     int k = 32;                  ///< neighbours per object, 1 to kMaxK
     Metric metric = Metric::L2;  ///< see Metric
-    int samples = 0;      ///< the paper's p: NEW and OLD samples per list, 1 to list length (GPU: to 64); 0: chosen
+    /// The paper's p: NEW and OLD samples per list, 1 to the lists' length, on a GPU to kMaxGpuSamples; 0: chosen, the
+    /// lists' length up to 22 on the CPU and 32 on a GPU.
+    int samples = 0;
     int list_size = 0;    ///< length of the lists while building, k to kMaxK; 0: max(k, 32). Longer: better recall
     int iterations = 40;  ///< at most so many iterations, >= 0 (0: the initial lists)
     /// Stop when fewer than delta * n * k entries are NEW after an iteration, for merges see merge(); 0: never.
@@ -76,16 +62,11 @@ struct BuildParams {
     /// On a GPU: the same graph bit for bit, build after build on the same kind of GPU, for more time (README). The
     /// CPU is always so.
     bool deterministic = false;
-    int trees = 0;                   ///< projection trees for Init::projection; 0: chosen by the backend
+    int trees = 0;  ///< projection trees, 1 to 1024, where the init grows them; 0: chosen, 6 on the CPU, 8 or 10 on a GPU
     std::int64_t device_memory = 0;  ///< most bytes of device memory to take; 0: what is free. Less makes builds slower
-    bool verbose = false;            ///< print one line per iteration to standard output
 
     /// Throws InvalidArgument that names the field, its value and what is allowed.
     void validate() const;
-
-    /// list_size and samples with 0 replaced by the choice made for it; samples for the CPU, a GPU takes up to 32.
-    int resolved_list_size() const;
-    int resolved_samples() const;
 };
 
 }  // namespace gnnd

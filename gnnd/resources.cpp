@@ -34,17 +34,6 @@ void HeapResources::deallocate(void* pointer, std::size_t bytes) noexcept {
         munmap(pointer, bytes);
 }
 
-#ifndef GNND_WITH_CUDA
-void* Resources::allocate_device(std::size_t bytes, Stream) {
-    throw Unavailable("asked for " + std::to_string(bytes) +
-                      " bytes on a device: this build of gnnd has no CUDA backend");
-}
-std::size_t Resources::free_device_memory() {
-    return 0;
-}
-void Resources::deallocate_device(void*, std::size_t, Stream) noexcept {}
-#endif
-
 CountedResources::CountedResources(Resources& upstream, std::size_t limit) : upstream_(upstream), limit_(limit) {}
 
 template <class Allocate>

@@ -3,12 +3,9 @@
 #include <string>
 
 #include "gnnd/cpu/backend.h"
+#include "gnnd/cuda/backend.h"
 #include "gnnd/detail/checks.h"
 #include "gnnd/device.h"
-
-#ifdef GNND_WITH_CUDA
-#include "gnnd/cuda/backend.h"
-#endif
 
 namespace gnnd {
 namespace {
@@ -48,10 +45,8 @@ void search_links(const VectorView& vectors, const KnnGraphView& graph, const Li
     check_graph(graph, vectors);
     if (links == nullptr) throw InvalidArgument("search_links: links are a null pointer");
     detail::check_reach(params.device, {vectors.data, graph.ids, links});
-#ifdef GNND_WITH_CUDA
     if (params.device.kind == Device::Kind::cuda)
         return cuda::search_links(vectors, graph, params, links, callbacks, detail::or_heap(resources));
-#endif
     detail::check_reach(params.device, {graph.distances});
     cpu::search_links(vectors, graph, params, links, callbacks, detail::or_heap(resources));
 }

@@ -1,5 +1,7 @@
 #include "gnnd/stats.h"
 
+#include <cstdio>
+
 #include "gnnd/names.h"
 
 namespace gnnd {
@@ -11,6 +13,13 @@ std::string_view name_of(StopReason reason) {
                                                        {StopReason::exhaustive, "exhaustive"},
                                                        {StopReason::searched, "searched"}}}};
     return kNames.name_of(reason);
+}
+
+std::string to_text(const IterationStats& iteration) {
+    char text[160];
+    std::snprintf(text, sizeof text, "GNND iteration %d: phi(G) %.6g, changed %lld, %.4f s", iteration.iteration,
+                  iteration.phi, static_cast<long long>(iteration.changed), iteration.seconds);
+    return text;
 }
 
 }  // namespace gnnd

@@ -36,6 +36,19 @@ enum class StopReason {
 
 std::string_view name_of(StopReason reason);
 
+/// One line of text for people.
+std::string to_text(const IterationStats& iteration);
+
+/// What was decided from the parameters, the vectors and the device before a build began.
+struct Choices {
+    bool exhaustive = false;  ///< the set is so small that all pairs are compared; what follows is 0 then
+    int list_size = 0;        ///< length of the lists while building
+    int samples = 0;          ///< the paper's p
+    int trees = 0;            ///< projection trees; 0 where none are grown
+    int capacity = 0;         ///< on a GPU: candidates that an object has places for
+    int batches = 1;          ///< on a GPU: so many merges of candidates an iteration take what p + 4 places would in one
+};
+
 struct BuildStats {
     std::vector<IterationStats> iterations;
     StopReason stop = StopReason::iterations;
@@ -44,7 +57,7 @@ struct BuildStats {
     Device device;                     ///< where it ran
     std::string device_reason;         ///< why Device::Kind::automatic took the CPU; empty otherwise
     int threads = 0;                   ///< CPU threads used
-    int samples = 0;                   ///< the paper's p that was used; 0 if exhaustive
+    Choices choices;                   ///< what the parameters left open, as it was decided
 };
 
 }  // namespace gnnd

@@ -28,7 +28,8 @@ struct VectorView {
     const std::byte* row(std::int64_t i) const { return static_cast<const std::byte*>(data) + i * row_bytes(); }
 };
 
-/// Copies rows [begin, begin + count) to out, row-major count x d, converted to float32.
+/// Copies rows [begin, begin + count) of vectors in host memory to out, row-major count x d, converted to float32, which
+/// is exact. \throws InvalidArgument for rows outside of the view, and for components that are not of vectors
 void copy_as_f32(const VectorView& vectors, std::int64_t begin, std::int64_t count, float* out);
 
 }  // namespace gnnd

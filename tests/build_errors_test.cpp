@@ -51,7 +51,7 @@ TEST(BuildErrors, ShapesAreChecked) {
     EXPECT_EQ(error_of(view), "VectorView::stride of 8 bytes is less than a row");
     view = vectors;
     view.dtype = DType::i32;
-    EXPECT_EQ(error_of(view), "vectors of i32; allowed are f32, f16, u8 and i8");
+    EXPECT_EQ(error_of(view), "vectors of i32; allowed are f32, f16, u8, i8 and bf16");
     EXPECT_EQ(error_of(vectors, cpu_params(0)), "BuildParams::k = 0, allowed are 1 to 1024");
 }
 

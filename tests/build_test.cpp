@@ -227,13 +227,16 @@ TEST(Build, StopsAtTheGivenIteration) {
     EXPECT_EQ(stats.iterations.size(), 3u);
 }
 
-TEST(Build, VerbosePrintsTheIterations) {
+TEST(Build, VerboseTellsEachIterationAndNothingIsPrinted) {
     const Vectors vectors = random_vectors(1100, 4, DType::f32);
-    BuildParams params = cpu_params(10);
-    params.verbose = true;
+    std::vector<std::string> lines;
+    Callbacks callbacks;
+    callbacks.verbose = [&](const std::string& line) { lines.push_back(line); };
     testing::internal::CaptureStdout();
-    build(vectors, params);
-    EXPECT_NE(testing::internal::GetCapturedStdout().find("GNND iteration 1: phi(G)"), std::string::npos);
+    const BuildStats stats = build(vectors, cpu_params(10), callbacks).stats;
+    EXPECT_EQ(testing::internal::GetCapturedStdout(), "");
+    ASSERT_EQ(lines.size(), stats.iterations.size());
+    EXPECT_TRUE(lines[1].starts_with("GNND iteration 1: phi(G) ")) << lines[1];
 }
 
 TEST(Build, UpdatesAgreeOnPhi) {

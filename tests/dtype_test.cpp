@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <random>
@@ -24,8 +25,39 @@ TEST(DType, SizesAndNames) {
     EXPECT_EQ(name_of(DType::u8), "u8");
     EXPECT_EQ(name_of(DType::i8), "i8");
     EXPECT_EQ(name_of(DType::i32), "i32");
-    EXPECT_THROW(size_of(DType(5)), InvalidArgument);
-    EXPECT_THROW(name_of(DType(5)), InvalidArgument);
+    EXPECT_EQ(size_of(DType::bf16), 2u);
+    EXPECT_EQ(name_of(DType::bf16), "bf16");
+    EXPECT_THROW(size_of(DType(6)), InvalidArgument);
+    EXPECT_THROW(name_of(DType(6)), InvalidArgument);
+    EXPECT_EQ(vector_dtype_names(), "f32, f16, u8, i8 and bf16");
+    EXPECT_THROW(is_byte(DType::i32), InvalidArgument);
+    EXPECT_THROW(is_byte(DType(6)), InvalidArgument);
+}
+
+TEST(BFloat16, EveryPatternRoundTripsAndHasItsFloatsUpperBits) {
+    for (std::uint32_t bits = 0; bits < 65536; ++bits) {
+        const float wide = to_float(bfloat16{std::uint16_t(bits)});
+        ASSERT_EQ(std::bit_cast<std::uint32_t>(wide), bits << 16);
+        const bool quiet_or_number = !std::isnan(wide) || (bits & 0x40) != 0;
+        ASSERT_EQ(to_bfloat16(wide).bits, quiet_or_number ? bits : bits | 0x40) << bits;
+    }
+}
+
+// Between each two neighbours: the midpoint goes to the even one, a float to its left or right to the nearer.
+TEST(BFloat16, RoundsToNearestTiesToEven) {
+    for (std::uint32_t low = 0; low < 0x7f80; ++low) {
+        const std::uint32_t middle = low << 16 | 0x8000u, even = low % 2 == 0 ? low : low + 1;
+        for (const std::uint32_t sign : {0u, 0x8000u}) {
+            const auto rounded = [&](std::uint32_t bits) {
+                return to_bfloat16(std::bit_cast<float>(bits | sign << 16)).bits ^ sign;
+            };
+            ASSERT_EQ(rounded(middle), even);
+            ASSERT_EQ(rounded(middle - 1), low);
+            ASSERT_EQ(rounded(middle + 1), low + 1);
+        }
+    }
+    EXPECT_TRUE(std::isnan(to_float(to_bfloat16(std::numeric_limits<float>::quiet_NaN()))));
+    EXPECT_TRUE(std::isnan(to_float(to_bfloat16(std::bit_cast<float>(0x7f800001u)))));
 }
 
 /// The value of a finite half by the definition of the format.
@@ -37,7 +69,7 @@ double value_of(std::uint16_t bits) {
 
 TEST(Half, EveryPatternHasItsValueAndRoundTrips) {
     for (std::uint32_t bits = 0; bits < 65536; ++bits) {
-        const float wide = to_float({std::uint16_t(bits)});
+        const float wide = to_float(half{std::uint16_t(bits)});
         if ((bits & 0x7fff) < 0x7c00)
             ASSERT_EQ(double(wide), value_of(std::uint16_t(bits))) << bits;
         else if ((bits & 0x7fff) == 0x7c00)

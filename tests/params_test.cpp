@@ -6,6 +6,7 @@
 #include <functional>
 #include <limits>
 
+#include "gnnd/detail/resolve.h"
 #include "gnnd/error.h"
 #include "gnnd/stats.h"
 
@@ -50,18 +51,36 @@ TEST(BuildParams, EveryFieldIsCheckedAndNamed) {
 }
 
 TEST(BuildParams, ZeroStandsForAChoice) {
+    const VectorView many{nullptr, 100000, 8, DType::f32, 0}, few{nullptr, 1024, 8, DType::f32, 0};
+    const Device cpu{Device::Kind::cpu, 0}, gpu{Device::Kind::cuda, 0};
+    const auto on = [&](const Device& device, const BuildParams& params) {
+        return detail::resolve(params, {{many}, {}}, device);
+    };
     BuildParams params;
     params.k = 10;
-    EXPECT_EQ(params.resolved_list_size(), 32);
+    EXPECT_EQ(on(cpu, params).list_size, 32);
+    EXPECT_EQ(on(cpu, params).samples, 22);
+    EXPECT_EQ(on(gpu, params).samples, 32);
+    EXPECT_EQ(on(cpu, params).trees, 6);
+    EXPECT_EQ(on(gpu, params).trees, 10);
+    EXPECT_EQ(detail::resolve(params, {{many, few}, {}}, gpu).trees, 8);
+    EXPECT_FALSE(on(cpu, params).exhaustive);
+    EXPECT_TRUE(detail::resolve(params, {{few}, {}}, cpu).exhaustive);
     params.k = 100;
-    EXPECT_EQ(params.resolved_list_size(), 100);
+    EXPECT_EQ(on(cpu, params).list_size, 100);
     params.list_size = 120;
-    EXPECT_EQ(params.resolved_list_size(), 120);
+    EXPECT_EQ(on(cpu, params).list_size, 120);
     params.samples = 7;
-    EXPECT_EQ(params.resolved_samples(), 7);
+    EXPECT_EQ(on(cpu, params).samples, 7);
+    EXPECT_EQ(on(gpu, params).capacity, 11);
+    params.samples = kMaxGpuSamples + 1;
+    EXPECT_EQ(on(cpu, params).samples, kMaxGpuSamples + 1);
+    EXPECT_THROW(on(gpu, params), InvalidArgument);
     params = {};
+    params.init = Init::random;
+    EXPECT_EQ(on(cpu, params).trees, 0);
     params.k = params.list_size = 3;
-    EXPECT_EQ(params.resolved_samples(), 3);
+    EXPECT_EQ(on(cpu, params).samples, 3);
 }
 
 TEST(Device, ParsesWhatItPrints) {

@@ -18,10 +18,9 @@
 
 namespace gnnd::test {
 
-inline constexpr Metric kMetrics[] = {Metric::L2, Metric::InnerProduct, Metric::Cosine,
-                                      Metric::L1, Metric::Linf,         Metric::ChiSquare};
+using gnnd::kMetrics;
 /// Of vectors.
-inline constexpr DType kDTypes[] = {DType::f32, DType::f16, DType::u8, DType::i8};
+inline constexpr auto kDTypes = kVectorDTypes;
 
 /// Vectors that own their memory.
 class Vectors {
@@ -43,6 +42,8 @@ class Vectors {
                 return put(static_cast<std::uint8_t>(value));
             case DType::i8:
                 return put(static_cast<std::int8_t>(value));
+            case DType::bf16:
+                return put(to_bfloat16(value));
             case DType::i32:
                 return put(static_cast<std::int32_t>(value));
         }

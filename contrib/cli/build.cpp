@@ -77,7 +77,7 @@ void run(const BuildCommand& options) {
         const ShardedOptions sharded{options.base,   options.stats, options.params,
                                      options.shards, options.json,  options.quiet};
         if (options.dry_run) return print_sharded_plan(sharded);
-        return build_in_shards(sharded, to_json(options.params, options.params.samples));
+        return build_in_shards(sharded, to_json(options.params, {}));
     }
     if (options.dry_run) return print_plan(options);
     require_outputs({options.graph, options.stats}, {options.base});

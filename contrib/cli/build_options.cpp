@@ -51,7 +51,7 @@ const char* explain(gnnd::StopReason reason) {
 Json report(const BuildOptions& options, const gnnd::BuildStats& stats, double phi) {
     Json iterations = Json::array();
     for (const gnnd::IterationStats& iteration : stats.iterations) iterations.push_back(iteration_json(iteration));
-    return {{"params", to_json(options.params, stats.samples)},
+    return {{"params", to_json(options.params, stats.choices)},
             {"device", stats.device.name()},
             {"threads", stats.threads},
             {"stop", name_of(stats.stop)},
@@ -112,11 +112,11 @@ void add_reporting(CLI::App& app, BuildOptions& options) {
     app.add_flag("-q,--quiet", options.quiet, "no progress on standard error");
 }
 
-Json to_json(const gnnd::BuildParams& params, int samples) {
+Json to_json(const gnnd::BuildParams& params, const gnnd::Choices& choices) {
     return {{"k", params.k},
             {"metric", name_of(params.metric)},
-            {"samples", samples},
-            {"list_size", params.resolved_list_size()},
+            {"samples", choices.samples},
+            {"list_size", choices.list_size},
             {"iterations", params.iterations},
             {"delta", params.delta},
             {"seed", params.seed},

@@ -33,7 +33,7 @@ void validate(const Params& params) {
 }
 
 /// `samples` as used, which the parameters may leave open.
-Json to_json(const gnnd::BuildParams& params, int samples);
+Json to_json(const gnnd::BuildParams& params, const gnnd::Choices& choices);
 
 /// Calls `run` with callbacks that show progress and end it when a signal comes.
 /// \param n  objects of the graph

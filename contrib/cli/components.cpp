@@ -11,28 +11,10 @@ namespace cli {
 
 namespace {
 
-/// Calls f with a value of the component's C++ type.
-template <class F>
-decltype(auto) visit(gnnd::DType dtype, F&& f) {
-    switch (dtype) {
-        case gnnd::DType::f32:
-            return f(float{});
-        case gnnd::DType::f16:
-            return f(gnnd::half{});
-        case gnnd::DType::u8:
-            return f(std::uint8_t{});
-        case gnnd::DType::i8:
-            return f(std::int8_t{});
-        case gnnd::DType::i32:
-            return f(std::int32_t{});
-    }
-    throw gnnd::InvalidArgument("unknown element type number " + std::to_string(std::uint32_t(dtype)));
-}
-
 /// double holds every component of every type.
 template <class T>
 double load(T value) {
-    if constexpr (std::is_same_v<T, gnnd::half>)
+    if constexpr (std::is_same_v<T, gnnd::half> || std::is_same_v<T, gnnd::bfloat16>)
         return to_float(value);
     else
         return value;
@@ -42,6 +24,9 @@ template <class T>
 bool store(double value, T& out) {
     if constexpr (std::is_same_v<T, gnnd::half>) {
         out = gnnd::to_half(float(value));
+        return !std::isfinite(value) || std::isfinite(to_float(out));
+    } else if constexpr (std::is_same_v<T, gnnd::bfloat16>) {
+        out = gnnd::to_bfloat16(float(value));
         return !std::isfinite(value) || std::isfinite(to_float(out));
     } else if constexpr (std::is_same_v<T, float>) {
         out = float(value);
@@ -76,8 +61,8 @@ gnnd::DType dtype_for(gnnd::io::VectorFormat format, gnnd::DType source) {
 }
 
 std::int64_t convert_components(const void* in, gnnd::DType from, void* out, gnnd::DType to, std::int64_t count) {
-    return visit(from, [&](auto source) {
-        return visit(to, [&](auto target) {
+    return gnnd::visit_any(from, [&](auto source) {
+        return gnnd::visit_any(to, [&](auto target) {
             const auto* a = static_cast<const decltype(source)*>(in);
             auto* b = static_cast<decltype(target)*>(out);
             for (std::int64_t i = 0; i < count; ++i)
@@ -89,7 +74,7 @@ std::int64_t convert_components(const void* in, gnnd::DType from, void* out, gnn
 
 std::string component_text(const void* components, gnnd::DType dtype, std::int64_t i) {
     std::ostringstream text;
-    text << visit(dtype, [&](auto type) { return load(static_cast<const decltype(type)*>(components)[i]); });
+    text << gnnd::visit_any(dtype, [&](auto type) { return load(static_cast<const decltype(type)*>(components)[i]); });
     return text.str();
 }
 

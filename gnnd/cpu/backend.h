@@ -10,9 +10,14 @@
 
 namespace gnnd::cpu {
 
-/// build(), refine() or merge(), as the input says.
-BuildResult run(const detail::Input& input, const BuildParams& params, const Callbacks& callbacks,
-                Resources& resources);
+/// build(), refine(), merge() or append() by searching, as the input says. Host memory only.
+/// \param choices  of resolve()
+/// \param ids, distances  the graph, n x k each
+BuildStats run(const detail::Input& input, const BuildParams& params, const Choices& choices,
+               const Callbacks& callbacks, Resources& resources, std::int32_t* ids, float* distances);
+
+/// Memory that a run takes beside vectors and graph, at its peak. The pointers of the input may be null.
+MemoryPlan plan(const detail::Input& input, const BuildParams& params, const Choices& choices);
 
 KnnGraph exact_neighbors(const VectorView& vectors, const std::int32_t* queries, std::int64_t count, int k,
                          Metric metric, int threads, const Callbacks& callbacks, Resources& resources);

@@ -1,12 +1,12 @@
 // GNND on the CPU: the loop.
 #include <chrono>
-#include <cstdio>
 #include <cstring>
 #include <numeric>
 
 #include "gnnd/cpu/backend.h"
 #include "gnnd/cpu/insert.h"
 #include "gnnd/cpu/steps.h"
+#include "gnnd/detail/report.h"
 
 namespace gnnd::cpu {
 namespace {
@@ -47,11 +47,6 @@ class Joined {
     VectorView view_;
 };
 
-/// Below this many objects all pairs cost less than sampling.
-std::int64_t exhaustive_limit(const BuildParams& params) {
-    return std::max<std::int64_t>(1024, 2 * params.resolved_list_size());
-}
-
 /// The old ones were checked when their graph was built.
 void check_added(const VectorView& added, const BuildParams& params, const Callbacks& callbacks) {
     try {
@@ -61,8 +56,52 @@ void check_added(const VectorView& added, const BuildParams& params, const Callb
     }
 }
 
-/// Chosen by measurement (benchs/NOTEBOOK.md): more of them cost more time than the iterations they save.
-constexpr int kDefaultTrees = 6;
+/// The input's graph in the caller's arrays, by GNND's iterations (or GGM's: those of a merge).
+void iterate(const Space& space, const detail::Input& input, const BuildParams& params, const Choices& choices,
+             const Team& team, const Callbacks& callbacks, Resources& resources, Clock& clock, BuildStats& stats,
+             std::int32_t* ids, float* distances) {
+    const std::int64_t n = input.n();
+    State state{space,
+                params,
+                choices,
+                input.pairs(),
+                team,
+                resources,
+                Lists(n, choices.list_size, resources),
+                std::vector<Worker>(team.threads),
+                Buffer<std::int32_t>(resources, n)};
+    std::iota(state.order.begin(), state.order.end(), 0);
+    const auto report = [&](int iteration) {
+        IterationStats here = review(state);
+        here.iteration = iteration;
+        here.seconds = clock.lap();
+        detail::report(here, stats, callbacks);
+        return double(here.changed);
+    };
+
+    if (input.merges()) load_graphs(state, input);
+    if (input.refines())
+        init_from_graph(state, input.graphs[0]);
+    else if (grows_trees(params.init))
+        init_from_trees(state);
+    else
+        init_neighbors(state);
+    report(0);
+    {
+        Samples samples(n, choices.samples, resources);
+        const double threshold = detail::convergence_threshold(params, input);
+        for (int iteration = 1; iteration <= params.iterations; ++iteration) {
+            samples.draw(state, iteration);
+            cross_match(state, samples);
+            if (report(iteration) < threshold) {
+                stats.stop = StopReason::converged;
+                break;
+            }
+        }
+    }
+    if (input.merges()) take_back(state, input);
+    finish(state, ids, distances);
+}
 
 }  // namespace
 
@@ -120,8 +159,8 @@ IterationStats review(State& state) {
     return stats;
 }
 
-BuildResult run(const detail::Input& input, const BuildParams& params, const Callbacks& callbacks,
-                Resources& upstream) {
+BuildStats run(const detail::Input& input, const BuildParams& params, const Choices& choices,
+               const Callbacks& callbacks, Resources& upstream, std::int32_t* ids, float* distances) {
     Clock clock;
     CountedResources resources(upstream);
     const Joined joined(input, resources);
@@ -130,72 +169,27 @@ BuildResult run(const detail::Input& input, const BuildParams& params, const Cal
         check_added(input.vectors[1], params, callbacks);
     else
         check_vectors(vectors, params.metric, params.threads, callbacks);
-    BuildResult result;
-    BuildStats& stats = result.stats;
     const Team team{Team::resolve(params.threads), &callbacks.interrupt};
+    BuildStats stats;
     stats.device = {Device::Kind::cpu, 0};
     stats.threads = team.threads;
+    stats.choices = choices;
 
-    if (vectors.n <= exhaustive_limit(params)) {
+    const Space space(vectors, params.metric, team, resources);
+    if (choices.exhaustive) {
         std::vector<std::int32_t> all(vectors.n);
         std::iota(all.begin(), all.end(), 0);
-        result.graph = exact_neighbors(vectors, all.data(), vectors.n, params.k, params.metric, params.threads,
-                                       callbacks, resources);
+        nearest_among(space, team, all.data(), vectors.n, nullptr, vectors.n, params.k, resources, ids, distances);
         stats.stop = StopReason::exhaustive;
     } else if (input.inserts) {
-        const Space space(vectors, params.metric, team, resources);
-        result.graph = insert(space, input, params, team, callbacks, resources, stats);
+        insert(space, input, params, team, callbacks, resources, stats, ids, distances);
         stats.stop = StopReason::searched;
     } else {
-        stats.samples = params.resolved_samples();
-        const Space space(vectors, params.metric, team, resources);
-        State state{space,
-                    params,
-                    input.pairs(),
-                    team,
-                    resources,
-                    Lists(vectors.n, params.resolved_list_size(), resources),
-                    std::vector<Worker>(team.threads),
-                    Buffer<std::int32_t>(resources, vectors.n)};
-        std::iota(state.order.begin(), state.order.end(), 0);
-        const auto report = [&](int iteration) {
-            IterationStats here = review(state);
-            here.iteration = iteration;
-            here.seconds = clock.lap();
-            stats.iterations.push_back(here);
-            if (params.verbose)
-                std::printf("GNND iteration %d: phi(G) %.6g, changed %lld, %.3f s\n", iteration, here.phi,
-                            static_cast<long long>(here.changed), here.seconds);
-            if (callbacks.progress) callbacks.progress(here);
-            return here.changed;
-        };
-
-        if (input.merges()) adopt(state, input);
-        if (input.refines())
-            initialize_from(state, input.graphs[0]);
-        else if (params.init == Init::random)
-            initialize_randomly(state);
-        else
-            initialize_by_projection(state, params.trees != 0 ? params.trees : kDefaultTrees);
-        report(0);
-        {
-            Samples samples(vectors.n, params.resolved_samples(), resources);
-            const double enough = detail::few_changes(params, input);
-            for (int iteration = 1; iteration <= params.iterations; ++iteration) {
-                samples.draw(state, iteration);
-                cross_match(state, samples);
-                if (double(report(iteration)) < enough) {
-                    stats.stop = StopReason::converged;
-                    break;
-                }
-            }
-        }
-        if (input.merges()) take_back(state, input);
-        result.graph = finish(state);
+        iterate(space, input, params, choices, team, callbacks, resources, clock, stats, ids, distances);
     }
     stats.peak_work_bytes = std::int64_t(resources.peak());
     stats.seconds = clock.seconds();
-    return result;
+    return stats;
 }
 
 }  // namespace gnnd::cpu

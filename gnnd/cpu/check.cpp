@@ -12,8 +12,18 @@
 namespace gnnd::cpu {
 namespace {
 
-/// What is wrong with a row, or null.
-const char* fault_of(const float* row, std::int64_t d, bool normalized, bool needs_nonnegative) {
+/// The metric's demands on components.
+struct Needs {
+    std::string_view metric;
+    bool normalized, nonnegative;
+};
+
+Needs needs_of(Metric metric) {
+    return visit(metric, [](auto m) { return Needs{m.name, m.normalized, m.nonnegative}; });
+}
+
+/// Says in words why the metric cannot work with a row; empty where it can.
+std::string fault_of(const float* row, std::int64_t d, const Needs& needs) {
     float sum = 0, least = 0;
     for (std::int64_t c = 0; c < d; ++c) {
         sum += row[c] * row[c];
@@ -25,9 +35,10 @@ const char* fault_of(const float* row, std::int64_t d, bool normalized, bool nee
         return "is too large: its squared norm must stay below 8.5e37";
     }
     // FLT_MIN: below it the squares lose their digits, and the direction with them.
-    if (normalized && sum < FLT_MIN) return "is zero (or its norm is below 1e-19), which has no cosine";
-    if (needs_nonnegative && least < 0) return "holds a negative component, for which chi2 is not defined";
-    return nullptr;
+    if (needs.normalized && sum < FLT_MIN) return "is zero (or its norm is below 1e-19), which has no cosine";
+    if (needs.nonnegative && least < 0) 
+        return "holds a negative component, for which " + std::string(needs.metric) + " is not defined";
+    return {};
 }
 
 }  // namespace
@@ -35,28 +46,25 @@ const char* fault_of(const float* row, std::int64_t d, bool normalized, bool nee
 std::string fault_of_row(const VectorView& vectors, Metric metric) {
     std::vector<float> row(vectors.d);
     copy_as_f32(vectors, 0, 1, row.data());
-    const char* fault = fault_of(row.data(), vectors.d, visit(metric, [](auto m) { return m.normalized; }),
-                                 metric == Metric::ChiSquare);
-    return fault != nullptr ? fault : "";
+    return fault_of(row.data(), vectors.d, needs_of(metric));
 }
 
 void check_vectors(const VectorView& vectors, Metric metric, int threads, const Callbacks& callbacks) {
-    const bool normalized = visit(metric, [](auto m) { return m.normalized; });
-    const bool needs_nonnegative = metric == Metric::ChiSquare;
-    const bool small_integers = vectors.dtype == DType::u8 || (vectors.dtype == DType::i8 && !needs_nonnegative);
-    if (small_integers && !normalized) return;
+    const Needs needs = needs_of(metric);
+    const bool has_signs = vectors.dtype != DType::u8;
+    if (is_byte(vectors.dtype) && !needs.normalized && !(needs.nonnegative && has_signs)) return;
 
     const Team team{Team::resolve(threads), &callbacks.interrupt};
     std::vector<std::vector<float>> rows(team.threads, std::vector<float>(vectors.d));
     const auto fault_of_row = [&](int thread, std::int64_t i) {
         float* row = rows[thread].data();
         copy_as_f32(vectors, i, 1, row);
-        return fault_of(row, vectors.d, normalized, needs_nonnegative);
+        return fault_of(row, vectors.d, needs);
     };
     std::atomic<std::int64_t> first{vectors.n};  // of several bad rows always the first is named
     team.for_chunks(vectors.n, 256, [&](int thread, std::int64_t begin, std::int64_t end) {
         for (std::int64_t i = begin; i < std::min<std::int64_t>(end, first); ++i)
-            if (fault_of_row(thread, i) != nullptr)
+            if (!fault_of_row(thread, i).empty())
                 for (std::int64_t seen = first; i < seen && !first.compare_exchange_weak(seen, i);) continue;
     });
     if (first < vectors.n) throw InvalidArgument("vector " + std::to_string(first) + " " + fault_of_row(0, first));

@@ -10,9 +10,6 @@
 namespace gnnd::cpu {
 namespace {
 
-constexpr int kQueries = 32;
-constexpr int kColumns = 128;
-
 /// The k smallest entries seen, as a heap whose root is the largest.
 void keep_smallest(std::vector<Entry>& heap, int k, Entry entry) {
     if (int(heap.size()) < k) {
@@ -27,9 +24,9 @@ void keep_smallest(std::vector<Entry>& heap, int k, Entry entry) {
 
 }  // namespace
 
-KnnGraph nearest_among(const Space& space, const Team& team, const std::int32_t* queries, std::int64_t count,
-                       const std::int32_t* others, std::int64_t other_count, int k, Resources& resources) {
-    KnnGraph graph(count, k, space.metric);
+void nearest_among(const Space& space, const Team& team, const std::int32_t* queries, std::int64_t count,
+                   const std::int32_t* others, std::int64_t other_count, int k, Resources& resources, std::int32_t* ids,
+                   float* distances) {
     std::vector<Block> blocks;
     for (int t = 0; t < team.threads; ++t) blocks.emplace_back(space, kQueries, kColumns, resources);
 
@@ -53,12 +50,20 @@ KnnGraph nearest_among(const Space& space, const Team& team, const std::int32_t*
         }
         for (int i = 0; i < rows; ++i) {
             std::sort_heap(heaps[i].begin(), heaps[i].end());
-            for (std::size_t j = 0; j < heaps[i].size(); ++j) {
-                graph.ids()[(begin + i) * k + j] = id_of(heaps[i][j]);
-                graph.distances()[(begin + i) * k + j] = space.value_of(key_of(heaps[i][j]));
+            const std::int64_t row = (begin + i) * k;
+            for (int j = 0; j < k; ++j) {
+                const bool found = j < int(heaps[i].size());
+                ids[row + j] = found ? id_of(heaps[i][j]) : -1;
+                distances[row + j] = found ? space.value_of(key_of(heaps[i][j])) : worst_value(space.metric);
             }
         }
     });
+}
+
+KnnGraph nearest_among(const Space& space, const Team& team, const std::int32_t* queries, std::int64_t count,
+                       const std::int32_t* others, std::int64_t other_count, int k, Resources& resources) {
+    KnnGraph graph(count, k, space.metric);
+    nearest_among(space, team, queries, count, others, other_count, k, resources, graph.ids(), graph.distances());
     return graph;
 }
 

@@ -24,10 +24,10 @@ void fill_up(State& state, Worker& worker, std::int32_t i) {
 
 }  // namespace
 
-KnnGraph finish(State& state) {
+void finish(State& state, std::int32_t* ids, float* distances) {
     const std::int64_t n = state.lists.n();
     const int k = state.params.k;
-    KnnGraph graph(n, k, state.params.metric);
+    const float worst = worst_value(state.params.metric);
     const int used = int(std::min<std::int64_t>(k, n - 1));
     state.size_blocks(1, 1);
     state.team.for_chunks(n, 256, [&](int thread, std::int64_t begin, std::int64_t end) {
@@ -35,12 +35,13 @@ KnnGraph finish(State& state) {
             fill_up(state, state.workers[thread], std::int32_t(i));
             const Entry* list = state.lists.of(i);
             for (int j = 0; j < used; ++j) {
-                graph.ids()[i * k + j] = id_of(list[j]);
-                graph.distances()[i * k + j] = state.space.value_of(key_of(list[j]));
+                ids[i * k + j] = id_of(list[j]);
+                distances[i * k + j] = state.space.value_of(key_of(list[j]));
             }
+            std::fill(ids + i * k + used, ids + (i + 1) * k, -1);
+            std::fill(distances + i * k + used, distances + (i + 1) * k, worst);
         }
     });
-    return graph;
 }
 
 }  // namespace gnnd::cpu

@@ -11,12 +11,6 @@ namespace {
 
 constexpr std::int64_t kChunk = 64;
 
-/// Largest leaf of a projection tree; leaves hold between half of it and all of it.
-constexpr int kLeaf = 64;
-
-/// Trees that are grown at the same time: bounds their memory, keeps threads busy near the roots.
-constexpr int kTreesAtOnce = 4;
-
 struct Projected {
     float value;
     std::int32_t id;
@@ -24,13 +18,19 @@ struct Projected {
         return value < other.value || (value == other.value && id < other.id);
     }
 };
+static_assert(sizeof(Projected) == kTreeBytes);
 
-/// `count` distinct random ones of [first, first + size) other than i.
-void draw_others(Random& random, std::uint32_t first, std::uint32_t size, std::int32_t i, int count,
+/// Up to `count` distinct ones of [first, first + size) other than i, picked by the init. One that picks the same again
+/// and again gives fewer.
+template <class Pick>
+void pick_others(Random& random, std::uint32_t first, std::uint32_t size, std::int32_t i, int count,
                  std::vector<std::int32_t>& out) {
+    constexpr int kTries = 64;
     out.clear();
-    while (int(out.size()) < count) {
-        const auto id = std::int32_t(first + random.below(size));
+    for (int tries = 0; int(out.size()) < count && tries < kTries * count; ++tries) {
+        const int j = int(out.size()) + tries % kTries;
+        const auto hash = std::uint32_t(random.next() >> 32);
+        const auto id = std::int32_t(first + Pick::pick(std::uint32_t(i), j, size, hash));
         if (id != i && std::find(out.begin(), out.end(), id) == out.end()) out.push_back(id);
     }
 }
@@ -83,10 +83,16 @@ void join_leaf(State& state, Worker& worker, const Projected* objects, int count
 
 }  // namespace
 
-void initialize_randomly(State& state) {
+void init_neighbors(State& state) {
     const std::int64_t n = state.lists.n();
     const int list_size = state.lists.length();
-    const int wanted = state.pairs.all() ? state.params.resolved_samples() : list_size / 2;
+    const int wanted = state.pairs.all() ? state.choices.samples : list_size / 2;
+    const auto pick_others = visit(state.params.init, []<class Way>(Way) -> decltype(&cpu::pick_others<inits::random>) {
+        if constexpr (Way::trees)
+            return nullptr;  // init_from_trees() is its step
+        else
+            return cpu::pick_others<Way>;
+    });
     state.size_blocks(1, wanted);
     state.team.for_chunks(n, kChunk, [&](int thread, std::int64_t begin, std::int64_t end) {
         Worker& worker = state.workers[thread];
@@ -94,15 +100,16 @@ void initialize_randomly(State& state) {
             Random random(state.params.seed, i);
             const std::uint32_t partners = state.pairs.partners(std::uint32_t(i), std::uint32_t(n));
             const int count = int(std::min(std::uint32_t(wanted), partners));
-            draw_others(random, state.pairs.first_partner(std::uint32_t(i)), partners, std::int32_t(i), count,
+            pick_others(random, state.pairs.first_partner(std::uint32_t(i)), partners, std::int32_t(i), count,
                         worker.ids);
             offer_to(state, worker, std::int32_t(i), worker.ids.data(), count);
         }
     });
 }
 
-void initialize_by_projection(State& state, int trees) {
+void init_from_trees(State& state) {
     const std::int64_t n = state.lists.n();
+    const int trees = state.choices.trees;
     int levels = 0;
     while ((n + (std::int64_t(1) << levels) - 1) >> levels > kLeaf) ++levels;
     // Node j of a level with 2^l nodes holds [j n / 2^l, (j + 1) n / 2^l): known beforehand, whatever the data.
@@ -135,7 +142,7 @@ void initialize_by_projection(State& state, int trees) {
     for (std::int64_t i = 0; i < n; ++i) state.order[i] = objects[i].id;
 }
 
-void initialize_from(State& state, const KnnGraphView& graph) {
+void init_from_graph(State& state, const KnnGraphView& graph) {
     const int most = int(graph.k);
     state.size_blocks(1, most);
     state.team.for_chunks(graph.n, kChunk, [&](int thread, std::int64_t begin, std::int64_t end) {

@@ -5,13 +5,13 @@
 #include <atomic>
 #include <chrono>
 #include <cmath>
-#include <cstdio>
 #include <numeric>
 #include <utility>
 #include <vector>
 
 #include "gnnd/cpu/lists.h"
 #include "gnnd/detail/insert.h"
+#include "gnnd/detail/report.h"
 #include "gnnd/random.h"
 
 namespace gnnd::cpu {
@@ -87,19 +87,23 @@ struct alignas(64) Worker {
 class Insertion {
   public:
     Insertion(const Space& space, const detail::Input& input, const BuildParams& params, const Team& team,
-              Resources& resources)
+              Resources& resources, std::int32_t* ids, float* distances)
         : space_(space),
           params_(params),
           team_(team),
           resources_(resources),
-          graph_(input.n(), params.k, params.metric),
+          n_(input.n()),
+          ids_(ids),
+          distances_(distances),
           known_(input.vectors[0].n) {
+        std::fill_n(ids, n_ * params.k, -1);
+        std::fill_n(distances, n_ * params.k, worst_value(params.metric));
         const std::int64_t added = input.vectors[1].n;
         const int walked = detail::beam_for(known_, added);
         const Beam beam(std::size_t(walked), std::size_t(detail::kept_by(walked, params.k, known_, added)));
         for (int t = 0; t < team.threads; ++t)
             workers_.push_back({Block(space, 1, detail::kBranches, resources), beam, {}, {}, {}, 0});
-        adopt(input.graphs[0]);
+        load_graph(input.graphs[0]);
         if (detail::links_back(known_, input.vectors[1].n)) link_back();
     }
 
@@ -129,19 +133,17 @@ class Insertion {
     }
 
     /// Rows that are short, since graphs had fewer columns or searches found less, get random objects.
-    KnnGraph finish() {
-        const std::int64_t n = graph_.n();
-        const int wanted = int(std::min<std::int64_t>(params_.k, n - 1));
-        team_.for_chunks(n, 256, [&](int thread, std::int64_t begin, std::int64_t end) {
+    void finish() {
+        const int wanted = int(std::min<std::int64_t>(params_.k, n_ - 1));
+        team_.for_chunks(n_, 256, [&](int thread, std::int64_t begin, std::int64_t end) {
             for (std::int64_t i = begin; i < end; ++i) {
                 Random random(params_.seed ^ 0xf111, std::uint64_t(i));
                 while (row(i).ids[wanted - 1] < 0) {
-                    const auto id = std::int32_t(random.below(std::uint32_t(n)));
+                    const auto id = std::int32_t(random.below(std::uint32_t(n_)));
                     if (id != i) take_in(i, make_entry(keys(workers_[thread], std::int32_t(i), &id, 1)[0], id, true));
                 }
             }
         });
-        return std::move(graph_);
     }
 
   private:
@@ -149,9 +151,9 @@ class Insertion {
         std::int32_t* ids;
         float* distances;
     };
-    Row row(std::int64_t i) { return {graph_.ids() + i * params_.k, graph_.distances() + i * params_.k}; }
+    Row row(std::int64_t i) { return {ids_ + i * params_.k, distances_ + i * params_.k}; }
 
-    void adopt(const KnnGraphView& given) {
+    void load_graph(const KnnGraphView& given) {
         team_.for_chunks(given.n, 1024, [&](int, std::int64_t begin, std::int64_t end) {
             for (std::int64_t i = begin; i < end; ++i)
                 for (std::int64_t j = 0, to = 0; j < given.k && to < params_.k; ++j) {
@@ -274,7 +276,9 @@ class Insertion {
     const BuildParams& params_;
     const Team& team_;
     Resources& resources_;
-    KnnGraph graph_;
+    const std::int64_t n_;
+    std::int32_t* const ids_;          ///< n x k, the graph
+    float* const distances_;           ///< n x k
     std::int64_t known_;               ///< so many objects belong to the graph
     Buffer<std::int32_t> back_links_;  ///< kBackLinks of each old object, -1 for none
     KnnGraph peers_;                   ///< of the batch
@@ -283,22 +287,18 @@ class Insertion {
 
 }  // namespace
 
-KnnGraph insert(const Space& space, const detail::Input& input, const BuildParams& params, const Team& team,
-                const Callbacks& callbacks, Resources& resources, BuildStats& stats) {
-    Insertion insertion(space, input, params, team, resources);
+void insert(const Space& space, const detail::Input& input, const BuildParams& params, const Team& team,
+            const Callbacks& callbacks, Resources& resources, BuildStats& stats, std::int32_t* ids, float* distances) {
+    Insertion insertion(space, input, params, team, resources, ids, distances);
     const std::int64_t added = input.vectors[1].n;
     for (std::int64_t begin = 0; begin < added; begin += kBatch) {
         const auto start = std::chrono::steady_clock::now();
         IterationStats here = insertion.insert(std::min(kBatch, added - begin));
         here.iteration = int(begin / kBatch);
         here.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-        stats.iterations.push_back(here);
-        if (params.verbose)
-            std::printf("GNND batch %d: %lld objects inserted, %.3f s\n", here.iteration,
-                        static_cast<long long>(begin + here.objects), here.seconds);
-        if (callbacks.progress) callbacks.progress(here);
+        detail::report(here, stats, callbacks);
     }
-    return insertion.finish();
+    insertion.finish();
 }
 
 }  // namespace gnnd::cpu

@@ -10,15 +10,21 @@
 
 namespace gnnd::cpu {
 
-/// Of each query the k nearest among `others` but itself; row i belongs to queries[i].
+/// Of each query the k nearest among `others` but itself; row i of ids and distances, count x k, belongs to queries[i].
 /// \param others  ids, none twice; null: all objects below other_count
+void nearest_among(const Space& space, const Team& team, const std::int32_t* queries, std::int64_t count,
+                   const std::int32_t* others, std::int64_t other_count, int k, Resources& resources, std::int32_t* ids,
+                   float* distances);
 KnnGraph nearest_among(const Space& space, const Team& team, const std::int32_t* queries, std::int64_t count,
                        const std::int32_t* others, std::int64_t other_count, int k, Resources& resources);
+/// Rows and columns of the blocks that it compares.
+inline constexpr int kQueries = 32, kColumns = 128;
 
 /// See detail/insert.h.
 /// \param space  of both sets, one behind the other
 /// \param stats  gets a record a batch
-KnnGraph insert(const Space& space, const detail::Input& input, const BuildParams& params, const Team& team,
-                const Callbacks& callbacks, Resources& resources, BuildStats& stats);
+/// \param ids, distances  the graph of all, n x k each
+void insert(const Space& space, const detail::Input& input, const BuildParams& params, const Team& team,
+            const Callbacks& callbacks, Resources& resources, BuildStats& stats, std::int32_t* ids, float* distances);
 
 }  // namespace gnnd::cpu

@@ -1,18 +1,16 @@
 #include "gnnd/cpu/kernels.h"
 
-#include "gnnd/error.h"
-
 namespace gnnd::cpu {
 
 namespace baseline {
-Kernels kernels(Metric, DType);
+Kernels kernels(Metric, DType, std::int64_t);
 }
 #ifdef GNND_X86
 namespace avx2 {
-Kernels kernels(Metric, DType);
+Kernels kernels(Metric, DType, std::int64_t);
 }
 namespace avx512 {
-Kernels kernels(Metric, DType);
+Kernels kernels(Metric, DType, std::int64_t);
 }
 #endif
 
@@ -40,14 +38,13 @@ const char* name_of(Isa isa) {
     return "unknown";
 }
 
-Kernels kernels(Metric metric, DType dtype, Isa isa) {
-    if (dtype == DType::i32) throw InvalidArgument("vectors of i32 have no metric; allowed are f32, f16, u8 and i8");
+Kernels kernels(Metric metric, DType dtype, std::int64_t d, Isa isa) {
 #ifdef GNND_X86
-    if (isa == Isa::avx512) return avx512::kernels(metric, dtype);
-    if (isa == Isa::avx2) return avx2::kernels(metric, dtype);
+    if (isa == Isa::avx512) return avx512::kernels(metric, dtype, d);
+    if (isa == Isa::avx2) return avx2::kernels(metric, dtype, d);
 #endif
     (void)isa;
-    return baseline::kernels(metric, dtype);
+    return baseline::kernels(metric, dtype, d);
 }
 
 }  // namespace gnnd::cpu

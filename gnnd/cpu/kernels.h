@@ -3,7 +3,7 @@
 /// Distances of small blocks of vectors, vectorised for the instruction sets of x86-64 and picked at run time.
 ///
 /// Rows are first gathered into a tile: a dense block in the working type of the metric and dtype (int16 where the
-/// metric is exact in integers, float32 otherwise), a slice of at most kSlice bytes per row at a time, padded with
+/// metric is a product and components are bytes, float32 otherwise), a slice of at most kSlice bytes per row at a time, padded with
 /// zeros, which change no metric. So no kernel knows a remainder, and a pair's value is the same in every block.
 
 #include <cstddef>
@@ -23,6 +23,12 @@ const char* name_of(Isa isa);
 
 inline constexpr std::size_t kSlice = 512;  ///< bytes of a tile's row
 
+/// Of the slices of a row, those before and after the one at hand. Sums of integers stay integers in between.
+struct Slices {
+    bool continues;  ///< there were slices before: their sums are in `out`
+    bool more;       ///< others follow
+};
+
 /// The kernels of one metric, dtype and instruction set. Everything is in plain pointers: see kernels_isa.cpp.
 struct Kernels {
     std::size_t element;  ///< bytes of one component in a tile: 2 (int16) or 4 (float32)
@@ -33,9 +39,9 @@ struct Kernels {
                    std::int64_t begin, int width, void* tile);
 
     /// out[i * ldo + j] for a's row i and b's row j over `width` components (padded to a multiple of 64 bytes), joined
-    /// with what is there if `continues`. Row counts are rounded up to 4: tiles and out hold as many. `triangular`:
+    /// with the slices before. Row counts are rounded up to 4: tiles and out hold as many. `triangular`:
     /// a and b begin with the same rows, and values with j < i are not needed.
-    void (*block)(const void* a, int rows, const void* b, int columns, int width, float* out, int ldo, bool continues,
+    void (*block)(const void* a, int rows, const void* b, int columns, int width, float* out, int ldo, Slices slices,
                   bool triangular);
 
     /// Turns accumulated values into keys, where smaller is nearer: normalises and negates as the metric demands.
@@ -50,6 +56,7 @@ struct Kernels {
     int (*within)(const float* row, int begin, int end, float bound, const float* bounds, std::int32_t* hits);
 };
 
-Kernels kernels(Metric metric, DType dtype, Isa isa);
+/// \param d  components of a row: sums of products of bytes are integers up to kMaxIntegerDim
+Kernels kernels(Metric metric, DType dtype, std::int64_t d, Isa isa);
 
 }  // namespace gnnd::cpu

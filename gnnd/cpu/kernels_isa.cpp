@@ -31,6 +31,13 @@ void convert(const half* from, int count, float* to) {
 #endif
 }
 
+void convert(const bfloat16* from, int count, float* to) {
+    for (int i = 0; i < count; ++i) {
+        const std::uint32_t bits = std::uint32_t(from[i].bits) << 16;
+        std::memcpy(to + i, &bits, sizeof bits);
+    }
+}
+
 /// S: type in memory, W: working type.
 template <class S, class W>
 void gather(const std::byte* base, std::int64_t row_bytes, const std::int32_t* ids, int count, std::int64_t begin,
@@ -59,8 +66,9 @@ F32x4 to_f32(I32x4 a) {
 
 /// M: metric, V: vector of the working type, A: vector of the sums.
 template <class M, class V, class A>
-void block(const void* a, int rows, const void* b, int columns, int width, float* out, int ldo, bool continues,
+void block(const void* a, int rows, const void* b, int columns, int width, float* out, int ldo, Slices slices,
            bool triangular) {
+    using Part = decltype(fold4<M>((const A*)nullptr));
     const int bytes = padded(width, kBytes / V::lanes) * (kBytes / V::lanes);
     for (int i = 0; i < rows; i += kRows) {
         const std::byte* a_rows = (const std::byte*)a + i * kSlice;
@@ -77,9 +85,12 @@ void block(const void* a, int rows, const void* b, int columns, int width, float
             }
             for (int r = 0; r < kRows; ++r) {
                 float* to = out + (i + r) * ldo + j;
-                F32x4 values = to_f32(fold4<M>(sums[r]));
-                if (continues) values = M::combine(values, F32x4::load(to));
-                values.store(to);
+                Part values = fold4<M>(sums[r]);
+                if (slices.continues) values = M::combine(values, Part::load(to));
+                if (slices.more)
+                    values.store(to);
+                else
+                    to_f32(values).store(to);
             }
         }
     }
@@ -163,17 +174,17 @@ int within(const float* row, int begin, int end, float bound, const float* bound
 }
 
 template <class M, class S>
-Kernels make() {
+Kernels make(std::int64_t d) {
     Kernels k;
-    if constexpr (M::exact_in_integers && sizeof(S) == 1) {
-        k.element = sizeof(std::int16_t);
-        k.gather = gather<S, std::int16_t>;
-        k.block = block<M, I16, I32>;
-    } else {
-        k.element = sizeof(float);
-        k.gather = gather<S, float>;
-        k.block = block<M, F32, F32>;
-    }
+    k.element = sizeof(float);
+    k.gather = gather<S, float>;
+    k.block = block<M, F32, F32>;
+    if constexpr (M::is_product && sizeof(S) == 1)
+        if (d <= kMaxIntegerDim) {
+            k.element = sizeof(std::int16_t);
+            k.gather = gather<S, std::int16_t>;
+            k.block = block<M, I16, I32>;
+        }
     k.finish = finish<M>;
     k.nearest = nearest;
     k.keep_nearer = keep_nearer;
@@ -183,20 +194,10 @@ Kernels make() {
 
 }  // namespace
 
-Kernels kernels(Metric metric, DType dtype);
-Kernels kernels(Metric metric, DType dtype) {
-    return visit(metric, [dtype](auto m) {
-        using M = decltype(m);
-        switch (dtype) {
-            case DType::f16:
-                return make<M, half>();
-            case DType::u8:
-                return make<M, std::uint8_t>();
-            case DType::i8:
-                return make<M, std::int8_t>();
-            default:
-                return make<M, float>();
-        }
+Kernels kernels(Metric metric, DType dtype, std::int64_t d);
+Kernels kernels(Metric metric, DType dtype, std::int64_t d) {
+    return visit(metric, [dtype, d](auto m) {
+        return visit(dtype, [d](auto component) { return make<decltype(m), decltype(component)>(d); });
     });
 }
 

@@ -13,6 +13,13 @@
 
 namespace gnnd::cpu {
 
+/// Lets the other thread of a core go first while this one waits.
+inline void pause() {
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#endif
+}
+
 /// One entry: the key in the upper half, as bits that order like the float; then the id and the NEW flag. So entries
 /// order by (key, id), and one comparison serves for both.
 using Entry = std::uint64_t;
@@ -48,6 +55,11 @@ class Lists {
         for (std::int64_t i = 0; i < n; ++i) start_round(i);
     }
 
+    /// Memory that they take.
+    static std::size_t bytes(std::int64_t n, int length) {
+        return std::size_t(n) * (std::size_t(length) * sizeof(Entry) + sizeof(float) + 1);
+    }
+
     std::int64_t n() const { return n_; }
     int length() const { return length_; }
     Entry* of(std::int64_t i) { return entries_.data() + i * length_; }
@@ -77,7 +89,8 @@ class Lists {
         const Entry& last = list[length_ - 1];
         int entered = 0;
         std::atomic_ref<std::uint8_t> lock(locks_[i]);
-        while (lock.exchange(1, std::memory_order_acquire) != 0) continue;
+        while (lock.exchange(1, std::memory_order_acquire) != 0)
+            while (lock.load(std::memory_order_relaxed) != 0) pause();
         const float limit = bound(i);
         for (int c = 0; c < count; ++c)
             if (offers[c] < last && key_of(offers[c]) <= limit) entered += insert_sorted(list, offers[c]);

@@ -33,7 +33,7 @@ void insert_columns(State& state, const detail::Input& input, Columns which) {
 
 }  // namespace
 
-void adopt(State& state, const detail::Input& input) {
+void load_graphs(State& state, const detail::Input& input) {
     insert_columns(state, input, Columns::kept);
 }
 

@@ -17,7 +17,7 @@ int round_up_to_4(int count) {
 Space::Space(const VectorView& vectors, Metric metric, const Team& team, Resources& resources)
     : vectors(vectors),
       metric(metric),
-      kernels(cpu::kernels(metric, vectors.dtype, supported_isas().back())),
+      kernels(cpu::kernels(metric, vectors.dtype, vectors.d, supported_isas().back())),
       similarity(is_similarity(metric)) {
     if (!visit(metric, [](auto m) { return m.normalized; })) return;
     inverse_norms = Buffer<float>(resources, vectors.n);
@@ -48,6 +48,12 @@ Block::Block(const Space& space, int max_rows, int max_columns, Resources& resou
     }
 }
 
+std::size_t Block::bytes(int max_rows, int max_columns, bool normalized) {
+    const auto rows = std::size_t(round_up_to_4(max_rows)), stride = std::size_t(round_up_to_4(max_columns));
+    const std::size_t scales = normalized ? std::size_t(max_rows + max_columns) * sizeof(float) : 0;
+    return (rows + stride) * kSlice + rows * stride * sizeof(float) + scales;
+}
+
 void Block::run(const std::int32_t* rows, int row_count, const std::int32_t* columns, int column_count) {
     const VectorView& x = space_->vectors;
     const Kernels& kernels = space_->kernels;
@@ -59,7 +65,7 @@ void Block::run(const std::int32_t* rows, int row_count, const std::int32_t* col
         kernels.gather(base, x.row_bytes(), columns, column_count, begin, width, column_tile_.data());
         if (!triangular) kernels.gather(base, x.row_bytes(), rows, row_count, begin, width, row_tile_.data());
         kernels.block(triangular ? column_tile_.data() : row_tile_.data(), row_count, column_tile_.data(), column_count,
-                      width, keys_.data(), stride_, begin > 0, triangular);
+                      width, keys_.data(), stride_, {begin > 0, begin + width < x.d}, triangular);
     }
     if (!space_->similarity) return;
     const Buffer<float>& norms = space_->inverse_norms;

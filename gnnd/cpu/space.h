@@ -32,6 +32,8 @@ class Block {
   public:
     Block() = default;
     Block(const Space& space, int max_rows, int max_columns, Resources& resources);
+    /// Memory that it takes.
+    static std::size_t bytes(int max_rows, int max_columns, bool normalized);
 
     /// Keys of objects rows[i] and columns[j]; see row().
     void compute(const std::int32_t* rows, int row_count, const std::int32_t* columns, int column_count);

@@ -13,7 +13,7 @@
 
 namespace gnnd::cpu {
 
-/// What the steps count; one per thread, added up per iteration.
+/// Counted by the steps; one per thread, added up per iteration.
 struct Counters {
     std::int64_t offered = 0, accepted = 0, distances = 0;
     Counters& operator+=(const Counters& other);
@@ -65,10 +65,11 @@ struct alignas(64) Worker {
     std::vector<std::int32_t> ids, hits, nearest;
 };
 
-/// What all steps work on.
+/// All steps work on it.
 struct State {
     const Space& space;
     const BuildParams& params;
+    const Choices& choices;
     detail::Pairs pairs;
     Team team;
     Resources& resources;
@@ -84,23 +85,32 @@ struct State {
     Counters take_counters();
 };
 
-/// Step 1, the paper's: p random neighbours for every object. Where two graphs are merged: from the other set, and as
-/// many as the lists have room for.
-void initialize_randomly(State& state);
+/// Step 1, the paper's: p neighbours for every object, picked as the init says (init.h). Where two graphs are merged:
+/// from the other set, and as many as the lists have room for.
+void init_neighbors(State& state);
 
-/// Step 1, the other way: `trees` random-projection trees; all pairs within a leaf are offered to each other.
-void initialize_by_projection(State& state, int trees);
+/// Step 1, the other way: random-projection trees; all pairs within a leaf are offered to each other.
+void init_from_trees(State& state);
+/// Largest leaf; leaves hold between half of it and all of it.
+inline constexpr int kLeaf = 64;
+/// Trees that are grown at the same time, which bounds their memory and keeps threads busy near the roots, and bytes of
+/// an object in each.
+inline constexpr int kTreesAtOnce = 4, kTreeBytes = 8;
 
 /// Step 1 of refine(): the graph's entries.
-void initialize_from(State& state, const KnnGraphView& graph);
+void init_from_graph(State& state, const KnnGraphView& graph);
 
 /// Before step 1 of merge(): the columns of the graphs that stay in the lists, as OLD entries.
-void adopt(State& state, const detail::Input& input);
+void load_graphs(State& state, const detail::Input& input);
 
 /// The NEW and OLD samples of all objects: at most 2p ids each, of which those of the object's own list come first.
 class Samples {
   public:
     Samples(std::int64_t n, int p, Resources& resources);
+    /// Memory that they take.
+    static std::size_t bytes(std::int64_t n, int p) {
+        return std::size_t(n) * (4 * std::size_t(p) * sizeof(std::int32_t) + sizeof(Counts));
+    }
     int capacity() const { return 2 * p_; }
     const std::int32_t* new_of(std::int64_t i) const { return ids_.data() + i * 4 * p_; }
     const std::int32_t* old_of(std::int64_t i) const { return new_of(i) + 2 * p_; }
@@ -129,13 +139,14 @@ class Samples {
 /// lists of both sides with what came out, as BuildParams::update says.
 void cross_match(State& state, const Samples& samples);
 
-/// What an iteration left: phi(G) over the first k entries, how many entries are NEW, and the bounds of the next round.
+/// After an iteration: sums up phi(G) over the first k entries and how many are NEW, and sets the next round's bounds.
 IterationStats review(State& state);
 
-/// After the last iteration of merge(): what adopt() has left out.
+/// After the last iteration of merge(): the columns that load_graphs() has left out.
 void take_back(State& state, const detail::Input& input);
 
-/// Step 5: the first k entries of every list as a graph. Lists that sampling left short are filled with random objects.
-KnnGraph finish(State& state);
+/// Step 5: the first k entries of every list as a graph, n x k each. Lists that sampling left short are filled with
+/// random objects.
+void finish(State& state, std::int32_t* ids, float* distances);
 
 }  // namespace gnnd::cpu

@@ -26,14 +26,15 @@ inline bool on_device(const void* pointer) {
 void copy_to_host(const VectorView& vectors, void* out);
 
 /// build(), refine() or merge(), as the input says. Vectors, graphs and result lie on the host or on the device.
-BuildStats run(const detail::Input& input, const BuildParams& params, const Callbacks& callbacks, Resources& resources,
-               std::int32_t* ids, float* distances);
+/// \param choices  of resolve(); the plan may still lower their capacity
+BuildStats run(const detail::Input& input, const BuildParams& params, const Choices& choices,
+               const Callbacks& callbacks, Resources& resources, std::int32_t* ids, float* distances);
 
 /// Vectors, the graph's ids and links lie on the host or on the device.
 void search_links(const VectorView& vectors, const KnnGraphView& graph, const LinkParams& params, std::int32_t* links,
                   const Callbacks& callbacks, Resources& resources);
 
 /// What a run from and to host memory would take, computed without taking it. The pointers may be null.
-MemoryPlan plan(const detail::Input& input, const BuildParams& params);
+MemoryPlan plan(const detail::Input& input, const BuildParams& params, const Choices& choices);
 
 }  // namespace gnnd::cuda

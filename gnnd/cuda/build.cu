@@ -1,6 +1,5 @@
 // GNND and GGM on the GPU: the loop.
 #include <chrono>
-#include <cstdio>
 #include <numeric>
 #include <thread>
 #include <vector>
@@ -13,13 +12,12 @@
 #include "gnnd/cuda/memory/memory.h"
 #include "gnnd/cuda/memory/transfer.h"
 #include "gnnd/detail/checks.h"
+#include "gnnd/detail/report.h"
 #include "gnnd/error.h"
 
 namespace gnnd::cuda {
 namespace {
 
-/// Chosen by measurement (benchs/NOTEBOOK.md): more trees cost less than the iterations that they save, up to here.
-constexpr int kDefaultTrees = 10, kMergeTrees = 8;
 /// Neighbours that an object takes from each of its leaves.
 constexpr int kPerLeaf = 8;
 /// Iterations are split into batches with a merge after each, so that candidates find room. How many the first ones
@@ -29,16 +27,12 @@ constexpr int kBatches[kBatchedIterations] = {1, 3, 2};
 /// Iterations that the host is ahead of the device. One keeps it busy; after the last, each is launched for nothing.
 constexpr int kAhead = 1;
 
-/// Below this many objects all pairs cost less than sampling.
-std::int64_t exhaustive_limit(const BuildParams& params) {
-    return std::max<std::int64_t>(1024, 2 * params.resolved_list_size());
-}
-
 /// Everything of a build that stays on the device.
 struct State {
     std::int64_t n;
     const detail::Input& input;
     const BuildParams& params;
+    const Choices& choices;
     const Plan& plan;
     Resources& resources;
     std::byte* memory;
@@ -111,9 +105,8 @@ void initialize(State& state) {
     clear(state.lists, state.variant.candidates, state.n, state.stream);
     if (state.input.merges()) adopt_both(state);
     const int room = state.plan.capacity;
-    if (!state.input.refines() && state.params.init == Init::projection) {
-        const int best = state.input.merges() ? kMergeTrees : kDefaultTrees;
-        const int trees = state.params.trees != 0 ? state.params.trees : best, take = std::min(kPerLeaf, room);
+    if (!state.input.refines() && grows_trees(state.params.init)) {
+        const int trees = state.choices.trees, take = std::min(kPerLeaf, room);
         int at = 0;
         for (int tree = 0; tree < trees; ++tree) {
             grow_tree(state, state.seed_of(0x10000u + u32(tree)));
@@ -155,7 +148,7 @@ void iterate(State& state, int iteration) {
     sample(state.lists, state.samples, state.variant.filter, salt, state.points.pairs, state.visit, state.n,
            state.control, state.stream);
     const bool append = state.variant.update == Update::automatic;  // the others update lists at once
-    const bool less = state.input.merges() && state.params.init == Init::projection;
+    const bool less = state.input.merges() && grows_trees(state.params.init);
     const int first_ones = iteration <= kBatchedIterations && !less ? kBatches[iteration - 1] : 1;
     const int batches = append ? state.plan.batches * first_ones : 1;
     for (int batch = 0; batch < batches; ++batch) {
@@ -172,7 +165,7 @@ class Loop {
         : state_(state), callbacks_(callbacks), stats_(stats) {}
 
     void run() {
-        const double enough = detail::few_changes(state_.params, state_.input);
+        const double enough = detail::convergence_threshold(state_.params, state_.input);
         GNND_CUDA(cudaMemcpyAsync(&info_[0], state_.info, sizeof(SpaceInfo), cudaMemcpyDeviceToHost, state_.stream));
         initialize(state_);
         // Cross-matches read all places of an object before they know how many of them hold samples.
@@ -224,11 +217,7 @@ class Loop {
         here.distances = std::int64_t(record.sum.distances);
         last_ = record.nanoseconds;
         stopped_ = record.stopped;
-        stats_.iterations.push_back(here);
-        if (state_.params.verbose)
-            std::printf("GNND iteration %d: phi(G) %.6g, changed %lld, %.4f s\n", iteration, here.phi,
-                        static_cast<long long>(here.changed), here.seconds);
-        if (callbacks_.progress) callbacks_.progress(here);
+        detail::report(here, stats_, callbacks_);
     }
 
     double seconds_since_start() const {
@@ -290,19 +279,22 @@ void run_exhaustively(const detail::Input& input, const BuildParams& params, con
 
 }  // namespace
 
-MemoryPlan plan(const detail::Input& input, const BuildParams& params) {
+MemoryPlan plan(const detail::Input& input, const BuildParams& params, const Choices& choices) {
     const UseDevice device(params.device.index);
     MemoryPlan result;
     result.free = HeapResources().free_device_memory();
-    const Plan plan = make_plan(input, {}, params, sort_bytes(input.n()), result.free);
+    const Plan plan = make_plan(input, {}, params, choices, sort_bytes(input.n()), result.free);
+    result.choices = choices;
+    result.choices.capacity = plan.capacity;
+    result.choices.batches = plan.batches;
     result.vectors = plan.vector_bytes();
     result.graph = plan.graph_bytes();
     result.work = plan.work_bytes();
     return result;
 }
 
-BuildStats run(const detail::Input& input, const BuildParams& params, const Callbacks& callbacks, Resources& resources,
-               std::int32_t* ids, float* distances) {
+BuildStats run(const detail::Input& input, const BuildParams& params, const Choices& choices,
+               const Callbacks& callbacks, Resources& resources, std::int32_t* ids, float* distances) {
     const auto start = std::chrono::steady_clock::now();
     const auto seconds = [&] {
         return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -311,7 +303,8 @@ BuildStats run(const detail::Input& input, const BuildParams& params, const Call
     check_places(input, ids, distances, params.device.index);
     BuildStats stats;
     stats.device = {Device::Kind::cuda, params.device.index};
-    if (input.n() <= exhaustive_limit(params)) {
+    stats.choices = choices;
+    if (choices.exhaustive) {
         run_exhaustively(input, params, callbacks, resources, ids, distances);
         stats.stop = StopReason::exhaustive;
         stats.seconds = seconds();
@@ -323,15 +316,11 @@ BuildStats run(const detail::Input& input, const BuildParams& params, const Call
         stats.seconds = seconds();
         return stats;
     }
-    if (params.samples > kMaxSamples)
-        throw InvalidArgument("BuildParams::samples = " + std::to_string(params.samples) +
-                              ", on a GPU allowed are 1 to " + std::to_string(kMaxSamples));
-
     const OwnedStream stream(resources);
     const InPlace in_place{on_device(input.vectors[0].data) && input.adjoining(),
                            {on_device(input.graphs[0].ids), on_device(input.graphs[1].ids)},
                            on_device(ids)};
-    Plan plan = make_plan(input, in_place, params, sort_bytes(input.n()), resources.free_device_memory());
+    Plan plan = make_plan(input, in_place, params, choices, sort_bytes(input.n()), resources.free_device_memory());
     const DeviceMemory memory(resources, plan.total, stream);
     const Drain drain(stream);
     const auto at = [&]<class T>(const Part& part, T*) { return reinterpret_cast<T*>(memory.data() + part.offset); };
@@ -364,6 +353,7 @@ BuildStats run(const detail::Input& input, const BuildParams& params, const Call
     State state{n,
                 input,
                 params,
+                choices,
                 plan,
                 resources,
                 memory.data(),
@@ -403,7 +393,8 @@ BuildStats run(const detail::Input& input, const BuildParams& params, const Call
     }
     GNND_CUDA(cudaStreamSynchronize(stream));
     stats.peak_work_bytes = std::int64_t(plan.work_bytes());
-    stats.samples = plan.samples;
+    stats.choices.capacity = plan.capacity;
+    stats.choices.batches = plan.batches;
     stats.seconds = seconds();
     return stats;
 }

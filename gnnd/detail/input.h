@@ -49,17 +49,22 @@ struct Input {
     }
 };
 
-/// Of a merge: how many columns of a graph stay in the lists. Random objects of the other set need room, half of a
-/// list, to find nearer ones from; those that trees find compete with all that is known, which is faster and loses
-/// nothing (measured, NOTEBOOK.md). What does not stay is set aside and joined with what came in at the end.
+/// Length of the lists while building.
+inline int list_size_of(const BuildParams& params) {
+    return params.list_size != 0 ? params.list_size : std::max(params.k, 32);
+}
+
+/// Of a merge: how many columns of a graph stay in the lists. Neighbours of the other set that are not near yet need
+/// room, half of a list, to find nearer ones from; those that trees find compete with all that is known, which is faster
+/// and loses nothing (measured, NOTEBOOK.md). What does not stay is set aside and joined with what came in at the end.
 inline std::int64_t kept_columns(const KnnGraphView& graph, const BuildParams& params) {
-    const int length = params.resolved_list_size();
-    return std::min<std::int64_t>(graph.k, params.init == Init::random ? length - length / 2 : length);
+    const int length = list_size_of(params);
+    return std::min<std::int64_t>(graph.k, grows_trees(params.init) ? length : length - length / 2);
 }
 
 /// With fewer NEW entries after an iteration a run has converged. For a merge they are a share of what there is to
 /// find, the entries of the other set where both mix; with this share no recall was lost that counts (NOTEBOOK.md).
-inline double few_changes(const BuildParams& params, const Input& input) {
+inline double convergence_threshold(const BuildParams& params, const Input& input) {
     constexpr double kOfMerge = 20;
     const double k = params.k, n = double(input.n());
     if (!input.merges()) return double(params.delta) * n * k;

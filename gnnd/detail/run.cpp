@@ -1,20 +1,18 @@
 #include "gnnd/detail/run.h"
 
-#include <algorithm>
 #include <string>
 
 #include "gnnd/cpu/backend.h"
+#include "gnnd/cuda/backend.h"
 #include "gnnd/detail/checks.h"
+#include "gnnd/detail/resolve.h"
 #include "gnnd/device.h"
 #include "gnnd/error.h"
-
-#ifdef GNND_WITH_CUDA
-#include "gnnd/cuda/backend.h"
-#endif
 
 namespace gnnd::detail {
 namespace {
 
+/// A call whose arguments are checked.
 struct Call {
     Call(const Input& input, const BuildParams& given, Resources* given_resources)
         : params(given), resources(or_heap(given_resources)) {
@@ -30,31 +28,38 @@ struct Call {
             if (device_of(graph.ids) < 0) check_ids(graph.ids, graph.n * graph.k, -1, graph.n, "graph.ids");
         }
     }
+
+    BuildStats run(const Input& input, const Callbacks& callbacks, std::int32_t* ids, float* distances) const {
+        const Choices choices = resolve(params, input, params.device);
+        const bool gpu = params.device.kind == Device::Kind::cuda;
+        BuildStats stats = (gpu ? cuda::run : cpu::run)(input, params, choices, callbacks, resources, ids, distances);
+        stats.device_reason = reason;
+        return stats;
+    }
+
     BuildParams params;  ///< with the device that was chosen
     Resources& resources;
     std::string reason;  ///< why `auto` took the CPU
 };
 
-BuildResult run_on_cpu(const Input& input, const Call& call, const Callbacks& callbacks) {
-    BuildResult result = cpu::run(input, call.params, callbacks, call.resources);
-    result.stats.device_reason = call.reason;
-    return result;
-}
-
 }  // namespace
+
+MemoryPlan plan(const Input& input, const BuildParams& params) {
+    params.validate();
+    BuildParams here = params;
+    here.device = choose(params.device);
+    const Choices choices = resolve(here, input, here.device);
+    MemoryPlan plan = (here.device.kind == Device::Kind::cuda ? cuda::plan : cpu::plan)(input, here, choices);
+    plan.device = here.device;
+    return plan;
+}
 
 BuildResult run(const Input& input, const BuildParams& params, const Callbacks& callbacks, Resources* resources) {
     const Call call(input, params, resources);
-#ifdef GNND_WITH_CUDA
-    if (call.params.device.kind == Device::Kind::cuda) {
-        BuildResult result;
-        result.graph = KnnGraph(input.n(), params.k, params.metric);
-        result.stats =
-            cuda::run(input, call.params, callbacks, call.resources, result.graph.ids(), result.graph.distances());
-        return result;
-    }
-#endif
-    return run_on_cpu(input, call, callbacks);
+    BuildResult result;
+    result.graph = KnnGraph(input.n(), params.k, params.metric);
+    result.stats = call.run(input, callbacks, result.graph.ids(), result.graph.distances());
+    return result;
 }
 
 BuildStats run_into(const char* who, const Input& input, const BuildParams& params, std::int32_t* ids, float* distances,
@@ -62,15 +67,8 @@ BuildStats run_into(const char* who, const Input& input, const BuildParams& para
     if (ids == nullptr || distances == nullptr)
         throw InvalidArgument(std::string(who) + ": the arrays are null pointers");
     const Call call(input, params, resources);
-#ifdef GNND_WITH_CUDA
-    if (call.params.device.kind == Device::Kind::cuda)
-        return cuda::run(input, call.params, callbacks, call.resources, ids, distances);
-#endif
     check_reach(call.params.device, {input.vectors[0].data, input.vectors[1].data, ids, distances});
-    const BuildResult result = run_on_cpu(input, call, callbacks);
-    std::copy_n(result.graph.ids(), input.n() * params.k, ids);
-    std::copy_n(result.graph.distances(), input.n() * params.k, distances);
-    return result.stats;
+    return call.run(input, callbacks, ids, distances);
 }
 
 }  // namespace gnnd::detail

@@ -1,15 +1,19 @@
 #pragma once
 /// \file run.h
-/// What the entry points of builder.h and merge.h share: checks, the choice of the device, the way to the backend.
+/// The way from the entry points of builder.h and merge.h to the backends: checks, the choice of the device, and of what
+/// parameters leave open.
 
 #include "gnnd/builder.h"
 #include "gnnd/detail/input.h"
 
 namespace gnnd::detail {
 
+/// Host memory that a run on the CPU takes, device memory on a GPU.
+MemoryPlan plan(const Input& input, const BuildParams& params);
+
 BuildResult run(const Input& input, const BuildParams& params, const Callbacks& callbacks, Resources* resources);
 
-/// Into arrays of the caller, n x k each; `who` asks.
+/// Into arrays of the caller, n x k each. \param who  called it, for messages
 BuildStats run_into(const char* who, const Input& input, const BuildParams& params, std::int32_t* ids, float* distances,
                     const Callbacks& callbacks, Resources* resources);
 

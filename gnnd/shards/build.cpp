@@ -4,8 +4,10 @@
 #include <filesystem>
 #include <optional>
 
+#include "gnnd/cpu/backend.h"
 #include "gnnd/cpu/parallel.h"
 #include "gnnd/detail/checks.h"
+#include "gnnd/detail/resolve.h"
 #include "gnnd/shards/host_memory.h"
 #include "gnnd/shards/runner.h"
 
@@ -14,11 +16,18 @@ namespace {
 
 using namespace shards;
 
-/// What a build or a merge of so many objects on the CPU takes to work in: lists, samples and their partners, the
-/// result before it is copied, tiles per thread. Tests compare it with what is taken.
-std::uint64_t cpu_work_bytes(std::int64_t rows, const BuildParams& params) {
-    const std::int64_t object = 8 * params.resolved_list_size() + 18 * params.resolved_samples() + 8 * params.k + 64;
-    return std::uint64_t(rows * object) + (std::uint64_t(cpu::Team::resolve(params.threads)) << 20);
+/// Memory in which the CPU works on so many objects: those of a pair of shards, or of the only one.
+std::uint64_t cpu_work_bytes(const Manifest& manifest, std::int64_t rows, const BuildParams& params) {
+    const bool pair = manifest.count() > 1;
+    const VectorView all{nullptr, rows, manifest.base.d, manifest.base.dtype, 0};
+    detail::Input input{{all}, {}};
+    if (pair) {
+        input.vectors[1] = all;
+        input.vectors[1].n = rows / 2;
+        input.vectors[0].n = rows - rows / 2;
+    }
+    const Choices choices = detail::resolve(params, input, {Device::Kind::cpu, 0});
+    return cpu::plan(input, params, choices).work + (std::uint64_t(cpu::Team::resolve(params.threads)) << 20);
 }
 
 std::uint64_t host_bound(std::int64_t given) {
@@ -67,7 +76,7 @@ Request make_request(const BaseRecord& base, const BuildParams& params, const Sh
     if (params.threads == 0 && on_cpu > 1) request.params.threads = std::max(1, cpu::Team::resolve(0) / on_cpu);
     request.need = host_budget(request.manifest, int(request.workers.size()));
     const std::int64_t rows = std::min<std::int64_t>(base.n, 2 * request.manifest.most_rows());
-    request.work = std::uint64_t(on_cpu) * cpu_work_bytes(rows, request.params);
+    request.work = std::uint64_t(on_cpu) * cpu_work_bytes(request.manifest, rows, request.params);
     return request;
 }
 

@@ -56,7 +56,7 @@ struct BaseRecord {
 
 struct Manifest {
     BaseRecord base;
-    BuildParams params;  ///< without those that do not decide the graph: threads, device, device_memory, verbose
+    BuildParams params;  ///< without those that do not decide the graph: threads, device, device_memory
     std::vector<ShardRecord> shards;
     double seconds = 0;  ///< of work so far
     bool complete = false;

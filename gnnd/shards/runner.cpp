@@ -271,7 +271,7 @@ void Runner::begin(Worker& worker, const Task& task) {
 std::vector<int> Runner::end(Worker& worker, const Task& task, const BuildStats& stats, double seconds) {
     const std::lock_guard lock(mutex_);
     peak_work_bytes_ = std::max(peak_work_bytes_, std::uint64_t(stats.peak_work_bytes));
-    samples_ = std::max(samples_, stats.samples);
+    samples_ = std::max(samples_, stats.choices.samples);
     const bool build = task.kind == Task::Kind::build;
     ++(build ? worker.builds_done : worker.merges_done);
     --(build ? worker.builds_left : worker.merges_left);

@@ -13,6 +13,7 @@
 #include "gnnd/cuda/memory/memory.h"
 #include "gnnd/cuda/memory/transfer.h"
 #include "gnnd/cuda/wait.h"
+#include "gnnd/detail/report.h"
 #include "gnnd/error.h"
 
 namespace gnnd::cuda {
@@ -233,11 +234,7 @@ void insert(const detail::Input& input, const BuildParams& params, const Callbac
         here.accepted = std::int64_t(counters.accepted);
         here.distances =
             std::int64_t(counters.distances) + count * (count - 1 + std::min(input.vectors[0].n, kInsertPivots));
-        stats.iterations.push_back(here);
-        if (params.verbose)
-            std::printf("GNND batch %d: %lld objects inserted, %.4f s\n", here.iteration,
-                        static_cast<long long>(begin + count), here.seconds);
-        if (callbacks.progress) callbacks.progress(here);
+        detail::report(here, stats, callbacks);
     }
     if (!in_place.result) {
         const std::size_t bytes = std::size_t(input.n()) * params.k * 4;

@@ -15,7 +15,7 @@ namespace gnnd::cuda {
 /// Adds 16 bytes of components to a partial result. Instructions that take four bytes at a time do where they can.
 template <class M, class T, class Value>
 __device__ Value accumulate(Value sum, const uint4& x, const uint4& y) {
-    if constexpr (M::exact_in_integers && std::is_integral_v<T> && !M::normalized) {
+    if constexpr (M::is_product && std::is_integral_v<T> && !M::normalized) {
         using Word = std::conditional_t<std::is_signed_v<T>, int, u32>;
         const Word a[] = {Word(x.x), Word(x.y), Word(x.z), Word(x.w)},
                    b[] = {Word(y.x), Word(y.y), Word(y.z), Word(y.w)};
@@ -84,7 +84,7 @@ inline constexpr std::int64_t kFitsInt = 1 << 15;  ///< so many products of uint
 /// By `Lanes` neighbouring lanes for one pair, by a whole warp for as many pairs as that gives.
 template <class T, class M, int Lanes>
 __device__ float exact(const T* a, const T* b, std::int64_t d) {
-    constexpr bool kInteger = M::exact_in_integers && std::is_integral_v<T>;
+    constexpr bool kInteger = M::is_product && std::is_integral_v<T>;
     using Total = std::conditional_t<kInteger, int, float>;
     if constexpr (kInteger)
         if (d > kFitsInt) return exact_called<T, M, Lanes, long long>(a, b, d);
@@ -114,7 +114,7 @@ __device__ Value combine_each(Value (&value)[Lanes]) {
 /// \param whole   whether all rows begin at and consist of whole 16 bytes
 template <class T, class M, int Lanes, class RowOf>
 __device__ float exact_each(const T* a, const RowOf& row_of, std::int64_t d, bool whole) {
-    constexpr bool kInteger = M::exact_in_integers && std::is_integral_v<T>;
+    constexpr bool kInteger = M::is_product && std::is_integral_v<T>;
     if (!whole || (kInteger && d > kFitsInt)) {
         float mine = 0;
         for (int i = 0; i < Lanes; ++i) {

@@ -2,7 +2,10 @@
 /// \file raw.cuh
 /// Components of vectors in the caller's own type.
 
+#include <cuda_bf16.h>
 #include <cuda_fp16.h>
+
+#include <type_traits>
 
 #include "gnnd/cuda/space.h"
 
@@ -11,16 +14,14 @@ namespace gnnd::cuda {
 /// Calls f with a value of the component's type.
 template <class F>
 void visit_dtype(DType dtype, F&& f) {
-    switch (dtype) {
-        case DType::f32:
-            return f(float());
-        case DType::f16:
-            return f(__half());
-        case DType::u8:
-            return f(std::uint8_t());
-        default:
-            return f(std::int8_t());
-    }
+    visit(dtype, [&]<class T>(T) {
+        if constexpr (std::is_same_v<T, half>)
+            f(__half());
+        else if constexpr (std::is_same_v<T, bfloat16>)
+            f(__nv_bfloat16());
+        else
+            f(T());
+    });
 }
 
 template <class T>

@@ -45,14 +45,13 @@ VectorForm integer_form(Cell cell, std::int64_t d) {
     return form;
 }
 
-Plan make_plan(const detail::Input& input, const InPlace& in_place, const BuildParams& params, std::size_t sort_bytes,
-               std::size_t free) {
+Plan make_plan(const detail::Input& input, const InPlace& in_place, const BuildParams& params, const Choices& choices,
+               std::size_t sort_bytes, std::size_t free) {
     const std::int64_t n = input.n(), d = input.d(), k = params.k;
     Plan plan;
     plan.VectorForm::operator=(form_of(input.vectors[0], in_place.vectors, params.metric));
-    // Measured: half as many take more iterations, more only more memory.
-    plan.samples = params.samples != 0 ? params.samples : std::min(params.resolved_list_size(), 32);
-    plan.length = params.resolved_list_size();
+    plan.samples = choices.samples;
+    plan.length = choices.list_size;
 
     const bool append = params.update == Update::automatic;
     if (params.update == Update::selective && params.locks == Locks::segment)
@@ -98,8 +97,7 @@ Plan make_plan(const detail::Input& input, const InPlace& in_place, const BuildP
         }
         plan.total = std::max({layout.end_, starting.end_, growing.end_, ending.end_});
     };
-    // Measured: what an object is offered in a batch fits p + 4 places with few losses.
-    const int wanted = plan.samples + 4, least = 4;
+    const int wanted = choices.capacity, least = 4;
     const auto cap = std::size_t(params.device_memory);
     const auto fits = [&](std::size_t limit) { return limit == 0 || plan.total <= limit; };
     lay_out(wanted);

@@ -12,7 +12,6 @@
 
 namespace gnnd::cuda {
 
-inline constexpr int kMaxSamples = 64;     ///< largest p: what a cross-match holds in shared memory
 inline constexpr int kSegmentLength = 32;  ///< entries that a spinlock covers, the paper's: what a warp holds
 
 inline constexpr int kSmallBytes = 32 << 10;  ///< counters and what the host reads
@@ -31,12 +30,6 @@ struct VectorForm {
     int shift = 0;  ///< of integer keys, see device/tile.cuh
 };
 
-/// int32 holds sums of up to 33,025 products of uint8.
-inline constexpr std::int64_t kMaxIntegerDim = 32768;
-/// Whether sums of products are all that a metric takes, which integers do exactly.
-inline bool is_product(Metric metric) {
-    return metric == Metric::L2 || metric == Metric::InnerProduct;
-}
 /// The form of vectors of u8 or i8, or of floats that are such integers (space.h).
 VectorForm integer_form(Cell cell, std::int64_t d);
 
@@ -72,8 +65,8 @@ struct Plan : VectorForm {
 /// \param sort_bytes  what sorting n keys takes
 /// \param free        bytes that can be taken, 0: any number. \throws OutOfDeviceMemory where even the least does not
 /// fit
-Plan make_plan(const detail::Input& input, const InPlace& in_place, const BuildParams& params, std::size_t sort_bytes,
-               std::size_t free);
+Plan make_plan(const detail::Input& input, const InPlace& in_place, const BuildParams& params, const Choices& choices,
+               std::size_t sort_bytes, std::size_t free);
 
 /// The same for search_links(). Copies of what lies on the host are parts of the block too.
 struct LinkPlan : VectorForm {

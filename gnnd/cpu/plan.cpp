@@ -1,0 +1,44 @@
+// Memory of a run on the CPU, as build.cpp and the steps take it.
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "gnnd/cpu/backend.h"
+#include "gnnd/cpu/insert.h"
+#include "gnnd/cpu/steps.h"
+#include "gnnd/detail/insert.h"
+
+namespace gnnd::cpu {
+
+MemoryPlan plan(const detail::Input& input, const BuildParams& params, const Choices& choices) {
+    const auto n = std::size_t(input.n()), d = std::size_t(input.d());
+    const auto threads = std::size_t(Team::resolve(params.threads));
+    const bool normalized = visit(params.metric, [](auto m) { return m.normalized; });
+    const auto blocks = [&](int rows, int columns) { return threads * Block::bytes(rows, columns, normalized); };
+
+    std::size_t held = normalized ? n * sizeof(float) : 0, peak = held;
+    if (normalized) peak += threads * d * sizeof(float);
+    if (!input.adjoining()) held += n * d * size_of(input.dtype());
+    const auto reach = [&](std::size_t more) { peak = std::max(peak, held + more); };
+
+    if (choices.exhaustive) {
+        reach(blocks(kQueries, kColumns));
+    } else if (input.inserts) {
+        const std::int64_t old = input.vectors[0].n;
+        if (detail::links_back(old, input.vectors[1].n)) held += std::size_t(old) * detail::kBackLinks * 4;
+        held += blocks(1, detail::kBranches);
+        reach(blocks(kQueries, kColumns));
+    } else {
+        held += Lists::bytes(input.n(), choices.list_size) + n * sizeof(std::int32_t);
+        const std::size_t trees = std::size_t(std::min(choices.trees, kTreesAtOnce)) * n * kTreeBytes;
+        reach(trees != 0 ? trees + blocks(kLeaf, kLeaf) : blocks(1, std::max(choices.list_size, 1)));
+        reach(Samples::bytes(input.n(), choices.samples) + blocks(2 * choices.samples, 4 * choices.samples));
+    }
+    MemoryPlan plan;
+    plan.graph = n * std::size_t(params.k) * (sizeof(std::int32_t) + sizeof(float));
+    plan.work = peak;
+    plan.free = std::size_t(sysconf(_SC_AVPHYS_PAGES)) * std::size_t(sysconf(_SC_PAGESIZE));
+    return plan;
+}
+
+}  // namespace gnnd::cpu

@@ -1,0 +1,60 @@
+// What backend.h offers where the CUDA backend was not compiled in.
+#include "gnnd/cuda/backend.h"
+#include "gnnd/error.h"
+
+namespace gnnd {
+namespace {
+
+constexpr const char* kWhy = "this build of gnnd has no CUDA backend";
+
+[[noreturn]] void refuse() {
+    throw Unavailable(kWhy);
+}
+
+}  // namespace
+
+namespace cuda {
+
+int device_count(std::string* why) {
+    if (why != nullptr) *why = kWhy;
+    return 0;
+}
+
+bool usable(int /*index*/, std::string& why) {
+    why = kWhy;
+    return false;
+}
+
+int device_of(const void* /*pointer*/) {
+    return kHost;
+}
+
+void copy_to_host(const VectorView& /*vectors*/, void* /*out*/) {
+    refuse();
+}
+
+BuildStats run(const detail::Input& /*input*/, const BuildParams& /*params*/, const Choices& /*choices*/,
+               const Callbacks& /*callbacks*/, Resources& /*resources*/, std::int32_t* /*ids*/, float* /*distances*/) {
+    refuse();
+}
+
+void search_links(const VectorView& /*vectors*/, const KnnGraphView& /*graph*/, const LinkParams& /*params*/,
+                  std::int32_t* /*links*/, const Callbacks& /*callbacks*/, Resources& /*resources*/) {
+    refuse();
+}
+
+MemoryPlan plan(const detail::Input& /*input*/, const BuildParams& /*params*/, const Choices& /*choices*/) {
+    refuse();
+}
+
+}  // namespace cuda
+
+void* Resources::allocate_device(std::size_t bytes, Stream) {
+    throw Unavailable("asked for " + std::to_string(bytes) + " bytes on a device: " + kWhy);
+}
+std::size_t Resources::free_device_memory() {
+    return 0;
+}
+void Resources::deallocate_device(void*, std::size_t, Stream) noexcept {}
+
+}  // namespace gnnd

@@ -1,0 +1,16 @@
+#pragma once
+/// \file resolve.h
+/// The one place that decides what parameters leave open.
+
+#include "gnnd/detail/input.h"
+#include "gnnd/params.h"
+#include "gnnd/stats.h"
+
+namespace gnnd::detail {
+
+/// What a run of this input does. On a GPU its plan may lower `capacity`, and raise `batches`, to fit the memory.
+/// \param device  chosen: cpu or cuda
+/// \throws InvalidArgument for more samples than the device takes
+Choices resolve(const BuildParams& params, const Input& input, const Device& device);
+
+}  // namespace gnnd::detail
