@@ -21,9 +21,10 @@ struct Callbacks {
     std::function<void(const std::string&)> verbose;  ///< progress as a line of text without its end, to be printed
 };
 
+/// What a build returns.
 struct BuildResult {
-    KnnGraph graph;
-    BuildStats stats;
+    KnnGraph graph;    ///< n x k, by the invariants of graph.h
+    BuildStats stats;  ///< how it came about
 };
 
 /// Builds the approximate k-NN graph of the vectors with GNND (the paper's Algorithm 1). Sets so small that all pairs
@@ -52,6 +53,7 @@ struct MemoryPlan {
     std::size_t graph = 0;    ///< ids and distances
     std::size_t work = 0;     ///< everything else, at its peak
     std::size_t free = 0;     ///< there now
+    /// All of it.
     std::size_t total() const { return vectors + graph + work; }
 };
 

@@ -11,6 +11,7 @@ namespace gnnd {
 
 /// Where a build runs.
 struct Device {
+    /// The kinds of devices.
     enum class Kind { automatic, cpu, cuda };
     Kind kind = Kind::automatic;  ///< automatic: the GPU where there is one, else the CPU
     int index = 0;                ///< which GPU, for cuda
@@ -18,19 +19,21 @@ struct Device {
     friend bool operator==(const Device&, const Device&) = default;
     /// "auto", "cpu", "cuda" or "cuda:N"; throws InvalidArgument otherwise.
     static Device parse(std::string_view text);
+    /// The text that parse() takes.
     std::string name() const;
 };
 
-/// Number of GPUs, whether builds can run on them or not; where it is 0, `why` says the reason.
+/// Number of GPUs, whether builds can run on them or not. \param why  gets the reason where it is 0; may be null
 int device_count(std::string* why = nullptr);
 
-/// Whether builds can run on a GPU; `why` says the reason otherwise.
+/// True where builds can run on the GPU of that number. \param why  gets the reason otherwise
 bool device_usable(int index, std::string& why);
 
-/// The GPU in whose memory the pointer lies; -1 for host memory.
+/// The GPU in whose memory the pointer lies; -1 for host and managed memory.
 int device_of(const void* pointer);
 
-/// Copies vectors that lie on a GPU (or on the host) to host memory, row-major n x d without gaps.
+/// Copies vectors that lie on a GPU (or on the host) to host memory, row-major without gaps.
+/// \param out  n x d components of the vectors' type
 /// \throws DeviceError
 void copy_to_host(const VectorView& vectors, void* out);
 

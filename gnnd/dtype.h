@@ -10,12 +10,15 @@
 
 /// All element types: the name, the number in files, which never changes, and the C++ type. Those that VECTOR lists are
 /// what vectors consist of; i32 occurs in files of ids (ivecs, ibin) only.
+// clang-format off
 #define GNND_VECTOR_DTYPES(apply) \
     apply(f32, 0, float)          \
     apply(f16, 1, ::gnnd::half)   \
     apply(u8, 2, std::uint8_t)    \
     apply(i8, 3, std::int8_t)     \
     apply(bf16, 5, ::gnnd::bfloat16)
+// clang-format on
+/// Those, and what only files hold.
 #define GNND_DTYPES(apply)    \
     GNND_VECTOR_DTYPES(apply) \
     apply(i32, 4, std::int32_t)
@@ -24,12 +27,12 @@ namespace gnnd {
 
 /// IEEE 754 binary16, as raw bits.
 struct half {
-    std::uint16_t bits;
+    std::uint16_t bits;  ///< sign, 5 bits of exponent, 10 of fraction
 };
 
 /// The upper half of a binary32, as raw bits: torch.bfloat16, ml_dtypes.bfloat16.
 struct bfloat16 {
-    std::uint16_t bits;
+    std::uint16_t bits;  ///< sign, 8 bits of exponent, 7 of fraction
 };
 
 /// Element type of a component. The numbers are part of the graph file format.
@@ -40,8 +43,9 @@ enum class DType : std::uint32_t {
 };
 
 #define GNND_DTYPE(name, number, type) DType::name,
-/// All element types, and those of vectors.
+/// All element types.
 inline constexpr std::array kDTypes{GNND_DTYPES(GNND_DTYPE)};
+/// Those of vectors.
 inline constexpr std::array kVectorDTypes{GNND_VECTOR_DTYPES(GNND_DTYPE)};
 #undef GNND_DTYPE
 

@@ -17,37 +17,44 @@ namespace gnnd {
 
 /// A graph in somebody else's memory.
 struct KnnGraphView {
-    std::int64_t n = 0;
-    std::int64_t k = 0;
-    Metric metric = Metric::L2;
+    std::int64_t n = 0;                 ///< rows, one for each object
+    std::int64_t k = 0;                 ///< entries of a row
+    Metric metric = Metric::L2;         ///< of the distances
     const std::int32_t* ids = nullptr;  ///< n x k
     const float* distances = nullptr;   ///< n x k
 
-    const std::int32_t* ids_of(std::int64_t i) const { return ids + i * k; }
-    const float* distances_of(std::int64_t i) const { return distances + i * k; }
+    const std::int32_t* ids_of(std::int64_t i) const { return ids + i * k; }       ///< row i, k ids
+    const float* distances_of(std::int64_t i) const { return distances + i * k; }  ///< row i, k values
 };
 
 /// A graph that owns its arrays.
 class KnnGraph {
   public:
+    /// A graph of no objects.
     KnnGraph() = default;
-    /// An n x k graph of -1 and the metric's worst value.
+    /// An n x k graph without neighbours: all ids -1, all distances worst_value(metric). Takes 8 n k bytes of the heap.
+    /// \param n       0 to kMaxObjects
+    /// \param k       1 to 65535
+    /// \param metric  what the distances will be of
+    /// \throws InvalidArgument for n or k outside of these, std::bad_alloc
     KnnGraph(std::int64_t n, std::int64_t k, Metric metric);
 
-    std::int64_t n() const { return n_; }
-    std::int64_t k() const { return k_; }
-    Metric metric() const { return metric_; }
-    std::int32_t* ids() { return ids_.data(); }
-    float* distances() { return distances_.data(); }
-    const std::int32_t* ids() const { return ids_.data(); }
-    const float* distances() const { return distances_.data(); }
-    const std::int32_t* ids_of(std::int64_t i) const { return ids_.data() + i * k_; }
-    const float* distances_of(std::int64_t i) const { return distances_.data() + i * k_; }
+    std::int64_t n() const { return n_; }                                              ///< rows, one for each object
+    std::int64_t k() const { return k_; }                                              ///< entries of a row
+    Metric metric() const { return metric_; }                                          ///< of the distances
+    std::int32_t* ids() { return ids_.data(); }                                        ///< n x k
+    float* distances() { return distances_.data(); }                                   ///< n x k
+    const std::int32_t* ids() const { return ids_.data(); }                            ///< n x k
+    const float* distances() const { return distances_.data(); }                       ///< n x k
+    const std::int32_t* ids_of(std::int64_t i) const { return ids_.data() + i * k_; }  ///< row i, k ids
+    const float* distances_of(std::int64_t i) const { return distances_.data() + i * k_; }  ///< row i, k values
 
+    /// Valid as long as this graph, unmoved.
     KnnGraphView view() const { return {n_, k_, metric_, ids_.data(), distances_.data()}; }
-    operator KnnGraphView() const { return view(); }
+    operator KnnGraphView() const { return view(); }  ///< view()
 
   private:
+    /// \cond
     /// Leaves elements as they are, for the constructor to fill by several threads: touching new memory takes longer
     /// than a GPU needs for the graph.
     template <class T>
@@ -61,6 +68,7 @@ class KnnGraph {
             if constexpr (sizeof...(arguments) != 0) ::new (static_cast<void*>(at)) U(arguments...);
         }
     };
+    /// \endcond
 
     std::int64_t n_ = 0, k_ = 0;
     Metric metric_ = Metric::L2;

@@ -1,7 +1,7 @@
 #pragma once
 /// \file init.h
-/// Step 1 of GNND: how the lists start. To add a way: a struct in `inits` and its line in GNND_INITS. Both backends take
-/// `pick` from here; what grows trees is a step of each (cpu/init.cpp, cuda/init).
+/// Step 1 of GNND: how the lists start. To add a way: a struct in `inits` and its line in GNND_INITS. Both backends
+/// take `pick` from here; what grows trees is a step of each (cpu/init.cpp, cuda/init).
 
 #include <array>
 #include <cstdint>
@@ -10,9 +10,11 @@
 #include "gnnd/metric.h"
 
 /// All of them: the struct in `inits`, whose name is also that in files and on the command line.
+// clang-format off
 #define GNND_INITS(apply) \
     apply(random)         \
     apply(projection)
+// clang-format on
 
 namespace gnnd {
 
@@ -45,6 +47,7 @@ struct projection {
 
 }  // namespace inits
 
+/// Throws InvalidArgument that tells the number.
 [[noreturn]] void throw_unknown(Init init);
 
 /// Calls f with the struct. \throws InvalidArgument for a number that is none

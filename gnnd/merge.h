@@ -47,8 +47,9 @@ enum class AppendMethod {
     search,     ///< every added vector is searched for in the graph, and offered to the rows of all that it finds
 };
 
-/// "auto", "merge" or "search"; parse_append_method throws InvalidArgument for others.
+/// "auto", "merge" or "search".
 std::string_view name_of(AppendMethod method);
+/// \throws InvalidArgument that lists the known names
 AppendMethod parse_append_method(std::string_view name);
 
 /// The largest share of the old vectors that may be added for append() to search. Measured: see benchs/NOTEBOOK.md.

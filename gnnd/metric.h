@@ -1,9 +1,9 @@
 #pragma once
 /// \file metric.h
 /// The metrics. To add one: a struct in `metrics` and its line in GNND_METRICS; where it is no product, its name in the
-/// list of gnnd/CMakeLists.txt too, for its CUDA kernels are compiled in a file of their own. Names, checks, engines and
-/// FAISS's adapters follow from the struct. `accumulate` is compiled for float, for the SIMD vectors of the CPU kernels
-/// and for the GPU.
+/// list of gnnd/CMakeLists.txt too, for its CUDA kernels are compiled in a file of their own. Names, checks, engines
+/// and FAISS's adapters follow from the struct. `accumulate` is compiled for float, for the SIMD vectors of the CPU
+/// kernels and for the GPU.
 
 #include <array>
 #include <cmath>
@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <string_view>
 
+/// Marks what is compiled for the GPU, too.
 #ifdef __CUDACC__
 #define GNND_HOST_DEVICE __host__ __device__
 #else
@@ -18,6 +19,7 @@
 #endif
 
 /// All metrics: the struct in `metrics`, and the number in files, which never changes. Numbers follow each other.
+// clang-format off
 #define GNND_METRICS(apply) \
     apply(L2, 0)            \
     apply(InnerProduct, 1)  \
@@ -25,6 +27,7 @@
     apply(L1, 3)            \
     apply(Linf, 4)          \
     apply(ChiSquare, 5)
+// clang-format on
 
 namespace gnnd {
 
@@ -42,15 +45,19 @@ enum class Metric : std::uint32_t {
 /// Two components of zero must leave acc as it is: rows are padded with zeros.
 namespace metrics {
 
+/// a b.
 GNND_HOST_DEVICE inline float product(float a, float b) {
     return a * b;
 }
+/// a b.
 GNND_HOST_DEVICE inline int product(int a, int b) {
     return a * b;
 }
+/// |a|.
 GNND_HOST_DEVICE inline float absolute(float a) {
     return a < 0 ? -a : a;
 }
+/// The larger one.
 GNND_HOST_DEVICE inline float larger(float a, float b) {
     return a > b ? a : b;
 }
@@ -61,8 +68,7 @@ GNND_HOST_DEVICE inline float ratio(float a, float b) {
 
 /// The traits of most metrics, and partial results that add up.
 struct Sum {
-    /// Sums of products are all it takes: tensor cores compute it, and u8 and i8 stay integers in `accumulate`.
-    static constexpr bool is_product = false;
+    static constexpr bool is_product = false;             ///< sums of products: on tensor cores, bytes as integers
     static constexpr bool similarity = false;             ///< larger is nearer; backends order by the negated value
     static constexpr bool normalized = false;             ///< divided by both norms; zero vectors are refused
     static constexpr bool translation_invariant = false;  ///< d(a + t, b + t) = d(a, b)
@@ -132,7 +138,8 @@ struct Linf : Sum {
     }
 };
 
-/// Sum of (a - b)^2 / (a + b), 0 / 0 counted as 0: the paper's K-Square, for histograms.
+/// Sum of (a - b)^2 / (a + b), 0 / 0 counted as 0: the paper's K-Square, which is the symmetric chi-squared distance of
+/// histograms without a factor (some halve it, some double it).
 struct ChiSquare : Sum {
     static constexpr std::string_view name = "chi2";
     static constexpr bool nonnegative = true;
@@ -145,6 +152,7 @@ struct ChiSquare : Sum {
 
 }  // namespace metrics
 
+/// Throws InvalidArgument that tells the number.
 [[noreturn]] void throw_unknown(Metric metric);
 
 /// Calls f with the metric's struct. \throws InvalidArgument for a number that is none

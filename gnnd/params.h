@@ -31,9 +31,13 @@ enum class Locks {
     list,     ///< one spinlock a list, the paper's GNND-r2
 };
 
+/// "auto", "selective" or "all".
 std::string_view name_of(Update update);
+/// "segment" or "list".
 std::string_view name_of(Locks locks);
+/// \throws InvalidArgument that lists the known names
 Update parse_update(std::string_view name);
+/// \throws InvalidArgument that lists the known names
 Locks parse_locks(std::string_view name);
 
 /// Parameters of build() and refine(). A new field needs a line in detail/params_table.h too, which ranges, names, the
@@ -53,16 +57,16 @@ struct BuildParams {
     int iterations = 40;  ///< at most so many iterations, >= 0 (0: the initial lists)
     /// Stop when fewer than delta * n * k entries are NEW after an iteration, for merges see merge(); 0: never.
     float delta = 0.001f;
-    std::uint64_t seed = 1234;  ///< of all sampling; what it makes reproducible stands above
-    int threads = 0;            ///< CPU threads; 0: as many as OpenMP gives
-    Device device;              ///< where to run
-    Update update = Update::automatic;
-    Locks locks = Locks::segment;
-    Init init = Init::projection;
-    /// On a GPU: the same graph bit for bit, build after build on the same kind of GPU, for more time (README). The
-    /// CPU is always so.
+    std::uint64_t seed = 1234;          ///< of all sampling; what it makes reproducible stands above
+    int threads = 0;                    ///< CPU threads; 0: as many as OpenMP gives
+    Device device;                      ///< where to run
+    Update update = Update::automatic;  ///< see Update
+    Locks locks = Locks::segment;       ///< see Locks
+    Init init = Init::projection;       ///< see Init
+    /// On a GPU: the same graph bit for bit, build after build on the same kind of GPU, for more time (half as much
+    /// again). The CPU is always so.
     bool deterministic = false;
-    int trees = 0;  ///< projection trees, 1 to 1024, where the init grows them; 0: chosen, 6 on the CPU, 8 or 10 on a GPU
+    int trees = 0;  ///< projection trees, 1 to 1024, where the init grows them; 0: 6 on the CPU, 8 or 10 on a GPU
     std::int64_t device_memory = 0;  ///< most bytes of device memory to take; 0: what is free. Less makes builds slower
 
     /// Throws InvalidArgument that names the field, its value and what is allowed.

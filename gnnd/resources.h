@@ -17,8 +17,8 @@ using Stream = CUstream_st*;
 
 /// Page-locked host memory that copies between a GPU and ordinary host memory may go through, and the stream for them.
 struct Staging {
-    void* data = nullptr;
-    std::size_t bytes = 0;
+    void* data = nullptr;     ///< null: there is none
+    std::size_t bytes = 0;    ///< its size
     Stream stream = nullptr;  ///< null: the build's
 };
 
@@ -66,8 +66,8 @@ class CountedResources final : public Resources {
     std::size_t free_device_memory() override { return upstream_.free_device_memory(); }
     Staging staging() override { return upstream_.staging(); }
     void deallocate_device(void* pointer, std::size_t bytes, Stream stream) noexcept override;
-    std::size_t held() const { return held_; }
-    std::size_t peak() const { return peak_; }
+    std::size_t held() const { return held_; }  ///< bytes now
+    std::size_t peak() const { return peak_; }  ///< most bytes so far
 
   private:
     template <class Allocate>
@@ -83,9 +83,11 @@ template <class T>
 class Buffer {
   public:
     Buffer() = default;
+    /// `size` elements, content undefined. \throws as Resources::allocate()
     Buffer(Resources& resources, std::size_t size)
         : resources_(&resources), data_(static_cast<T*>(resources.allocate(size * sizeof(T)))), size_(size) {}
-    Buffer(Buffer&& other) noexcept { swap(other); }
+    Buffer(Buffer&& other) noexcept { swap(other); }  ///< `other` is empty then
+    /// What was held here is given back.
     Buffer& operator=(Buffer&& other) noexcept {
         Buffer(static_cast<Buffer&&>(other)).swap(*this);
         return *this;
@@ -93,13 +95,13 @@ class Buffer {
     ~Buffer() {
         if (data_ != nullptr) resources_->deallocate(data_, size_ * sizeof(T));
     }
-    T* data() { return data_; }
-    const T* data() const { return data_; }
-    std::size_t size() const { return size_; }
-    T& operator[](std::size_t i) { return data_[i]; }
-    const T& operator[](std::size_t i) const { return data_[i]; }
-    T* begin() { return data_; }
-    T* end() { return data_ + size_; }
+    T* data() { return data_; }                                    ///< size() elements
+    const T* data() const { return data_; }                        ///< size() elements
+    std::size_t size() const { return size_; }                     ///< elements
+    T& operator[](std::size_t i) { return data_[i]; }              ///< element i, unchecked
+    const T& operator[](std::size_t i) const { return data_[i]; }  ///< element i, unchecked
+    T* begin() { return data_; }                                   ///< for loops over a range
+    T* end() { return data_ + size_; }                             ///< for loops over a range
 
   private:
     void swap(Buffer& other) noexcept {

@@ -13,7 +13,7 @@ namespace gnnd {
 
 /// One iteration of GNND. Iteration 0 is the initialisation.
 struct IterationStats {
-    int iteration = 0;
+    int iteration = 0;         ///< its number, from 0
     std::int64_t objects = 0;  ///< that have lists: append() first builds the graph of the added ones
                                ///< only, or takes them batch by batch
     double seconds = 0;        ///< wall time of this iteration
@@ -27,6 +27,7 @@ struct IterationStats {
     std::int64_t distances = 0;  ///< distances computed
 };
 
+/// Why a build ended.
 enum class StopReason {
     converged,   ///< few entries were NEW after an iteration: see BuildParams::delta
     iterations,  ///< BuildParams::iterations was reached
@@ -34,6 +35,7 @@ enum class StopReason {
     searched,    ///< append() has searched for all added vectors; there are no iterations but a record a batch
 };
 
+/// The enumerator's name, for instance "converged".
 std::string_view name_of(StopReason reason);
 
 /// One line of text for people.
@@ -46,18 +48,19 @@ struct Choices {
     int samples = 0;          ///< the paper's p
     int trees = 0;            ///< projection trees; 0 where none are grown
     int capacity = 0;         ///< on a GPU: candidates that an object has places for
-    int batches = 1;          ///< on a GPU: so many merges of candidates an iteration take what p + 4 places would in one
+    int batches = 1;  ///< on a GPU: so many merges of candidates an iteration take what p + 4 places would in one
 };
 
+/// What a build reports at its end.
 struct BuildStats {
-    std::vector<IterationStats> iterations;
-    StopReason stop = StopReason::iterations;
-    double seconds = 0;                ///< wall time of the whole call
-    std::int64_t peak_work_bytes = 0;  ///< most memory held at once beside vectors and result
-    Device device;                     ///< where it ran
-    std::string device_reason;         ///< why Device::Kind::automatic took the CPU; empty otherwise
-    int threads = 0;                   ///< CPU threads used
-    Choices choices;                   ///< what the parameters left open, as it was decided
+    std::vector<IterationStats> iterations;    ///< the initialisation and one record for each iteration
+    StopReason stop = StopReason::iterations;  ///< why it ended
+    double seconds = 0;                        ///< wall time of the whole call
+    std::int64_t peak_work_bytes = 0;          ///< most memory held at once beside vectors and result
+    Device device;                             ///< where it ran
+    std::string device_reason;                 ///< why Device::Kind::automatic took the CPU; empty otherwise
+    int threads = 0;                           ///< CPU threads used
+    Choices choices;                           ///< what the parameters left open, as it was decided
 };
 
 }  // namespace gnnd

@@ -18,18 +18,20 @@ inline constexpr std::int64_t kMaxDim = 1 << 20;
 /// belongs to somebody else and outlives the view.
 /// Rows need no alignment beyond that of their element type.
 struct VectorView {
-    const void* data = nullptr;
-    std::int64_t n = 0;
-    std::int64_t d = 0;
-    DType dtype = DType::f32;
-    std::int64_t stride = 0;  ///< bytes from one row to the next; 0 stands for d * size_of(dtype)
+    const void* data = nullptr;  ///< the first row
+    std::int64_t n = 0;          ///< rows
+    std::int64_t d = 0;          ///< components of a row
+    DType dtype = DType::f32;    ///< of the components
+    std::int64_t stride = 0;     ///< bytes from one row to the next; 0 stands for d * size_of(dtype)
 
+    /// Bytes from one row to the next.
     std::int64_t row_bytes() const { return stride != 0 ? stride : d * std::int64_t(size_of(dtype)); }
+    /// Row i, d components.
     const std::byte* row(std::int64_t i) const { return static_cast<const std::byte*>(data) + i * row_bytes(); }
 };
 
-/// Copies rows [begin, begin + count) of vectors in host memory to out, row-major count x d, converted to float32, which
-/// is exact. \throws InvalidArgument for rows outside of the view, and for components that are not of vectors
+/// Copies rows [begin, begin + count) of vectors in host memory to out, row-major count x d, converted to float32,
+/// which is exact. \throws InvalidArgument for rows outside of the view, and for components that are not of vectors
 void copy_as_f32(const VectorView& vectors, std::int64_t begin, std::int64_t count, float* out);
 
 }  // namespace gnnd
