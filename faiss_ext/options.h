@@ -1,6 +1,6 @@
 #pragma once
 /// \file options.h
-/// What can be told to things that are chosen by name, for programs that offer the choice.
+/// Things that are chosen by name, and their options, for programs that offer the choice.
 
 #include <faiss/impl/FaissException.h>
 
@@ -14,12 +14,12 @@ namespace faiss_ext {
 
 /// A whole number with a name.
 struct Option {
-    std::string name;        ///< "nlist"
-    std::string help;        ///< half a sentence
-    std::int64_t value = 0;  ///< the default
-    std::int64_t least = 0;
-    std::int64_t most = std::numeric_limits<int>::max();
-    bool flag = false;  ///< 0 or 1
+    std::string name;                                     ///< "nlist"
+    std::string help;                                     ///< half a sentence
+    std::int64_t value = 0;                               ///< the default
+    std::int64_t least = 0;                               ///< smallest value that is allowed
+    std::int64_t most = std::numeric_limits<int>::max();  ///< largest one
+    bool flag = false;                                    ///< 0 or 1
 };
 
 /// Values by the names of options; an option without one keeps its default.
@@ -37,10 +37,11 @@ template <class Make>
 struct Choice {
     std::string name;             ///< as programs take it: "ivfpq"
     std::string help;             ///< half a sentence
-    bool gpu = false;             ///< whether it uses a GPU where one is given
+    bool gpu = false;             ///< true where it uses a GPU where one is given
     std::vector<Option> options;  ///< that `make` looks at
-    Make make;
+    Make make;                    ///< makes one, of the values of its options
 
+    /// The option of that name; null where there is none.
     const Option* option(const std::string& wanted) const {
         for (const Option& option : options)
             if (option.name == wanted) return &option;
