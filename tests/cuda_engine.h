@@ -15,6 +15,7 @@
 
 #include "gnnd/cuda/engine/engine.cuh"
 #include "tests/cuda_lists.h"
+#include "tests/reference.h"
 
 namespace gnnd::cuda {
 
@@ -23,7 +24,7 @@ struct Space {
     Cell cell;
     Metric metric;
     int n, d;
-    std::vector<int> components;
+    std::vector<float> components;
     std::vector<std::uint8_t> rows;
     std::vector<u32> bias;
     int row_bytes, scale;
@@ -37,15 +38,9 @@ struct Space {
         for (int i = 0; i < n; ++i) {
             int norm = 0;
             for (int c = 0; c < d; ++c) {
-                // Long rows of integers: so small that keys lose no bits. f16: sums below 2^16 survive the key's
-                // rounding. chi2: 0 and 4 only, whose terms are integers.
-                int x = cell == Cell::u8 ? int(random() % 256) : cell == Cell::i8 ? int(random() % 256) - 128 : 0;
-                if (cell != Cell::f16 && row_bytes > kSlab) x /= 4;
-                if (cell == Cell::f16) x = int(random() % 17) - (metric == Metric::L2 ? 8 : 0);
-                if (metric == Metric::Linf) x *= 60;
-                if (metric == Metric::ChiSquare) x = random() % 2 * 4;
-                components[i * d + c] = x;
-                norm += x * x;
+                const int x = component(c, random);
+                components[i * d + c] = float(x);
+                if (metric == Metric::L2) norm += x * x;
                 if (cell == Cell::f16)
                     reinterpret_cast<__half*>(&rows[std::size_t(i) * row_bytes])[c] = __float2half(float(x));
                 else
@@ -54,28 +49,23 @@ struct Space {
             bias.push_back(cell == Cell::f16 ? __builtin_bit_cast(u32, float(norm)) : u32(norm));
         }
     }
-    float distance(int a, int b) const {
-        double sum = 0;
-        for (int c = 0; c < d; ++c) {
-            const double x = components[a * d + c], y = components[b * d + c];
-            switch (metric) {
-                case Metric::L2:
-                    sum += (x - y) * (x - y);
-                    break;
-                case Metric::InnerProduct:
-                    sum -= x * y;
-                    break;
-                case Metric::L1:
-                    sum += std::abs(x - y);
-                    break;
-                case Metric::Linf:
-                    sum = std::max(sum, std::abs(x - y));
-                    break;
-                default:
-                    sum += x + y == 0 ? 0 : (x - y) * (x - y) / (x + y);
-            }
+    /// As many different distances as can be, so that few partners are equally near, and all of them exact.
+    ///  - u8, i8: rows of more than one slab are so small that keys lose no bits.
+    ///  - f16: sums are integers below 2^16, which survive the key's rounding.
+    int component(int c, std::mt19937& random) const {
+        if (cell != Cell::f16) {
+            const int x = int(random() % 256) - (cell == Cell::i8 ? 128 : 0);
+            return row_bytes > kSlab ? x / 4 : x;
         }
-        return float(sum);
+        if (metric == Metric::L1) return int(random() % 513);
+        if (metric == Metric::Linf) return int(__half2float(__float2half(float(random() % 32768))));
+        if (metric == Metric::ChiSquare)
+            return int(random() % 2) * (1 + c * 37 % 256);  // x^2 / x is exact, and so is 0
+        return int(random() % 17) - 8;
+    }
+    float distance(int a, int b) const {
+        return float(
+            test::order_of(metric, test::reference_distance(metric, &components[a * d], &components[b * d], d).value));
     }
     /// With this shift integer keys are exact, and those of the values above fit.
     int shift() const { return cell == Cell::f16 ? 0 : kColumnBits; }

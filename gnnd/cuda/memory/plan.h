@@ -8,6 +8,7 @@
 #include "gnnd/cuda/cells.h"
 #include "gnnd/detail/input.h"
 #include "gnnd/params.h"
+#include "gnnd/stats.h"
 #include "gnnd/vectors.h"
 
 namespace gnnd::cuda {
