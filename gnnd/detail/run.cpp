@@ -30,9 +30,7 @@ struct Call {
     }
 
     BuildStats run(const Input& input, const Callbacks& callbacks, std::int32_t* ids, float* distances) const {
-        const Choices choices = resolve(params, input, params.device);
-        const bool gpu = params.device.kind == Device::Kind::cuda;
-        BuildStats stats = (gpu ? cuda::run : cpu::run)(input, params, choices, callbacks, resources, ids, distances);
+        BuildStats stats = run_checked(input, params, callbacks, resources, ids, distances);
         stats.device_reason = reason;
         return stats;
     }
@@ -43,6 +41,13 @@ struct Call {
 };
 
 }  // namespace
+
+BuildStats run_checked(const Input& input, const BuildParams& params, const Callbacks& callbacks, Resources& resources,
+                       std::int32_t* ids, float* distances) {
+    const Choices choices = resolve(params, input, params.device);
+    const bool gpu = params.device.kind == Device::Kind::cuda;
+    return (gpu ? cuda::run : cpu::run)(input, params, choices, callbacks, resources, ids, distances);
+}
 
 MemoryPlan plan(const Input& input, const BuildParams& params) {
     params.validate();

@@ -1,7 +1,7 @@
 #pragma once
 /// \file run.h
-/// The way from the entry points of builder.h and merge.h to the backends: checks, the choice of the device, and of what
-/// parameters leave open.
+/// The way from the entry points of builder.h and merge.h to the backends: checks, the choice of the device, and of
+/// what parameters leave open.
 
 #include "gnnd/builder.h"
 #include "gnnd/detail/input.h"
@@ -16,5 +16,10 @@ BuildResult run(const Input& input, const BuildParams& params, const Callbacks& 
 /// Into arrays of the caller, n x k each. \param who  called it, for messages
 BuildStats run_into(const char* who, const Input& input, const BuildParams& params, std::int32_t* ids, float* distances,
                     const Callbacks& callbacks, Resources* resources);
+
+/// The same for arguments that were checked, on the device that params.device names: neither `automatic` nor one that
+/// is not there.
+BuildStats run_checked(const Input& input, const BuildParams& params, const Callbacks& callbacks, Resources& resources,
+                       std::int32_t* ids, float* distances);
 
 }  // namespace gnnd::detail

@@ -3,11 +3,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "gnnd/merge.h"
-
-#ifdef GNND_WITH_CUDA
+#include "gnnd/detail/checks.h"
+#include "gnnd/detail/run.h"
 #include "gnnd/shards/cuda/executor.h"
-#endif
 
 namespace gnnd::shards {
 
@@ -55,27 +53,27 @@ std::shared_ptr<const void> HostExecutor::prepare(const Task& present, const Tas
 
 BuildStats HostExecutor::build_graph(const VectorView& vectors, std::int32_t* ids, float* distances,
                                      const Callbacks& callbacks) {
-    return build_into(vectors, params_, ids, distances, callbacks);
+    return run({{vectors}, {}}, ids, distances, callbacks);
 }
 
 BuildStats HostExecutor::merge_graphs(const Side& a, const Side& b, std::int32_t* ids, float* distances,
                                       const Callbacks& callbacks) {
-    return merge_into(a.vectors, a.local, b.vectors, b.local, params_, ids, distances, callbacks);
+    return run({{a.vectors, b.vectors}, {a.local, b.local}}, ids, distances, callbacks);
 }
 
-bool has_room([[maybe_unused]] const Manifest& manifest, const BuildParams& params,
-              [[maybe_unused]] const ExecutorOptions& options) {
-#ifdef GNND_WITH_CUDA
-    if (params.device.kind == Device::Kind::cuda) return cuda::has_room(manifest, params, options);
-#endif
-    return params.device.kind == Device::Kind::cpu;
+/// Arguments were checked when the build in shards began.
+BuildStats HostExecutor::run(const detail::Input& input, std::int32_t* ids, float* distances,
+                             const Callbacks& callbacks) const {
+    return detail::run_checked(input, params_, callbacks, detail::or_heap(nullptr), ids, distances);
+}
+
+bool has_room(const Manifest& manifest, const BuildParams& params, const ExecutorOptions& options) {
+    return params.device.kind == Device::Kind::cpu || cuda::has_room(manifest, params, options);
 }
 
 std::unique_ptr<Executor> make_executor(Store& store, const BuildParams& params, const ExecutorOptions& options) {
-#ifdef GNND_WITH_CUDA
     if (params.device.kind == Device::Kind::cuda)
         if (auto executor = cuda::make_executor(store, params, options)) return executor;
-#endif
     return std::make_unique<HostExecutor>(store, params, options);
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "gnnd/builder.h"
+#include "gnnd/detail/input.h"
 #include "gnnd/shards/background.h"
 #include "gnnd/shards/schedule.h"
 #include "gnnd/shards/store.h"
@@ -59,7 +60,7 @@ bool has_room(const Manifest& manifest, const BuildParams& params, const Executo
 /// On a GPU with room for it, one that keeps shards there; else a HostExecutor.
 std::unique_ptr<Executor> make_executor(Store& store, const BuildParams& params, const ExecutorOptions& options);
 
-/// Works from and to the store's memory, by build_into() and merge_into() on whatever device. What a merge found goes
+/// Works from and to the store's memory, on whatever device. What a merge found goes
 /// into the lists while the next task runs.
 class HostExecutor : public Executor {
   public:
@@ -89,7 +90,9 @@ class HostExecutor : public Executor {
     BuildParams params_;
 
   private:
-    /// What the next task reads, pinned.
+    BuildStats run(const detail::Input& input, std::int32_t* ids, float* distances, const Callbacks& callbacks) const;
+
+    /// Inputs of the next task, pinned.
     struct Inputs {
         std::vector<PinnedVectors> vectors;
         std::vector<PinnedGraph> locals;  ///< none for a build

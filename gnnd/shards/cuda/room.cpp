@@ -1,0 +1,53 @@
+#include "gnnd/shards/cuda/room.h"
+
+#include <algorithm>
+
+#include "gnnd/cuda/backend.h"
+#include "gnnd/detail/resolve.h"
+#include "gnnd/error.h"
+
+namespace gnnd::cuda {
+namespace {
+
+std::size_t aligned(std::size_t bytes) {
+    return (bytes + 255) / 256 * 256;
+}
+
+/// Ids, or distances.
+std::size_t graph_bytes(std::int64_t rows, std::int64_t k) {
+    return aligned(std::size_t(rows * k) * sizeof(std::int32_t));
+}
+
+}  // namespace
+
+ShardSizes::ShardSizes(const shards::Manifest& manifest)
+    : row(std::size_t(manifest.base.d) * size_of(manifest.base.dtype)),
+      vectors(aligned(std::size_t(manifest.most_rows()) * row)),
+      local(graph_bytes(manifest.most_rows(), manifest.local_columns())),
+      lists(graph_bytes(manifest.most_rows(), manifest.params.k)),
+      result(graph_bytes(2 * manifest.most_rows(), manifest.params.k)) {}
+
+MemoryPlan plan_of(const shards::Manifest& manifest, std::int64_t rows, const BuildParams& params) {
+    const detail::Input input{{{nullptr, rows, manifest.base.d, manifest.base.dtype, 0}}, {}};
+    return cuda::plan(input, params, detail::resolve(params, input, params.device));
+}
+
+Room room_for(const shards::Manifest& manifest, const BuildParams& params, const shards::ExecutorOptions& options) {
+    if (manifest.base.n < 2 * manifest.count()) return {};  // build() wants two objects
+    const ShardSizes sizes(manifest);
+    try {
+        // As if from host memory: the union's vectors are copied to one place, the graphs are not.
+        const MemoryPlan plan = plan_of(manifest, 2 * manifest.most_rows(), params);
+        const std::size_t work = plan.vectors + plan.work, fixed = 2 * sizes.result + work;
+        // What is free leaves room for the driver already: kMemoryReserve.
+        std::size_t bytes = plan.free / std::size_t(options.to_come);
+        if (params.device_memory != 0) bytes = std::min(bytes, std::size_t(params.device_memory / options.workers));
+        const int count = manifest.count(), least = std::min(3, count);
+        if (bytes < fixed + std::size_t(least) * sizes.shard()) return {};
+        return {work, int(std::min<std::size_t>(count, (bytes - fixed) / sizes.shard()))};
+    } catch (const OutOfDeviceMemory&) {
+        return {};
+    }
+}
+
+}  // namespace gnnd::cuda
