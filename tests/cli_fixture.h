@@ -60,8 +60,11 @@ class Cli : public testing::Test {
     std::string file(const std::string& name) const { return dir_.file(name); }
 
     /// Starts the tool with its output in files, standard error in the descriptor if one is given.
-    pid_t spawn(const Arguments& arguments, int error_descriptor = -1) const {
-        std::vector<char*> argv{const_cast<char*>(GNND_TOOL)};
+    /// \param before  a command that starts it: "env", "A=B"
+    pid_t spawn(const Arguments& arguments, int error_descriptor = -1, const Arguments& before = {}) const {
+        std::vector<char*> argv;
+        for (const std::string& argument : before) argv.push_back(const_cast<char*>(argument.c_str()));
+        argv.push_back(const_cast<char*>(GNND_TOOL));
         for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
         argv.push_back(nullptr);
         const std::string out = logs_.file("out"), err = logs_.file("err");
@@ -85,7 +88,7 @@ class Cli : public testing::Test {
         posix_spawnattr_setsigdefault(&attributes, &defaults);
         posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
         pid_t pid = -1;
-        const int error = posix_spawn(&pid, GNND_TOOL, &actions, &attributes, argv.data(), environ);
+        const int error = posix_spawnp(&pid, argv[0], &actions, &attributes, argv.data(), environ);
         posix_spawnattr_destroy(&attributes);
         posix_spawn_file_actions_destroy(&actions);
         if (error != 0) throw std::runtime_error("cannot start " GNND_TOOL);
@@ -98,8 +101,8 @@ class Cli : public testing::Test {
         return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
     }
 
-    Result run(const Arguments& arguments) const {
-        const int code = wait(spawn(arguments));
+    Result run(const Arguments& arguments, const Arguments& before = {}) const {
+        const int code = wait(spawn(arguments, -1, before));
         return {code, read_bytes(logs_.file("out")), read_bytes(logs_.file("err"))};
     }
 

@@ -1,5 +1,6 @@
 // The tool as a whole: help, wrong usage, building a graph, bad files, full disks, signals.
 #include <pty.h>
+#include <sys/ioctl.h>
 
 #include <chrono>
 #include <map>
@@ -221,19 +222,37 @@ TEST_F(Cli, BuildDefaultsAreTheLibrarys) {
     EXPECT_EQ(params["update"], name_of(defaults.update));
 }
 
-TEST_F(Cli, BuildDrawsABarOnATerminal) {
+/// What a build shows on a terminal of so many columns.
+class CliTerminal : public Cli, public testing::WithParamInterface<int> {};
+
+TEST_P(CliTerminal, ShowsABuildOnOneLine) {
+    const int columns = GetParam();
+    winsize size{};
+    size.ws_col = static_cast<unsigned short>(columns);
     int master = -1, slave = -1;
-    ASSERT_EQ(openpty(&master, &slave, nullptr, nullptr, nullptr), 0);
-    const pid_t pid = spawn({"build", kSample, "-k", "8", "--iterations", "2", "-o", file("g")}, slave);
+    ASSERT_EQ(openpty(&master, &slave, nullptr, nullptr, &size), 0);
+    const pid_t pid =
+        spawn({"build", kSample, "-k", "8", "--iterations", "12", "--delta", "0", "-o", file("g")}, slave);
     close(slave);
     std::string shown;
     char buffer[4096];
     for (ssize_t got = 0; (got = read(master, buffer, sizeof buffer)) > 0;) shown.append(buffer, std::size_t(got));
     close(master);
     EXPECT_EQ(wait(pid), 0);
-    EXPECT_NE(shown.find("\r\x1b[K[##"), std::string::npos) << shown;
-    EXPECT_EQ(shown.find('\n'), std::string::npos) << "the bar stays on one line and is taken away at the end";
+    EXPECT_EQ(shown.find('\n'), std::string::npos) << "one line, taken away at the end: " << shown;
+    const std::string clear = "\r\x1b[K";
+    EXPECT_EQ(shown.find(clear + "[##") != std::string::npos, columns >= 80 || columns == 0) << shown;
+    EXPECT_EQ(shown.substr(shown.rfind(clear)), clear);
+    std::size_t drawn = 0;
+    for (std::size_t at = 0, end = 0; (at = shown.find(clear, end)) != std::string::npos; ++drawn) {
+        at += clear.size();
+        end = std::min(shown.find(clear, at), shown.size());
+        EXPECT_LT(end - at, std::size_t(columns > 0 ? columns : 80)) << shown.substr(at, end - at);
+    }
+    EXPECT_GT(drawn, 12u);
 }
+
+INSTANTIATE_TEST_SUITE_P(Columns, CliTerminal, testing::Values(0, 20, 60, 80, 200), testing::PrintToStringParamName());
 
 TEST_F(Cli, BadFilesEndWithOne) {
     EXPECT_TRUE(failed(run({"build", file("none.fvecs"), "-o", file("g")}), 1, "none.fvecs"));
@@ -247,7 +266,7 @@ TEST_F(Cli, BadFilesEndWithOne) {
     std::vector<float> rows(300, 1.0f);
     rows[100] = NAN;
     io::write_vectors(file("nan.fvecs"), {rows.data(), 100, 3});
-    EXPECT_TRUE(failed(run({"build", file("nan.fvecs"), "-o", file("g"), "-q"}), 1, "33"));
+    EXPECT_TRUE(failed(run({"build", file("nan.fvecs"), "-o", file("g"), "-q"}), 1, "nan.fvecs: row 33 holds NaN"));
     EXPECT_TRUE(failed(run({"eval", base(), base()}), 1, base()));
     EXPECT_TRUE(failed(run({"index", graph("chi2"), base(), "--type", "nsg", "-o", file("i")}), 1, "chi2"));
     EXPECT_FALSE(std::filesystem::exists(file("g")));
@@ -299,7 +318,7 @@ TEST_P(CliSignal, EndsABuildWithoutATrace) {
            std::chrono::steady_clock::now() < deadline)
         std::this_thread::sleep_for(std::chrono::milliseconds(10));
     kill(pid, GetParam());
-    EXPECT_EQ(wait(pid), 128 + GetParam());
+    EXPECT_EQ(wait(pid), -GetParam()) << "a shell's loop ends when a command dies of SIGINT";
     EXPECT_NE(read_bytes(logs_.file("err")).find("gnnd: interrupted"), std::string::npos);
     EXPECT_EQ(read_bytes(out), "old");
     EXPECT_EQ(dir_.entries(), 1u);
@@ -316,7 +335,7 @@ TEST_P(CliSignal, EndsAnExactBuildWithoutATrace) {
     const pid_t pid = spawn({"exact", big, "-o", file("g.gnnd"), "--device", "cpu"});
     std::this_thread::sleep_for(std::chrono::milliseconds(500));
     kill(pid, GetParam());
-    EXPECT_EQ(wait(pid), 128 + GetParam());
+    EXPECT_EQ(wait(pid), -GetParam()) << "a shell's loop ends when a command dies of SIGINT";
     EXPECT_EQ(dir_.entries(), 1u);
 }
 

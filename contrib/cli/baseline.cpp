@@ -10,11 +10,13 @@
 #include "gnnd/io/graph_file.h"
 #include "gnnd/io/vector_file.h"
 #include "interrupt.h"
+#include "threads.h"
 
 namespace cli {
 
 void build_baseline(const BaselineOptions& options) {
     require_outputs({options.graph, options.stats}, {options.base});
+    use_blas();
     const gnnd::io::VectorFile base(options.base);
     const faiss_ext::GraphBuilderType& type =
         faiss_ext::choose(faiss_ext::graph_builder_types(), "--method", options.method, options.values);

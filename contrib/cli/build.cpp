@@ -13,6 +13,7 @@
 #include "gnnd/device.h"
 #include "gnnd/io/vector_file.h"
 #include "sharded.h"
+#include "threads.h"
 
 namespace cli {
 
@@ -83,7 +84,7 @@ void run(const BuildCommand& options) {
     require_outputs({options.graph, options.stats}, {options.base});
     const gnnd::io::VectorFile base(options.base);
     const Bases bases(base);
-    const gnnd::BuildResult result = run_with_progress(options, base.n(), [&](const gnnd::Callbacks& callbacks) {
+    const gnnd::BuildResult result = run_with_progress(options, {&base}, [&](const gnnd::Callbacks& callbacks) {
         return gnnd::build(base.view(), options.params, callbacks);
     });
     const Json about{{"graph", options.graph}, {"base", options.base}, {"method", options.method},
@@ -118,6 +119,7 @@ void add_build(CLI::App& app) {
         "Example: gnnd build base.fvecs -k 32 -o base.gnnd\n"
         "         gnnd build huge.u8bin -k 32 --work huge.graph --device-memory 24GB");
     command.callback([options, of_gnnd, &command] {
+        options->params.threads = allowed_threads(options->params.threads);
         const bool with_gnnd = options->method == "gnnd";
         const bool in_shards = command.get_option("--work")->count() > 0;
         const bool output_given = command.get_option("--output")->count() > 0;

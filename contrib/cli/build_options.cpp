@@ -1,6 +1,8 @@
 #include "build_options.h"
 
+#include <charconv>
 #include <cstdio>
+#include <string_view>
 
 #include "files.h"
 #include "gnnd/io/graph_file.h"
@@ -10,6 +12,20 @@
 namespace cli {
 
 namespace {
+
+/// The library counts the objects, "vector 5 holds NaN": which row of which file that is.
+std::string name_file(const std::string& error, const std::vector<const gnnd::io::VectorFile*>& bases) {
+    constexpr std::string_view kVector = "vector ", kAdded = "append: of the added vectors: vector ";
+    const bool added = error.starts_with(kAdded);
+    if (!added && !error.starts_with(kVector)) return error;
+    const char* begin = error.data() + (added ? kAdded : kVector).size();
+    const char* end = error.data() + error.size();
+    std::int64_t row = 0;
+    const char* rest = std::from_chars(begin, end, row).ptr;
+    std::size_t file = added ? bases.size() - 1 : 0;
+    for (; file + 1 < bases.size() && row >= bases[file]->n(); ++file) row -= bases[file]->n();
+    return bases[file]->path() + ": row " + std::to_string(row) + std::string(rest, end);
+}
 
 Json iteration_json(const gnnd::IterationStats& iteration) {
     return {{"iteration", iteration.iteration}, {"seconds", iteration.seconds}, {"phi", iteration.phi},
@@ -127,13 +143,19 @@ Json to_json(const gnnd::BuildParams& params, const gnnd::Choices& choices) {
             {"trees", params.trees}};
 }
 
-gnnd::BuildResult run_with_progress(const BuildOptions& options, std::int64_t n,
+gnnd::BuildResult run_with_progress(const BuildOptions& options, const std::vector<const gnnd::io::VectorFile*>& bases,
                                     const std::function<gnnd::BuildResult(const gnnd::Callbacks&)>& run) {
+    std::int64_t n = 0;
+    for (const gnnd::io::VectorFile* base : bases) n += base->n();
     Progress progress(options.params, n, options.quiet);
     gnnd::Callbacks callbacks;
     callbacks.progress = [&](const gnnd::IterationStats& iteration) { progress.show(iteration); };
     callbacks.interrupt = [] { return caught_signal() != 0; };
-    return run(callbacks);
+    try {
+        return run(callbacks);
+    } catch (const gnnd::InvalidArgument& error) {
+        throw gnnd::InvalidArgument(name_file(error.what(), bases));
+    }
 }
 
 void print_base(const gnnd::io::VectorFile& base) {

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "common.h"
 #include "gnnd/builder.h"
@@ -36,8 +37,8 @@ void validate(const Params& params) {
 Json to_json(const gnnd::BuildParams& params, const gnnd::Choices& choices);
 
 /// Calls `run` with callbacks that show progress and end it when a signal comes.
-/// \param n  objects of the graph
-gnnd::BuildResult run_with_progress(const BuildOptions& options, std::int64_t n,
+/// \param bases  whose vectors, one after the other, are the objects of the graph; errors in a vector name its file
+gnnd::BuildResult run_with_progress(const BuildOptions& options, const std::vector<const gnnd::io::VectorFile*>& bases,
                                     const std::function<gnnd::BuildResult(const gnnd::Callbacks&)>& run);
 
 /// One line about a file of vectors.

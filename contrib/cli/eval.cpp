@@ -9,6 +9,7 @@
 #include "faiss_ext/evaluate.h"
 #include "gnnd/io/vector_file.h"
 #include "interrupt.h"
+#include "threads.h"
 
 namespace cli {
 
@@ -25,6 +26,7 @@ struct EvalOptions {
 };
 
 void run(const EvalOptions& options) {
+    use_blas();
     const AnyGraph graph(options.graph);
     const gnnd::io::VectorFile base(options.base);
     graph.require_fit(base);

@@ -11,6 +11,7 @@
 #include "gnnd/io/vector_file.h"
 #include "index_file.h"
 #include "interrupt.h"
+#include "threads.h"
 
 namespace cli {
 
@@ -25,6 +26,7 @@ struct IndexOptions {
 
 void run(const IndexOptions& options, const faiss_ext::GraphIndexType& type) {
     require_outputs({options.output}, {options.graph, options.base});
+    use_blas();
     const AnyGraph file(options.graph);
     const gnnd::io::VectorFile base(options.base);
     file.require_fit(base);

@@ -39,6 +39,12 @@ void catch_signals() {
     faiss::InterruptCallback::instance = std::make_unique<FaissInterrupt>();
 }
 
+void die_of_signal() {
+    if (caught_signal() == 0) return;
+    signal(caught_signal(), SIG_DFL);
+    raise(caught_signal());
+}
+
 int caught_signal() {
     return signal_number;
 }

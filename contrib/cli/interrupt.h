@@ -15,6 +15,10 @@ class Resumable : public gnnd::Interrupted {
 /// Takes the signals from here on, also on behalf of FAISS's own loops.
 void catch_signals();
 
+/// Ends the process the way the signal that came would have ended it, so that a shell's loop ends as well. Returns
+/// where none came.
+void die_of_signal();
+
 /// The signal that came, or 0.
 int caught_signal();
 

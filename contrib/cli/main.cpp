@@ -1,5 +1,5 @@
-// gnnd: the command-line tool. Exit codes: 0 done, 1 something in a file or in the data was wrong, 2 wrong usage,
-// 128 + number of the signal that ended it.
+// gnnd: the command-line tool. Exit codes: 0 done, 1 something in a file or in the data was wrong, 2 wrong usage. An
+// interrupted command dies of the signal.
 
 #include <iostream>
 #include <string>
@@ -9,6 +9,7 @@
 #include "gnnd/version.h"
 #include "interrupt.h"
 #include "messages.h"
+#include "threads.h"
 
 namespace {
 
@@ -30,8 +31,9 @@ int run(int argc, char** argv) {
     app.set_version_flag("--version", version());
     app.require_subcommand(1);
     app.footer(
-        "Exit codes: 0 done, 1 a file or its data is not as it must be, 2 wrong usage, 130 interrupted\n"
-        "(128 and the number of the signal that ended it).\n"
+        "Exit codes: 0 done, 1 a file or its data is not as it must be, or memory or disk are too small, 2 wrong\n"
+        "usage. SIGINT (Ctrl-C), SIGTERM and SIGHUP end a command cleanly; it then dies of the signal (a shell's "
+        "130).\n"
         "`gnnd COMMAND --help` tells the options of a command.\n"
         "Example: gnnd build base.fvecs -k 32 -o base.gnnd\n"
         "         gnnd append base.gnnd base.fvecs new.fvecs -o all.gnnd");
@@ -60,7 +62,7 @@ int run(int argc, char** argv) {
         // FAISS reports an interruption as an error like any other.
         if (cli::caught_signal() != 0) {
             const bool resumable = dynamic_cast<const cli::Resumable*>(&error) != nullptr;
-            return fail(128 + cli::caught_signal(), resumable ? error.what() : "interrupted, nothing was written");
+            return fail(1, resumable ? error.what() : "interrupted, nothing was written");
         }
         return fail(1, cli::message_of(error));
     }
@@ -69,9 +71,13 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+    cli::limit_threads(argv);
+    int code = 1;
     try {
-        return run(argc, argv);
+        code = run(argc, argv);
     } catch (const std::exception& error) {  // while the application itself was put together
-        return fail(1, cli::message_of(error));
+        fail(code, cli::message_of(error));
     }
+    if (code != 0) cli::die_of_signal();
+    return code;
 }

@@ -10,6 +10,7 @@
 #include "build_options.h"
 #include "commands.h"
 #include "files.h"
+#include "threads.h"
 
 namespace cli {
 
@@ -72,12 +73,13 @@ void run(MergeOptions& options) {
 
     const std::int64_t n = bases[0].n() + bases[1].n();
     const Bases both(bases);
-    const gnnd::BuildResult result = run_with_progress(options, n, [&](const gnnd::Callbacks& callbacks) {
-        return graphs.size() == 1
-                   ? gnnd::append(bases[0].view(), graphs[0], bases[1].view(), options.params, callbacks, nullptr,
-                                  options.append_method)
-                   : gnnd::merge(bases[0].view(), graphs[0], bases[1].view(), graphs[1], options.params, callbacks);
-    });
+    const gnnd::BuildResult result =
+        run_with_progress(options, {&bases[0], &bases[1]}, [&](const gnnd::Callbacks& callbacks) {
+            return graphs.size() == 1
+                       ? gnnd::append(bases[0].view(), graphs[0], bases[1].view(), options.params, callbacks, nullptr,
+                                      options.append_method)
+                       : gnnd::merge(bases[0].view(), graphs[0], bases[1].view(), graphs[1], options.params, callbacks);
+        });
     const Json about{{"graph", options.graph},
                      {"graphs", options.graphs},
                      {"bases", options.bases},
@@ -100,6 +102,7 @@ void add_merge_options(CLI::App& command, const std::shared_ptr<MergeOptions>& o
     add_reporting(command, *options);
     command.callback([options, k] {
         options->k_given = k->count() > 0;
+        options->params.threads = allowed_threads(options->params.threads);
         run(*options);
     });
 }

@@ -132,6 +132,9 @@ std::string message_of(const std::exception& error) {
     if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr) return "out of memory";
     if (const auto* file = dynamic_cast<const std::filesystem::filesystem_error*>(&error))
         return file->path1().string() + ": " + file->code().message();
+    if (const auto* system = dynamic_cast<const std::system_error*>(&error);
+        system != nullptr && system->code() == std::errc::resource_unavailable_try_again)
+        return "cannot start a thread: " + system->code().message();
     if (dynamic_cast<const faiss::FaissException*>(&error) != nullptr) return without_origin(error.what());
     return error.what();
 }

@@ -1,8 +1,10 @@
 #include "progress.h"
 
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdio>
 #include <string>
@@ -10,13 +12,20 @@
 namespace cli {
 
 namespace {
-constexpr int kBarWidth = 30;
+constexpr int kBarWidth = 20;
 constexpr const char* kClearLine = "\r\x1b[K";
+
+/// Columns of the terminal that standard error is, as wide as it is now.
+std::size_t columns() {
+    winsize size{};
+    return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
+}
+
 }  // namespace
 
 Progress::Progress(const gnnd::BuildParams& params, std::int64_t n, bool quiet)
     : params_(params), quiet_(quiet), terminal_(isatty(STDERR_FILENO) != 0) {
-    if (terminal_ && !quiet_) std::fprintf(stderr, "initialising %lld lists ...", static_cast<long long>(n));
+    if (terminal_ && !quiet_) redraw("initialising " + std::to_string(n) + " lists ...");
 }
 
 Progress::~Progress() {
@@ -50,8 +59,16 @@ void Progress::show(const gnnd::IterationStats& iteration) {
     done_ = std::max(done_, fraction(iteration));
     const auto filled = std::size_t(std::lround(done_ * kBarWidth));
     const std::string bar = std::string(filled, '#') + std::string(kBarWidth - filled, '.');
-    std::fprintf(stderr, "%s[%s] iteration %d, changed %.3f%%, phi(G) %.6g, %.1f s", kClearLine, bar.c_str(),
-                 iteration.iteration, 100 * changed_share(iteration), iteration.phi, seconds_);
+    std::array<char, 128> text{};
+    std::snprintf(text.data(), text.size(), "iteration %d, changed %.3f%%, phi(G) %.6g, %.1f s", iteration.iteration,
+                  100 * changed_share(iteration), iteration.phi, seconds_);
+    const std::string line = text.data(), with_bar = "[" + bar + "] " + line;
+    redraw(with_bar.size() < columns() ? with_bar : line);
+}
+
+/// A line that wraps could not be taken away again: the last column stays free too, where some terminals wrap already.
+void Progress::redraw(const std::string& line) const {
+    std::fprintf(stderr, "%s%.*s", kClearLine, int(columns()) - 1, line.c_str());
 }
 
 }  // namespace cli

@@ -1,7 +1,9 @@
 #pragma once
-/// Shows a build's iterations on standard error: one bar, redrawn, on a terminal; otherwise a line each.
+/// Shows a build's iterations on standard error: one bar, redrawn, on a terminal, never wider than it; otherwise a line
+/// each.
 
 #include <cstdint>
+#include <string>
 
 #include "gnnd/params.h"
 #include "gnnd/stats.h"
@@ -21,6 +23,7 @@ class Progress {
   private:
     double fraction(const gnnd::IterationStats& iteration) const;
     double changed_share(const gnnd::IterationStats& iteration) const;
+    void redraw(const std::string& line) const;
 
     gnnd::BuildParams params_;
     bool quiet_, terminal_;

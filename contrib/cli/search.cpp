@@ -20,6 +20,7 @@
 #include "gnnd/io/vector_file.h"
 #include "index_file.h"
 #include "interrupt.h"
+#include "threads.h"
 #include "truth.h"
 
 namespace cli {
@@ -156,6 +157,7 @@ Outcome search(const SearchOptions& options, faiss::Index& index, const gnnd::io
 
 void run(const SearchOptions& options) {
     require_outputs({options.output}, {options.index, options.queries, options.truth});
+    use_blas();
     const std::unique_ptr<faiss::Index> index = read_index_file(options.index);
     const gnnd::io::VectorFile queries(options.queries);
     if (queries.d() != index->d)

@@ -1,0 +1,63 @@
+// Little memory and few threads: a command does its work or ends with one line, and never waits for ever.
+#include <algorithm>
+
+#include "tests/cli_fixture.h"
+
+namespace gnnd::test {
+namespace {
+
+/// Kills what hangs, which is code -SIGKILL then.
+Arguments in_a_shell(const std::string& script) {
+    return {"timeout", "-s", "KILL", "60", "sh", "-c", script + "; exec \"$@\"", "sh"};
+}
+
+/// Done, or one line and exit code 1. Where not even the libraries can be loaded it is the loader's to say so.
+testing::AssertionResult ended_well(const Result& result) {
+    if (result.code == 0 || (result.code == 127 && result.says("shared"))) return testing::AssertionSuccess();
+    return failed(result, 1, "");
+}
+
+class CliLimits : public Cli {
+  protected:
+    std::vector<Arguments> commands() const {
+        return {{"build", base(), "-k", "8", "-o", file("g"), "-q"},
+                {"build", base(), "-k", "8", "--shards", "2", "--work", file("w"), "-q"},
+                {"append", graph(), base(), base(100), "-o", file("a"), "-q"},
+                {"info", graph()},
+                {"eval", graph(), base(), "--queries", "100"},
+                {"exact", base(), "-o", file("e")},
+                {"index", graph(), base(), "--type", "nsg", "-o", file("i")}};
+    }
+};
+
+#ifndef GNND_SANITIZED  // whose shadow memory needs more address space than any limit leaves
+TEST_F(CliLimits, LittleAddressSpaceIsTold) {
+    bool refused = false;
+    for (const Arguments& command : commands())
+        for (int kilobytes = 60'000; kilobytes <= 300'000; kilobytes += 40'000) {
+            std::filesystem::remove_all(file("w"));
+            const Result result = run(command, in_a_shell("ulimit -v " + std::to_string(kilobytes)));
+            EXPECT_TRUE(ended_well(result)) << command[0] << " " << kilobytes;
+            refused = refused || result.says("out of memory");
+        }
+    EXPECT_TRUE(refused) << "the limits were none";
+}
+
+TEST_F(CliLimits, FewThreadsAreEnough) {
+    const std::string preload = "export LD_PRELOAD=" GNND_FEW_THREADS " GNND_FEW_THREADS=";
+    for (const Arguments& command : commands())
+        for (const char* threads : {"0", "1", "2", "5", "9"}) {
+            std::filesystem::remove_all(file("w"));
+            const Result result = run(command, in_a_shell(preload + threads));
+            EXPECT_TRUE(ended_well(result)) << command[0] << " " << threads;
+            const bool in_shards = std::find(command.begin(), command.end(), "--work") != command.end();
+            EXPECT_TRUE(result.code == 0 || in_shards) << command[0] << " " << threads << result.err;
+        }
+    const json report = json::parse(
+        run({"build", base(), "-o", file("g"), "--threads", "8", "-q", "--json"}, in_a_shell(preload + "0")).out);
+    EXPECT_EQ(report["threads"], 1);
+}
+#endif
+
+}  // namespace
+}  // namespace gnnd::test
