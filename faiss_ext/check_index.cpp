@@ -229,20 +229,10 @@ class Check {
         require(sq.d == std::size_t(d_), "has a scalar quantizer of " + std::to_string(sq.d) + " components");
         require_code_size(code_size, std::int64_t(sq.code_size));
         // One range for all components or one each, but for codes that need none.
-        std::size_t expected = 0;
-        switch (sq.qtype) {
-            case faiss::ScalarQuantizer::QT_8bit:
-            case faiss::ScalarQuantizer::QT_6bit:
-            case faiss::ScalarQuantizer::QT_4bit:
-                expected = 2 * sq.d;
-                break;
-            case faiss::ScalarQuantizer::QT_8bit_uniform:
-            case faiss::ScalarQuantizer::QT_4bit_uniform:
-                expected = 2;
-                break;
-            default:
-                break;
-        }
+        using Sq = faiss::ScalarQuantizer;
+        const bool each = sq.qtype == Sq::QT_8bit || sq.qtype == Sq::QT_6bit || sq.qtype == Sq::QT_4bit;
+        const bool one = sq.qtype == Sq::QT_8bit_uniform || sq.qtype == Sq::QT_4bit_uniform;
+        const std::size_t expected = each ? 2 * sq.d : one ? 2 : 0;
         require(sq.trained.size() >= expected, "has a scalar quantizer without all ranges");
     }
 

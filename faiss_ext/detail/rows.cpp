@@ -19,7 +19,7 @@ void check_interrupt() {
 }
 
 gnnd::Callbacks interrupt_hooks() {
-    return {{}, faiss::InterruptCallback::is_interrupted};
+    return {{}, faiss::InterruptCallback::is_interrupted, {}};
 }
 
 faiss::MetricType search_metric(gnnd::Metric metric, const char* what) {
