@@ -7,10 +7,12 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "gnnd/builder.h"
+#include "gnnd/io/base_identity.h"
 #include "gnnd/io/vector_file.h"
 
 namespace gnnd {
@@ -133,6 +135,8 @@ class ShardedGraph {
     std::uint64_t bytes() const;  ///< of all files
     /// The base file, by the path under which it was last built from.
     const std::string& base() const;
+    /// By what the base is known again; none in folders of earlier versions.
+    std::optional<io::BaseIdentity> base_identity() const;
 
     /// Rows [begin, begin + count), count x k each, verified; follows the invariants of graph.h. Reads blocks of 1 MiB.
     /// May be called from several threads. \throws InvalidArgument for a range outside, IoError when altered

@@ -240,13 +240,16 @@ TEST_F(Sharded, ABaseWithOtherVectorsIsNoticed) {
     bytes[bytes.size() / 2] ^= 1;
     write_bytes(base_->path(), bytes);
     std::filesystem::last_write_time(base_->path(), time);
+    EXPECT_EQ(ShardedGraph(work()).base_identity(), identify(*base_));
     base_ = std::make_unique<io::VectorFile>(base_->path());
+    EXPECT_NE(ShardedGraph(work()).base_identity(), identify(*base_));
     const std::string message = work() + ": holds a part of another graph: the base file holds other vectors";
     EXPECT_EQ(message_of<IoError>([&] { build(shards(2, true)); }), message);
     // An older manifest does not tell. From then on it does.
     shards::Manifest manifest = shards::Manifest::read(manifest_path());
     manifest.base.checksum.reset();
     manifest.write(manifest_path());
+    EXPECT_FALSE(ShardedGraph(work()).base_identity());
     std::filesystem::remove(work() + "/" + manifest.shards[0].lists->name);
     build(shards(2, true));
     EXPECT_TRUE(shards::Manifest::read(manifest_path()).base.checksum);

@@ -19,8 +19,8 @@ void AnyGraph::require_fit(const gnnd::io::VectorFile& base) const {
     if (n() != base.n())
         throw gnnd::InvalidArgument(path_ + ": has " + std::to_string(n()) + " rows, " + base.path() + " has " +
                                     std::to_string(base.n()) + " vectors");
-    if (file_ && file_->base())
-        require_base_of(path_, *file_->base(), base.path(), identify(base));
+    if (const auto expected = file_ ? file_->base() : sharded_->base_identity())
+        require_base_of(path_, *expected, base.path(), identify(base));
     else if (dtype() != base.dtype())
         throw gnnd::InvalidArgument(path_ + " was not built from " + base.path() + ": dtype is " +
                                     std::string(name_of(base.dtype())) + ", expected " + std::string(name_of(dtype())));

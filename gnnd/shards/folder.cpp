@@ -1,7 +1,6 @@
 #include "gnnd/shards/folder.h"
 
 #include <fcntl.h>
-#include <sys/file.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
@@ -13,6 +12,7 @@
 #include <system_error>
 
 #include "gnnd/error.h"
+#include "gnnd/shards/system_error.h"
 
 namespace gnnd::shards {
 namespace {
@@ -34,10 +34,6 @@ bool is_ours(const std::string& name) {
         if (std::sscanf(name.c_str(), "lists-%5d.%d.gnnd%n", &shard, &version, &end) != 2 || end == 0) return false;
     const std::string rest = name.substr(end);
     return rest.empty() || rest.starts_with(".tmp.");
-}
-
-[[noreturn]] void fail(const std::string& path, const std::string& what, int error) {
-    throw IoError(path + ": " + what + ": " + std::generic_category().message(error));
 }
 
 /// Creates the folder, if need be with those above it, each flushed before anything is put into it: a power cut shall
@@ -76,29 +72,6 @@ io::GraphFile open_recorded(const std::string& folder, const Manifest& manifest,
 }
 
 }  // namespace
-
-FolderLock::FolderLock(const std::string& folder) {
-    const std::string path = folder + "/lock";
-    // A link may lead to a file of somebody's, which is not to be overwritten.
-    descriptor_ = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
-    if (descriptor_ < 0 && errno == ELOOP) throw IoError(path + ": is a symbolic link, expected a file of the build");
-    if (descriptor_ < 0) fail(path, "cannot create", errno);
-    if (flock(descriptor_, LOCK_EX | LOCK_NB) != 0) {
-        const int error = errno;
-        char text[32] = {};
-        if (pread(descriptor_, text, sizeof text - 1, 0) < 0) text[0] = '\0';
-        close(descriptor_);
-        if (error != EWOULDBLOCK) fail(path, "cannot lock", error);
-        throw IoError(folder + ": in use by process " + std::to_string(std::atoi(text)));
-    }
-    // Only told to others; that a full disk may leave it out does not matter.
-    const std::string text = std::to_string(getpid()) + "\n";
-    if (ftruncate(descriptor_, 0) != 0 || pwrite(descriptor_, text.data(), text.size(), 0) < 0) return;
-}
-
-FolderLock::~FolderLock() {
-    close(descriptor_);
-}
 
 int spare_versions(const Manifest& manifest, int workers) {
     constexpr int kOf = 16;  // of so many shards one: a manifest of 1,024 shards takes 40 ms to write

@@ -15,22 +15,10 @@
 
 #include "gnnd/graph.h"
 #include "gnnd/io/graph_file.h"
+#include "gnnd/shards/folder_lock.h"
 #include "gnnd/shards/manifest.h"
 
 namespace gnnd::shards {
-
-/// Keeps other processes out of a folder as long as it lives. What a killed process leaves behind locks nothing.
-class FolderLock {
-  public:
-    /// \throws IoError: another process holds it (its id is told), or the file cannot be created
-    explicit FolderLock(const std::string& folder);
-    ~FolderLock();
-    FolderLock(const FolderLock&) = delete;
-    FolderLock& operator=(const FolderLock&) = delete;
-
-  private:
-    int descriptor_;
-};
 
 /// Versions of lists that may be there beside those that the manifest on disk names: one for each worker, and so many
 /// that a large set is made durable with few manifests.

@@ -13,6 +13,7 @@
 #include <system_error>
 #include <type_traits>
 
+#include "gnnd/detail/params_table.h"
 #include "gnnd/error.h"
 #include "gnnd/io/base_identity.h"
 #include "gnnd/io/detail/atomic_file.h"
@@ -28,46 +29,28 @@ using Json = nlohmann::ordered_json;
 constexpr const char* kFormat = "gnnd graph in shards";
 constexpr int kVersion = 1;
 
-/// The parameters that decide the graph, each with its name.
-template <class Params, class F>
-void for_fields(Params& params, const F& f) {
-    f("k", params.k);
-    f("metric", params.metric);
-    f("samples", params.samples);
-    f("list_size", params.list_size);
-    f("iterations", params.iterations);
-    f("delta", params.delta);
-    f("seed", params.seed);
-    f("update", params.update);
-    f("locks", params.locks);
-    f("init", params.init);
-    f("deterministic", params.deterministic);
-    f("trees", params.trees);
+/// Calls f with the table's entry of every parameter that decides the graph.
+template <class F>
+void for_graph_fields(const F& f) {
+    detail::for_each_field([&](const auto& field) {
+        if (field.decides_graph) f(field);
+    });
 }
 
 template <class T>
 Json to_json(const T& value) {
-    if constexpr (std::is_enum_v<T>)
-        return name_of(value);
-    else
+    if constexpr (std::is_arithmetic_v<T>)
         return value;
+    else
+        return detail::text_of(value);
 }
 
-void assign(const Json& json, Metric& value) {
-    value = parse_metric(json.get<std::string>());
-}
-void assign(const Json& json, Update& value) {
-    value = parse_update(json.get<std::string>());
-}
-void assign(const Json& json, Locks& value) {
-    value = parse_locks(json.get<std::string>());
-}
-void assign(const Json& json, Init& value) {
-    value = parse_init(json.get<std::string>());
-}
 template <class T>
 void assign(const Json& json, T& value) {
-    value = json.get<T>();
+    if constexpr (std::is_arithmetic_v<T>)
+        value = json.get<T>();
+    else
+        detail::parse(json.get<std::string>(), value);
 }
 
 std::string to_hex(std::uint64_t value) {
@@ -116,21 +99,16 @@ BaseRecord base_of(const Json& json) {
     return base;
 }
 
-/// What two values differ in, for messages; empty where they are equal.
-template <class T>
-std::string compare(const std::string& what, const T& here, const T& there) {
-    if (here == there) return "";
-    const auto text = [](const T& value) {
-        const Json json = to_json(value);
-        return json.is_string() ? json.get<std::string>() : json.dump();
-    };
-    return what + " is " + text(here) + ", asked for is " + text(there);
+/// The difference of two values, for messages; empty where they are equal.
+std::string compare(const std::string& what, const Json& here, const Json& there) {
+    const auto text = [](const Json& value) { return value.is_string() ? value.get<std::string>() : value.dump(); };
+    return here == there ? "" : what + " is " + text(here) + ", asked for is " + text(there);
 }
 
 /// Everything but the checksum.
 Json content_of(const Manifest& manifest) {
     Json params = Json::object();
-    for_fields(manifest.params, [&](const char* name, const auto& value) { params[name] = to_json(value); });
+    for_graph_fields([&](const auto& field) { params[field.name] = to_json(field.of(manifest.params)); });
     Json shards = Json::array();
     for (int i = 0; i < manifest.count(); ++i) {
         const ShardRecord& shard = manifest.shards[i];
@@ -168,9 +146,9 @@ void require(bool condition, const char* what) {
 BuildParams params_of(const Json& json) {
     BuildParams params;
     std::set<std::string> known;
-    for_fields(params, [&](const char* name, auto& value) {
-        known.insert(name);
-        if (json.contains(name)) assign(json.at(name), value);
+    for_graph_fields([&](const auto& field) {
+        known.insert(field.name);
+        if (json.contains(field.name)) assign(json.at(field.name), params.*field.member);
     });
     for (const auto& [name, value] : json.items())
         if (!known.contains(name)) throw InvalidArgument("this library knows no parameter '" + name + "'");
@@ -251,14 +229,13 @@ int Manifest::local_columns() const {
 
 std::string Manifest::difference(const Manifest& other) const {
     std::string first;
-    const auto note = [&](const std::string& what, const auto& here, const auto& there) {
+    const auto note = [&](const std::string& what, const Json& here, const Json& there) {
         if (first.empty()) first = compare(what, here, there);
     };
     note("the number of shards", count(), other.count());
     if (first.empty()) first = base.difference(other.base);
-    Json others = Json::object();
-    for_fields(other.params, [&](const char* name, const auto& value) { others[name] = to_json(value); });
-    for_fields(params, [&](const char* name, const auto& value) { note(name, to_json(value), others.at(name)); });
+    for_graph_fields(
+        [&](const auto& field) { note(field.name, to_json(field.of(params)), to_json(field.of(other.params))); });
     return first;
 }
 

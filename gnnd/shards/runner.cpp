@@ -19,11 +19,6 @@ double seconds_since(Clock::time_point start) {
     return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-std::string name_of(const Task& task) {
-    if (task.kind == Task::Kind::build) return "build " + std::to_string(task.first);
-    return "merge " + std::to_string(task.first) + " " + std::to_string(task.second);
-}
-
 }  // namespace
 
 Runner::Runner(Store& store, const Schedule& schedule, const BuildParams& params, const std::vector<Device>& workers,
@@ -37,7 +32,8 @@ Runner::Runner(Store& store, const Schedule& schedule, const BuildParams& params
     for (const Device& device : workers) {
         auto worker = std::make_unique<Worker>();
         worker->params = params;
-        worker->params.device = worker->progress.device = device;
+        worker->params.device = device;
+        worker->log = WorkerLog(device);
         workers_.push_back(std::move(worker));
     }
     for (const auto& round : schedule.rounds)
@@ -51,8 +47,7 @@ Runner::Runner(Store& store, const Schedule& schedule, const BuildParams& params
                     continue;
                 }
                 tasks.push_back(task);
-                ++(task.kind == Task::Kind::build ? worker.builds_left : worker.merges_left);
-                ++worker.progress.left;
+                worker.log.expect(task);
                 for (const int shard : std::set{task.first, task.second}) ++tasks_left_[shard];
             }
         }
@@ -190,7 +185,7 @@ void Runner::fail(std::exception_ptr error) {
 
 void Runner::finish(Worker& worker) {
     const std::lock_guard lock(mutex_);
-    worker.progress.task.clear();
+    worker.log.pause();
     --running_;
     changed_.notify_all();
 }
@@ -264,7 +259,7 @@ void Runner::deliver_finished(Worker& worker, const std::vector<int>& shards) {
 
 void Runner::begin(Worker& worker, const Task& task) {
     const std::lock_guard lock(mutex_);
-    worker.progress.task = name_of(task);
+    worker.log.begin(task);
 }
 
 /// \return the task's shards that no task uses any more
@@ -272,12 +267,7 @@ std::vector<int> Runner::end(Worker& worker, const Task& task, const BuildStats&
     const std::lock_guard lock(mutex_);
     peak_work_bytes_ = std::max(peak_work_bytes_, std::uint64_t(stats.peak_work_bytes));
     samples_ = std::max(samples_, stats.choices.samples);
-    const bool build = task.kind == Task::Kind::build;
-    ++(build ? worker.builds_done : worker.merges_done);
-    --(build ? worker.builds_left : worker.merges_left);
-    (build ? worker.progress.build_seconds : worker.progress.merge_seconds) += seconds;
-    ++worker.progress.done;
-    --worker.progress.left;
+    worker.log.end(task, seconds);
     ++tasks_done_;
     news_ = true;
     changed_.notify_all();
@@ -287,39 +277,23 @@ std::vector<int> Runner::end(Worker& worker, const Task& task, const BuildStats&
     return finished;
 }
 
-/// From what tasks took so far; a merge that nobody has seen yet counts as a build.
-double Runner::seconds_left() const {
-    double build = 0, merge = 0, longest = 0;
-    int builds = 0, merges = 0;
-    for (const auto& worker : workers_) {
-        build += worker->progress.build_seconds;
-        merge += worker->progress.merge_seconds;
-        builds += worker->builds_done;
-        merges += worker->merges_done;
-    }
-    if (builds + merges == 0) return -1;
-    const double per_build = builds > 0 ? build / builds : merge / merges;
-    const double per_merge = merges > 0 ? merge / merges : build / builds;
-    for (const auto& worker : workers_)
-        longest = std::max(longest, worker->builds_left * per_build + worker->merges_left * per_merge);
-    return longest;
-}
-
 ShardProgress Runner::progress() const {
     const std::lock_guard lock(mutex_);
     ShardProgress progress;
     progress.tasks = tasks_;
     progress.tasks_done = tasks_done_;
     progress.seconds = seconds_since(started_);
-    progress.seconds_left = seconds_left();
     progress.host_bytes = store_.host_bytes();
+    std::vector<const WorkerLog*> logs;
     for (const auto& worker : workers_) {
-        WorkerProgress& own = progress.workers.emplace_back(worker->progress);
+        logs.push_back(&worker->log);
+        WorkerProgress& own = progress.workers.emplace_back(worker->log.progress());
         own.bytes_read = worker->traffic.read;
         own.bytes_written = worker->traffic.written;
         progress.bytes_read += own.bytes_read;
         progress.bytes_written += own.bytes_written;
     }
+    progress.seconds_left = seconds_left(logs);
     return progress;
 }
 

@@ -16,6 +16,7 @@
 #include "gnnd/shards/background.h"
 #include "gnnd/shards/executor.h"
 #include "gnnd/shards/store.h"
+#include "gnnd/shards/worker_log.h"
 
 namespace gnnd::shards {
 
@@ -53,8 +54,7 @@ class Runner {
         BuildParams params;
         Traffic traffic;
         std::vector<std::vector<Task>> rounds;  ///< what is not done yet
-        WorkerProgress progress;
-        int builds_done = 0, merges_done = 0, builds_left = 0, merges_left = 0;
+        WorkerLog log{Device{}};
         std::chrono::steady_clock::time_point checkpoint = std::chrono::steady_clock::now();
         std::shared_ptr<const void> ahead;  ///< what the next task needs
         Background writing{kWriters};
@@ -73,7 +73,6 @@ class Runner {
     void deliver_finished(Worker& worker, const std::vector<int>& shards);
     void finish(Worker& worker);
     void fail(std::exception_ptr error);
-    double seconds_left() const;
     Callbacks hooks() const;
 
     Store& store_;
@@ -84,7 +83,7 @@ class Runner {
     std::vector<std::unique_ptr<Worker>> workers_;
     int tasks_ = 0;
 
-    mutable std::mutex mutex_;  ///< of what follows and the workers' progress
+    mutable std::mutex mutex_;  ///< of what follows and the workers' logs
     int tasks_done_ = 0;
     std::vector<int> tasks_left_;  ///< of each shard
     std::condition_variable changed_;

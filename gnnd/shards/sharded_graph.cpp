@@ -83,6 +83,12 @@ const std::string& ShardedGraph::base() const {
     return state_->manifest.base.path;
 }
 
+std::optional<io::BaseIdentity> ShardedGraph::base_identity() const {
+    const BaseRecord& base = state_->manifest.base;
+    if (!base.checksum) return std::nullopt;
+    return io::BaseIdentity{base.n, base.d, base.dtype, *base.checksum};
+}
+
 void ShardedGraph::read(std::int64_t begin, std::int64_t count, std::int64_t* ids, float* distances) const {
     const Manifest& manifest = state_->manifest;
     if (begin < 0 || count < 0 || begin > n() - count)
