@@ -1,6 +1,6 @@
 #pragma once
 /// \file device.h
-/// Where a build runs, and the GPUs of this process for code that does not know CUDA.
+/// The place of a build, and the GPUs of this process for code that does not know CUDA.
 
 #include <string>
 #include <string_view>
@@ -9,7 +9,7 @@
 
 namespace gnnd {
 
-/// Where a build runs.
+/// The place of a build: the CPU, a GPU, or whichever is there.
 struct Device {
     /// The kinds of devices.
     enum class Kind { automatic, cpu, cuda };

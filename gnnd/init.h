@@ -18,7 +18,7 @@
 
 namespace gnnd {
 
-/// Where the first neighbours come from: the structs of `inits` say which each is.
+/// The origin of the first neighbours; the structs of `inits` document them.
 enum class Init {
 #define GNND_INIT(name) name,
     GNND_INITS(GNND_INIT)
@@ -68,7 +68,7 @@ constexpr decltype(auto) visit(Init init, F&& f) {
 inline constexpr std::array kInits{GNND_INITS(GNND_INIT)};
 #undef GNND_INIT
 
-/// Whether trees give the first neighbours.
+/// True where trees give the first neighbours.
 inline bool grows_trees(Init init) {
     return visit(init, [](auto i) { return i.trees; });
 }

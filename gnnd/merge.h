@@ -40,7 +40,7 @@ BuildStats merge_into(const VectorView& x1, const KnnGraphView& g1, const Vector
                       const BuildParams& params, std::int32_t* ids, float* distances, const Callbacks& callbacks = {},
                       Resources* resources = nullptr);
 
-/// How append() adds vectors to a graph.
+/// The ways in which append() adds vectors to a graph.
 enum class AppendMethod {
     automatic,  ///< `search` where few are added, `merge` otherwise: see append()
     merge,      ///< the paper's incremental construction: GNND on the added ones, then GGM
@@ -80,7 +80,8 @@ BuildStats append_into(const VectorView& x, const KnnGraphView& g, const VectorV
                        std::int32_t* ids, float* distances, const Callbacks& callbacks = {},
                        Resources* resources = nullptr, AppendMethod method = AppendMethod::automatic);
 
-/// How many columns of the graphs steer a merge with these parameters; the others only return to the result.
+/// The number of columns of the graphs that a merge with these parameters starts from, the nearest ones; the others
+/// take no part in its iterations, and return to the result at its end.
 int merge_columns(const BuildParams& params);
 
 }  // namespace gnnd

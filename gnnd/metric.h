@@ -31,7 +31,7 @@
 
 namespace gnnd {
 
-/// Which distance or similarity orders the neighbours: the structs of `metrics` say which each is.
+/// The distance or similarity that orders the neighbours; the structs of `metrics` document them.
 enum class Metric : std::uint32_t {
 #define GNND_METRIC(name, number) name = number,
     GNND_METRICS(GNND_METRIC)

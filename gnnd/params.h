@@ -16,7 +16,7 @@ inline constexpr int kMaxK = 1024;
 /// Largest `samples` on a GPU.
 inline constexpr int kMaxGpuSamples = 64;
 
-/// How the candidates that a cross-match produces reach the lists.
+/// The way of the candidates that a cross-match produces into the lists.
 enum class Update {
     automatic,  ///< the fastest: on the CPU `all`, on a GPU the nearest two of each kind through buffers, without locks
     selective,  ///< the paper's selective update: for each sample only its nearest NEW and nearest OLD partner
@@ -24,7 +24,7 @@ enum class Update {
                 ///< which sorts all partners of a sample and merges them under its list's spinlock
 };
 
-/// What a lock of a list covers, on a GPU with Update::selective.
+/// The part of a list that one lock covers, on a GPU with Update::selective.
 enum class Locks {
     segment,  ///< the paper's multiple spinlocks: lists are divided into segments of 32 entries, of which an object can
               ///< be in one only; some of the farthest of the k nearest find no room in theirs

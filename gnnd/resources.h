@@ -37,11 +37,13 @@ class Resources {
     /// At least `bytes` bytes on the current device, aligned to 256 bytes, for work on the stream; content undefined.
     /// The default is cudaMallocAsync. \throws OutOfDeviceMemory
     virtual void* allocate_device(std::size_t bytes, Stream stream);
-    /// Bytes that allocate_device() could give on the current device now, by which builds plan; 0: unknown, they take
-    /// what is best. Override both or neither. The default is what the driver and its pool have free.
+    /// Bytes that allocate_device() could give on the current device now. Builds plan their work memory within it; with
+    /// 0, for unknown, they plan as much as makes them fastest. Override both or neither. The default is the sum of
+    /// what the driver and its memory pool have free.
     virtual std::size_t free_device_memory();
-    /// Used from the start of a build to its end; nothing (the default): small copies are left to the driver, larger
-    /// ones go through 32 MiB that gnnd locks, for each of the builds at a time, and keeps.
+    /// The page-locked memory for copies between a GPU and ordinary host memory, which a build holds from its start to
+    /// its end. Without (the default) small copies are left to the driver, and large ones go through a buffer of 32 MiB
+    /// of gnnd's own, one for each build that runs at the same time, which stay locked until the process ends.
     virtual Staging staging() { return {}; }
     /// `bytes` and `stream` as passed to allocate_device().
     virtual void deallocate_device(void* pointer, std::size_t bytes, Stream stream) noexcept;
@@ -57,7 +59,8 @@ class HeapResources final : public Resources {
 /// Passes requests on to another one, counts what is held (on host and device together) and keeps it under a limit.
 class CountedResources final : public Resources {
   public:
-    /// limit in bytes; 0: none. Past it allocate() throws gnnd::Error that says how much was asked, held and allowed.
+    /// \param limit  in bytes; 0: none. Past it allocate() and allocate_device() throw gnnd::Error that says how much
+    /// was asked, held and allowed.
     explicit CountedResources(Resources& upstream, std::size_t limit = 0);
     void* allocate(std::size_t bytes) override;
     void deallocate(void* pointer, std::size_t bytes) noexcept override;
@@ -87,7 +90,7 @@ class Buffer {
     Buffer(Resources& resources, std::size_t size)
         : resources_(&resources), data_(static_cast<T*>(resources.allocate(size * sizeof(T)))), size_(size) {}
     Buffer(Buffer&& other) noexcept { swap(other); }  ///< `other` is empty then
-    /// What was held here is given back.
+    /// The memory held here is given back.
     Buffer& operator=(Buffer&& other) noexcept {
         Buffer(static_cast<Buffer&&>(other)).swap(*this);
         return *this;

@@ -1,6 +1,6 @@
 #pragma once
 /// \file stats.h
-/// What a build reports: one record per iteration and why it stopped, as data.
+/// The report of a build, as data: a record for each iteration, and the reason why it stopped.
 
 #include <cstdint>
 #include <string>
@@ -13,13 +13,13 @@ namespace gnnd {
 
 /// One iteration of GNND. Iteration 0 is the initialisation.
 struct IterationStats {
-    int iteration = 0;         ///< its number, from 0
-    std::int64_t objects = 0;  ///< that have lists: append() first builds the graph of the added ones
-                               ///< only, or takes them batch by batch
-    double seconds = 0;        ///< wall time of this iteration
-    /// The paper's phi(G): sum of the metric's values over all k x n entries. Where segments of lists longer than k
-    /// have locks of their own, over the first k places, which need not be the nearest yet.
-    /// Where append() searches, over the rows of the batch.
+    int iteration = 0;  ///< its number, from 0
+    /// Objects that have lists in it: all of the graph. append() by merging builds the graph of the added vectors
+    /// first, and reports these iterations with their number; by searching it reports a batch as an iteration.
+    std::int64_t objects = 0;
+    double seconds = 0;  ///< wall time of this iteration
+    /// The paper's phi(G): the sum of the metric's values over all k x n entries. With Locks::segment and lists longer
+    /// than k over the first k places, which need not be the nearest yet; of a batch of append() over its rows.
     double phi = 0;
     std::int64_t changed = 0;    ///< NEW entries of the lists: entered and not sampled yet; the early stop looks at it
     std::int64_t offered = 0;    ///< candidates that the cross-matches offered to lists
@@ -41,7 +41,7 @@ std::string_view name_of(StopReason reason);
 /// One line of text for people.
 std::string to_text(const IterationStats& iteration);
 
-/// What was decided from the parameters, the vectors and the device before a build began.
+/// The decisions that parameters left open, made from the vectors and the device before a build began.
 struct Choices {
     bool exhaustive = false;  ///< the set is so small that all pairs are compared; what follows is 0 then
     int list_size = 0;        ///< length of the lists while building
@@ -51,7 +51,7 @@ struct Choices {
     int batches = 1;  ///< on a GPU: so many merges of candidates an iteration take what p + 4 places would in one
 };
 
-/// What a build reports at its end.
+/// The report of a build at its end.
 struct BuildStats {
     std::vector<IterationStats> iterations;    ///< the initialisation and one record for each iteration
     StopReason stop = StopReason::iterations;  ///< why it ended
