@@ -3,7 +3,12 @@
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <cerrno>
+#include <csignal>
 #include <filesystem>
 #include <string>
 
@@ -18,6 +23,25 @@ using test::message_of;
 using test::read_bytes;
 using test::TempDir;
 using test::write_bytes;
+
+/// While it lives, folders cannot be flushed to disk, with that error.
+class FlushFails {
+  public:
+    explicit FlushFails(int error) { error_ = error; }
+    ~FlushFails() { error_ = 0; }
+    FlushFails(const FlushFails&) = delete;
+    FlushFails& operator=(const FlushFails&) = delete;
+    static int fsync(int descriptor) {
+        struct stat status;
+        if (error_ == 0 || fstat(descriptor, &status) != 0 || !S_ISDIR(status.st_mode))
+            return int(syscall(SYS_fsync, descriptor));
+        errno = error_;
+        return -1;
+    }
+
+  private:
+    static inline int error_ = 0;
+};
 
 class AtomicFileTest : public ::testing::Test {
   protected:
@@ -131,5 +155,55 @@ TEST_F(AtomicFileTest, NamesAsLongAsTheSystemAllowsAndRelativeOnes) {
     EXPECT_EQ(dir_.entries(), 2u);
 }
 
+TEST_F(AtomicFileTest, AFolderThatCannotBeFlushedIsAnError) {
+    write_bytes(path_, "old");
+    {
+        const FlushFails fails(EIO);
+        EXPECT_EQ(message_of<NotDurable>([&] { write(path_, "new"); }),
+                  path_ + ": was written, but its folder cannot be flushed to disk: Input/output error");
+        EXPECT_EQ(read_bytes(path_), "new");
+        EXPECT_EQ(dir_.entries(), 1u);
+    }
+    const FlushFails unsupported(EINVAL);  // of a file system that cannot do it at all
+    write(path_, "newer");
+    EXPECT_EQ(read_bytes(path_), "newer");
+}
+
+TEST_F(AtomicFileTest, LeftoversOfTheKilledAreRemoved) {
+    const pid_t pid = fork();
+    if (pid == 0) {
+        AtomicFile file(path_);
+        file.write("half", 4);
+        kill(getpid(), SIGKILL);
+    }
+    int status = 0;
+    ASSERT_EQ(waitpid(pid, &status, 0), pid);
+    ASSERT_TRUE(WIFSIGNALED(status));
+    ASSERT_EQ(dir_.entries(), 1u) << "what is to be removed";
+    for (const char* other : {"file.tmp.1.x", "file.tmp.1", "file.tmp..1", "other.tmp.1.1", "file.tmp"})
+        write_bytes(dir_.file(other), "not a temporary file of this name");
+    {
+        AtomicFile living(path_), second(path_);
+        EXPECT_EQ(dir_.entries(), 5u + 2u);
+        living.write("new", 3);
+        living.commit();
+        EXPECT_EQ(dir_.entries(), 5u + 2u) << "the second is still being written";
+    }
+    EXPECT_EQ(dir_.entries(), 5u + 1u);
+    EXPECT_EQ(read_bytes(path_), "new");
+}
+
+TEST_F(AtomicFileTest, AProcessThatEndsRemovesWhatIsUnfinished) {
+    AtomicFile first(path_), second(dir_.file("other"));
+    EXPECT_EQ(dir_.entries(), 2u);
+    remove_temporary_files();
+    EXPECT_EQ(dir_.entries(), 0u);
+}
+
 }  // namespace
 }  // namespace gnnd::io::detail
+
+/// Instead of the C library's.
+extern "C" int fsync(int descriptor) {
+    return gnnd::io::detail::FlushFails::fsync(descriptor);
+}

@@ -1,5 +1,10 @@
 // What the tool asks of files: that a base is the one it was, and that outputs can be written.
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <chrono>
+#include <filesystem>
+#include <fstream>
 #include <thread>
 
 #include "tests/cli_fixture.h"
@@ -72,6 +77,99 @@ TEST_F(CliFiles, ABaseWrittenToDuringABuildGivesNoGraph) {
     EXPECT_EQ(result.code, 1);
     EXPECT_TRUE(result.says("gnnd: " + all + ": was written to while it was in use\n")) << result.err;
     EXPECT_EQ(read_bytes(out), "old");
+}
+
+// Whatever the moment: while the file is opened, looked at, computed with or looked at again.
+TEST_F(CliFiles, ABaseTruncatedMeanwhileIsAnErrorThatNamesIt) {
+    const std::string all = copy_of_sample(), whole = read_bytes(all), out = file("g.gnnd");
+    const std::vector<Arguments> commands{
+        {"build", all, "-k", "16", "-o", out, "-q"}, {"exact", all, "-o", out}, {"eval", file("all.gnnd"), all}};
+    good({"build", all, "-k", "16", "--iterations", "1", "-o", file("all.gnnd"), "-q"});
+    const std::size_t entries = dir_.entries();
+    for (const Arguments& arguments : commands)
+        for (const int milliseconds : {5, 20, 40, 80, 160}) {
+            const Result result = run_and(arguments, "", [&] {
+                std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
+                std::filesystem::resize_file(all, 4096);
+            });
+            // What was over before is right.
+            EXPECT_TRUE(result.code == 0 || (result.code == 1 && result.says("gnnd: " + all + ": ")))
+                << arguments[0] << " after " << milliseconds << " ms: " << result.code << " " << result.err;
+            std::filesystem::remove(out);
+            EXPECT_EQ(dir_.entries(), entries) << "a temporary file was left";
+            write_bytes(all, whole);
+        }
+}
+
+TEST_F(CliFiles, OutputsThatCannotBeWrittenAreFoundBeforeTheWork) {
+    const std::string missing = file("none.fvecs");  // never looked for
+    ASSERT_EQ(mkfifo(file("pipe").c_str(), 0600), 0);
+    write_bytes(file("protected"), "old");
+    std::filesystem::permissions(file("protected"), std::filesystem::perms::owner_read);
+    std::filesystem::create_directory(file("folder"));
+    std::filesystem::permissions(file("folder"), std::filesystem::perms::none);
+    std::vector<std::pair<std::string, std::string>> outputs{{"", "name"},
+                                                             {"-", "nothing is written to standard output"},
+                                                             {"/dev/null", "not a regular file"},
+                                                             {file("pipe"), "not a regular file"},
+                                                             {dir_.path(), "Is a directory"},
+                                                             {file("no/such/g"), "No such file or directory"}};
+    if (geteuid() != 0) {
+        outputs.emplace_back(file("protected"), "Permission denied");
+        outputs.emplace_back(file("folder/g"), "Permission denied");
+    }
+    for (const auto& [path, message] : outputs) {
+        EXPECT_TRUE(failed(run({"build", missing, "-o", path}), 2, message)) << path;
+        EXPECT_TRUE(failed(run({"exact", missing, "-o", path}), 2, message)) << path;
+        EXPECT_TRUE(failed(run({"merge", missing, missing, missing, missing, "-o", path}), 2, message)) << path;
+        EXPECT_TRUE(failed(run({"index", missing, missing, "--type", "nsg", "-o", path}), 2, message)) << path;
+        EXPECT_TRUE(failed(run({"build", missing, "-o", file("g"), "--stats", path}), 2, message)) << path;
+    }
+    for (const std::string name : {"g.fvecs", "g.npy"}) {
+        const std::string message = file(name) + ": a file of that extension is read as vectors, not as a graph; " +
+                                    file("g.gnnd") + " would be one";
+        EXPECT_TRUE(failed(run({"build", missing, "-o", file(name)}), 2, message));
+        EXPECT_TRUE(failed(run({"exact", missing, "-o", file(name)}), 2, message));
+        EXPECT_TRUE(failed(run({"append", missing, missing, missing, "-o", file(name)}), 2, message));
+    }
+    std::filesystem::permissions(file("folder"), std::filesystem::perms::owner_all);
+    EXPECT_EQ(dir_.entries(), 3u);
+}
+
+TEST_F(CliFiles, AFileOfAGraphInShardsIsNoOutput) {
+    const std::string work = file("work"), message = " is a file of the graph in shards in " + work;
+    good({"build", base(), "-k", "8", "--shards", "2", "--work", work, "-q"});
+    const std::string manifest = work + "/manifest.json", lists = work + "/lists-00001.1.gnnd";
+    const std::string old = read_bytes(manifest);
+    for (const std::string& path : {manifest, lists, work + "/lock"}) {
+        EXPECT_TRUE(failed(run({"append", work, base(), base(), "-o", path}), 2, path + message));
+        EXPECT_TRUE(failed(run({"build", base(), "-o", file("g"), "--stats", path}), 2, path + message));
+        EXPECT_TRUE(failed(run({"build", base(), "--work", work, "--resume", "--stats", path}), 2, path + message));
+    }
+    std::filesystem::create_directory(file("new"));
+    EXPECT_TRUE(failed(run({"build", base(), "--work", file("new"), "--stats", file("new/manifest.json")}), 2,
+                       "is a file of the graph in shards in " + file("new")));
+    EXPECT_EQ(read_bytes(manifest), old);
+    good({"append", work, base(), base(1000), "-o", work + "/more.gnnd", "-q"});
+}
+
+TEST_F(CliFiles, TellsOfAFewRowsOfVeryManyObjects) {
+    const std::vector<std::int32_t> ids{1, 2147483646, 1, -1};
+    const std::vector<float> distances(4, 1.0f);
+    io::write_graph(file("g.gnnd"), {2, 2, Metric::L2, ids.data(), distances.data()}, DType::u8, 2147483647);
+    const json info = good({"info", file("g.gnnd"), "--json"}).parsed();
+    EXPECT_EQ(info["objects"], 2147483647);
+    EXPECT_EQ(info["entries"], 3);
+    EXPECT_EQ(info["max_in_degree"], 2);
+    EXPECT_EQ(info["zero_in_degree"], 2147483645);
+}
+
+TEST_F(CliFiles, RangesOfRowsThatNoNumberHolds) {
+    const std::string most = "9223372036854775807", out = file("out.npy");
+    EXPECT_TRUE(failed(run({"convert", base(), out, "--offset", "1", "--count", most}), 1,
+                       most + " rows from row 1 on asked for, " + base() + " has 2000"));
+    EXPECT_TRUE(failed(run({"convert", base(), out, "--offset", most}), 1,
+                       "rows from row " + most + " on asked for, " + base() + " has 2000"));
 }
 
 }  // namespace

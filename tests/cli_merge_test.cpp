@@ -196,7 +196,7 @@ TEST_F(CliMerge, RefusesWhatDoesNotFit) {
     EXPECT_TRUE(failed(run({"append", ga, a_, b_, "-o", out, "--metric", "ip"}), 2, "--metric"));
     EXPECT_TRUE(failed(run({"append", ga, a_, b_, "-o", out, "-k", "0"}), 2, "k"));
     EXPECT_TRUE(failed(run({"append", ga, a_, b_, "-o", out, "--list-size", "3"}), 2, "list_size"));
-    EXPECT_TRUE(failed(run({"append", ga, a_, b_, "-o", file("no/g")}), 1, "no/g"));
+    EXPECT_TRUE(failed(run({"append", ga, a_, b_, "-o", file("no/g")}), 2, "no/g"));
     EXPECT_FALSE(std::filesystem::exists(out));
 }
 

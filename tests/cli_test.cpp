@@ -257,9 +257,6 @@ INSTANTIATE_TEST_SUITE_P(Columns, CliTerminal, testing::Values(0, 20, 60, 80, 20
 TEST_F(Cli, BadFilesEndWithOne) {
     EXPECT_TRUE(failed(run({"build", file("none.fvecs"), "-o", file("g")}), 1, "none.fvecs"));
     EXPECT_TRUE(failed(run({"build", file("none.txt"), "-o", file("g")}), 1, "none.txt"));
-    EXPECT_TRUE(failed(run({"build", base(), "-o", file("no/such/g")}), 1, "no/such"));
-    EXPECT_TRUE(failed(run({"build", base(), "-o", dir_.path()}), 1, "folder"));
-    EXPECT_TRUE(failed(run({"build", base(), "-o", file("g"), "--stats", file("no/s.json")}), 1, "no/s.json"));
     EXPECT_TRUE(failed(run({"build", base(), "-o", file("g"), "--device", "cuda:4000"}), 1, "device cuda:4000: "));
     write_bytes(file("empty.fvecs"), "");
     EXPECT_TRUE(failed(run({"build", file("empty.fvecs"), "-o", file("g"), "-q"}), 1, "empty.fvecs"));
@@ -274,22 +271,24 @@ TEST_F(Cli, BadFilesEndWithOne) {
 }
 
 TEST_F(Cli, AFullDiskLeavesTheOldFile) {
-    const std::string out = file("out.npy"), vectors = base(), neighbors = graph();
+    const std::string out = file("out.npy"), made = file("out.gnnd"), vectors = base(), neighbors = graph();
     write_bytes(out, "old");
+    write_bytes(made, "old");
     const std::size_t before = dir_.entries();
     for (const Arguments& arguments :
-         {Arguments{"build", vectors, "-q", "-k", "64", "-o", out, "--device", "cpu"},
-          Arguments{"exact", vectors, "-k", "64", "-o", out, "--device", "cpu"},
+         {Arguments{"build", vectors, "-q", "-k", "64", "-o", made, "--device", "cpu"},
+          Arguments{"exact", vectors, "-k", "64", "-o", made, "--device", "cpu"},
           Arguments{"convert", vectors, out, "--dtype", "f32"},
-          Arguments{"append", neighbors, vectors, vectors, "-q", "-k", "64", "-o", out, "--device", "cpu"},
+          Arguments{"append", neighbors, vectors, vectors, "-q", "-k", "64", "-o", made, "--device", "cpu"},
           Arguments{"index", neighbors, vectors, "--type", "hnsw", "-o", out, "--device", "cpu"}}) {
         Result result;
         {
             const FullDisk disk(600000);  // under the thread sanitizer a program writes 512 KiB when it starts
             result = run(arguments);
         }
-        EXPECT_TRUE(failed(result, 1, "out.npy")) << arguments[0];
+        EXPECT_TRUE(failed(result, 1, "/out.")) << arguments[0];
         EXPECT_EQ(read_bytes(out), "old") << arguments[0];
+        EXPECT_EQ(read_bytes(made), "old") << arguments[0];
         EXPECT_EQ(dir_.entries(), before) << arguments[0] << " left a temporary file";
     }
 }

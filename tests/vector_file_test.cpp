@@ -3,12 +3,15 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstring>
 #include <filesystem>
 #include <limits>
+#include <optional>
 #include <vector>
 
 #include "gnnd/error.h"
+#include "gnnd/io/detail/mapped_file.h"
 #include "tests/io_conditions.h"
 #include "tests/temp_dir.h"
 
@@ -259,6 +262,34 @@ TEST(VectorFile, MovesWithItsView) {
     const VectorFile second = std::move(first);
     EXPECT_EQ(second.view().row(1), row);
     EXPECT_EQ(int(*row), 11);
+}
+
+TEST(MappedFiles, AreKnownByTheirAddresses) {
+    const TempDir dir;
+    const char byte = 1;
+    std::optional<VectorFile> first;
+    for (const char* name : {"first.u8bin", "second.u8bin"}) write_vectors(dir.file(name), {&byte, 1, 1, DType::u8});
+    first.emplace(dir.file("first.u8bin"));
+    const VectorFile second(dir.file("second.u8bin"));
+    const void* address = first->view().data;
+    EXPECT_EQ(detail::mapped_path_at(address), dir.file("first.u8bin"));
+    EXPECT_EQ(detail::mapped_path_at(second.view().data), dir.file("second.u8bin"));
+    EXPECT_EQ(detail::mapped_path_at(&byte), nullptr);
+    first.reset();
+    EXPECT_EQ(detail::mapped_path_at(address), nullptr);
+}
+
+TEST(VectorFile, NoticesThatItWasWrittenTo) {
+    const TempDir dir;
+    const char bytes[2] = {1, 2};
+    const std::string path = dir.file("a.u8bin");
+    write_vectors(path, {bytes, 2, 1, DType::u8});
+    const VectorFile file(path);
+    EXPECT_NO_THROW(file.require_unchanged());
+    std::filesystem::last_write_time(path, std::filesystem::last_write_time(path) + std::chrono::milliseconds(5));
+    EXPECT_EQ(message_of<IoError>([&] { file.require_unchanged(); }), path + ": was written to while it was in use");
+    std::filesystem::resize_file(path, 9);
+    EXPECT_EQ(message_of<IoError>([&] { file.require_unchanged(); }), path + ": was written to while it was in use");
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "files.h"
 #include "gnnd/builder.h"
 #include "gnnd/device.h"
+#include "gnnd/io/graph_file.h"
 #include "gnnd/io/vector_file.h"
 #include "sharded.h"
 #include "threads.h"
@@ -82,7 +83,9 @@ void run(const BuildCommand& options) {
     }
     if (options.dry_run) return print_plan(options);
     require_outputs({options.graph, options.stats}, {options.base});
+    require_graph_output(options.graph);
     const gnnd::io::VectorFile base(options.base);
+    require_room(options.graph, gnnd::io::graph_file_bytes(base.n(), options.params.k, true));
     const Bases bases(base);
     const gnnd::BuildResult result = run_with_progress(options, {&base}, [&](const gnnd::Callbacks& callbacks) {
         return gnnd::build(base.view(), options.params, callbacks);

@@ -33,9 +33,9 @@ struct Rows {
 Rows selected(const ConvertOptions& options, std::int64_t n) {
     const std::int64_t count = options.count > 0 ? options.count : n - options.offset;
     if (options.offset >= n || count > n - options.offset)
-        throw gnnd::InvalidArgument("rows " + std::to_string(options.offset) + " to " +
-                                    std::to_string(options.offset + count) + " asked for, " + options.in + " has " +
-                                    std::to_string(n));
+        throw gnnd::InvalidArgument(
+            (options.count > 0 ? std::to_string(options.count) + " rows" : std::string("rows")) + " from row " +
+            std::to_string(options.offset) + " on asked for, " + options.in + " has " + std::to_string(n));
     return {options.offset, count};
 }
 

@@ -1,15 +1,16 @@
 #include "files.h"
 
-#include <unistd.h>
+#include <sys/resource.h>
+#include <sys/statvfs.h>
 
 #include <CLI/CLI.hpp>
-#include <cerrno>
-#include <cstring>
 #include <filesystem>
 #include <system_error>
 
 #include "gnnd/error.h"
+#include "gnnd/io/detail/atomic_file.h"
 #include "gnnd/io/vector_file.h"
+#include "gnnd/sharded.h"
 
 namespace cli {
 
@@ -25,11 +26,23 @@ bool is_vector_file(const std::string& path) {
 namespace {
 
 void require_writable(const std::string& path) {
-    const std::filesystem::path file(path);
-    if (std::filesystem::is_directory(file)) throw gnnd::IoError(path + ": cannot write: is a folder");
-    const std::filesystem::path folder = file.has_parent_path() ? file.parent_path() : ".";
-    if (access(folder.c_str(), W_OK | X_OK) != 0)
-        throw gnnd::IoError(path + ": cannot write to folder " + folder.string() + ": " + std::strerror(errno));
+    if (path == "-") throw CLI::ValidationError("-: nothing is written to standard output; ./- is a file of that name");
+    try {
+        const gnnd::io::detail::AtomicFile probe(path);
+    } catch (const gnnd::IoError& error) {
+        throw CLI::ValidationError(error.what());
+    }
+}
+
+std::string folder_of(const std::string& path) {
+    const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+    return folder.empty() ? "." : folder.string();
+}
+
+/// Whether a graph in shards may have a file of that name in its folder.
+bool is_shard_file(const std::string& path) {
+    const std::string name = std::filesystem::path(path).filename();
+    return name == "manifest.json" || name == "lock" || name.starts_with("lists-") || name.starts_with("local-");
 }
 
 bool same_file(const std::string& a, const std::string& b) {
@@ -41,17 +54,41 @@ bool same_file(const std::string& a, const std::string& b) {
 
 }  // namespace
 
-void require_outputs(const std::vector<std::string>& outputs, const std::vector<std::string>& kept) {
+void require_outputs(const std::vector<std::string>& outputs, const std::vector<std::string>& kept,
+                     const std::string& work) {
     for (auto output = outputs.begin(); output != outputs.end(); ++output) {
         if (output->empty()) continue;
-        require_writable(*output);
         for (const std::string& other : kept)
             if (!other.empty() && same_file(*output, other))
                 throw CLI::ValidationError(*output + " would be overwritten, which is to be read");
         for (auto other = outputs.begin(); other != output; ++other)
             if (!other->empty() && same_file(*output, *other))
                 throw CLI::ValidationError(*output + " is named twice as a file to write");
+        const std::string folder = folder_of(*output);
+        if (is_shard_file(*output) &&
+            ((!work.empty() && same_file(folder, work)) || gnnd::ShardedGraph::is_one(folder)))
+            throw CLI::ValidationError(*output + " is a file of the graph in shards in " + folder);
+        require_writable(*output);
     }
+}
+
+void require_graph_output(const std::string& path) {
+    if (is_vector_file(path))
+        throw CLI::ValidationError(path + ": a file of that extension is read as vectors, not as a graph; " +
+                                   std::filesystem::path(path).replace_extension(".gnnd").string() + " would be one");
+}
+
+void require_room(const std::string& path, std::uint64_t bytes) {
+    const auto refuse = [&](const char* what, std::uint64_t room) {
+        throw gnnd::IoError(path + ": " + what + ": " + std::to_string(bytes) + " bytes are needed, " +
+                            std::to_string(room) + " are free");
+    };
+    struct statvfs disk;
+    if (statvfs(folder_of(path).c_str(), &disk) == 0 && bytes > std::uint64_t(disk.f_bavail) * disk.f_frsize)
+        refuse("the disk is too small", std::uint64_t(disk.f_bavail) * disk.f_frsize);
+    rlimit limit;
+    if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && bytes > limit.rlim_cur)
+        refuse("the limit of a file's size (ulimit -f) is too small", limit.rlim_cur);
 }
 
 const gnnd::io::BaseIdentity& Bases::unchanged() const {

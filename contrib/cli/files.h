@@ -1,6 +1,7 @@
 #pragma once
 /// What the subcommands ask about paths before they open anything.
 
+#include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
@@ -16,10 +17,18 @@ inline constexpr const char* kVectorFormats = "fvecs, bvecs, ivecs, fbin, u8bin,
 /// True where the extension is one of a vector file's; graphs may have any other.
 bool is_vector_file(const std::string& path);
 
-/// Fails now rather than after the work: the folders of the files to write must be there and be writable, and none of
-/// the files may be another one, or one of those to keep. Empty names are passed over.
-/// \throws gnnd::IoError, CLI::ValidationError
-void require_outputs(const std::vector<std::string>& outputs, const std::vector<std::string>& kept);
+/// Fails now rather than after the work: it must be possible to write the files, and none of them may be another one,
+/// one of those to keep, or one of the files of a graph in shards. Empty names are passed over.
+/// \param work  the folder in which a graph in shards is to be built
+/// \throws CLI::ValidationError
+void require_outputs(const std::vector<std::string>& outputs, const std::vector<std::string>& kept,
+                     const std::string& work = "");
+
+/// The name of a graph to write must be one that is read again as a graph. \throws CLI::ValidationError
+void require_graph_output(const std::string& path);
+
+/// A file of that many bytes must have room where it is to be written, beside an older one. \throws gnnd::IoError
+void require_room(const std::string& path, std::uint64_t bytes);
 
 /// The files of vectors that a graph is made of. A graph of vectors that have changed meanwhile is a wrong one.
 class Bases {

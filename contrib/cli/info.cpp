@@ -2,6 +2,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <memory>
+#include <unordered_map>
 #include <vector>
 
 #include "any_graph.h"
@@ -10,6 +11,7 @@
 #include "files.h"
 #include "gnnd/io/vector_file.h"
 #include "interrupt.h"
+#include "messages.h"
 
 namespace cli {
 
@@ -30,8 +32,11 @@ struct Degrees {
 
 Degrees count_degrees(const AnyGraph& graph) {
     constexpr std::int64_t kRows = 16384;
-    Degrees degrees;
-    std::vector<std::int64_t> in(graph.objects(), 0);
+    Degrees degrees{.in_zero = graph.objects()};
+    // A file of a few rows may speak of any number of objects: memory is taken for those that the rows name.
+    const bool few = graph.n() * graph.k() < graph.objects();
+    std::unordered_map<std::int32_t, std::int64_t> in_of_few;
+    std::vector<std::int64_t> in(few ? 0 : graph.objects(), 0);
     for (std::int64_t begin = 0; begin < graph.n(); begin += kRows) {
         stop_if_interrupted();
         const gnnd::KnnGraph rows = graph.read(begin, std::min(kRows, graph.n() - begin));
@@ -39,12 +44,10 @@ Degrees count_degrees(const AnyGraph& graph) {
             const std::int32_t id = rows.ids()[i];
             if (id < 0) continue;
             ++degrees.entries;
-            ++in.at(id);
+            const std::int64_t degree = few ? ++in_of_few[id] : ++in.at(id);
+            degrees.in_max = std::max(degrees.in_max, degree);
+            degrees.in_zero -= degree == 1;
         }
-    }
-    for (const std::int64_t degree : in) {
-        degrees.in_max = std::max(degrees.in_max, degree);
-        degrees.in_zero += degree == 0;
     }
     return degrees;
 }
@@ -80,7 +83,8 @@ void run(const std::string& path, bool json) {
         return;
     }
     for (const auto& [key, value] : info.items())
-        std::printf("%-15s %s\n", key.c_str(), (value.is_string() ? value.get<std::string>() : value.dump()).c_str());
+        std::printf("%-15s %s\n", key.c_str(),
+                    printable(value.is_string() ? value.get<std::string>() : value.dump()).c_str());
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <iostream>
 #include <string>
 
+#include "bus_error.h"
 #include "commands.h"
 #include "faiss_ext/compat.h"
 #include "gnnd/version.h"
@@ -49,6 +50,7 @@ int run(int argc, char** argv) {
 
     try {
         cli::catch_signals();
+        cli::report_bus_errors();
         app.parse(argc, argv);
         if (!std::cout.flush()) return fail(1, kCannotWrite);
         return 0;

@@ -49,6 +49,7 @@ void require_distances(const std::string& path, const gnnd::KnnGraph& graph, con
 void run(MergeOptions& options) {
     require_outputs({options.graph, options.stats}, options.bases);  // a graph may be replaced
     require_outputs({options.stats}, options.graphs);
+    require_graph_output(options.graph);
     std::vector<AnyGraph> files;
     std::vector<gnnd::io::VectorFile> bases;
     for (const std::string& path : options.graphs) files.emplace_back(path);
@@ -72,6 +73,7 @@ void run(MergeOptions& options) {
     }
 
     const std::int64_t n = bases[0].n() + bases[1].n();
+    require_room(options.graph, gnnd::io::graph_file_bytes(n, options.params.k, true));
     const Bases both(bases);
     const gnnd::BuildResult result =
         run_with_progress(options, {&bases[0], &bases[1]}, [&](const gnnd::Callbacks& callbacks) {

@@ -123,7 +123,7 @@ void add_sharded(CLI::App& app, gnnd::ShardParams& shards) {
 }
 
 void build_in_shards(const ShardedOptions& options, const Json& params_json) {
-    require_outputs({options.stats}, {options.base});
+    require_outputs({options.stats}, {options.base}, options.shards.work);
     const gnnd::io::VectorFile base(options.base);
     ShardedProgress progress(options.quiet);
     gnnd::ShardCallbacks callbacks;

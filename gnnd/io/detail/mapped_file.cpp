@@ -9,9 +9,9 @@
 #include <bit>
 #include <cerrno>
 #include <system_error>
-#include <utility>
 
 #include "gnnd/error.h"
+#include "gnnd/io/detail/signal_list.h"
 
 namespace gnnd::io::detail {
 namespace {
@@ -25,6 +25,8 @@ constexpr std::size_t kWorthAsking = 1 << 18;
 std::int64_t modified(const struct stat& status) {
     return std::int64_t(status.st_mtim.tv_sec) * 1'000'000'000 + status.st_mtim.tv_nsec;
 }
+
+SignalList<MappedFile> mappings;
 
 }  // namespace
 
@@ -44,28 +46,11 @@ MappedFile::MappedFile(const std::string& path) : path_(path) {
     void* mapping = mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, descriptor_, 0);
     if (mapping == MAP_FAILED) fail("cannot map into memory: " + std::generic_category().message(errno));
     data_ = static_cast<const std::byte*>(mapping);
+    mappings.add(this);
 }
 
 MappedFile::~MappedFile() {
     close();
-}
-
-MappedFile::MappedFile(MappedFile&& other) noexcept
-    : path_(std::move(other.path_)),
-      descriptor_(std::exchange(other.descriptor_, -1)),
-      data_(std::exchange(other.data_, nullptr)),
-      size_(std::exchange(other.size_, 0)),
-      modified_(other.modified_) {}
-
-MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
-    if (this == &other) return *this;
-    close();
-    path_ = std::move(other.path_);
-    descriptor_ = std::exchange(other.descriptor_, -1);
-    data_ = std::exchange(other.data_, nullptr);
-    size_ = std::exchange(other.size_, 0);
-    modified_ = other.modified_;
-    return *this;
 }
 
 void MappedFile::read(std::size_t offset, std::size_t bytes, void* out) const {
@@ -102,10 +87,19 @@ void MappedFile::fail(const std::string& what) {
 }
 
 void MappedFile::close() noexcept {
+    mappings.remove(this);
     if (data_ != nullptr) munmap(const_cast<std::byte*>(data_), size_);
     if (descriptor_ >= 0) ::close(descriptor_);
     data_ = nullptr;
     descriptor_ = -1;
+}
+
+const char* mapped_path_at(const void* address) noexcept {
+    const auto* byte = static_cast<const std::byte*>(address);
+    const MappedFile* file = mappings.find([byte](const MappedFile& candidate) {
+        return byte >= candidate.data() && byte < candidate.data() + candidate.size();
+    });
+    return file == nullptr ? nullptr : file->path().c_str();
 }
 
 }  // namespace gnnd::io::detail

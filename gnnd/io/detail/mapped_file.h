@@ -9,14 +9,16 @@
 namespace gnnd::io::detail {
 
 /// A file that another process truncates while it is mapped raises SIGBUS where data() is touched past the new end, as
-/// with every mapping; read() gives IoError there.
+/// with every mapping; read() gives IoError there. The library leaves signals alone, for they are the program's: one
+/// that is to end with a message handles SIGBUS and asks mapped_path_at() for the file, as the tool does
+/// (contrib/cli/bus_error.cpp). Who must not end then reads by VectorFile::read() instead of VectorFile::view().
 class MappedFile {
   public:
     /// \throws IoError: missing, a folder or another thing that is not a regular file, empty, not readable
     explicit MappedFile(const std::string& path);
     ~MappedFile();
-    MappedFile(MappedFile&& other) noexcept;             ///< data() stays where it is
-    MappedFile& operator=(MappedFile&& other) noexcept;  ///< data() of `other` stays where it is
+    MappedFile(const MappedFile&) = delete;
+    MappedFile& operator=(const MappedFile&) = delete;
 
     const std::byte* data() const { return data_; }  ///< the mapping, size() bytes
     std::size_t size() const { return size_; }       ///< bytes, when the file was opened
@@ -26,6 +28,8 @@ class MappedFile {
 
     /// \throws IoError when the file was written to since it was opened, as its size and time of modification tell
     void require_unchanged() const;
+
+    const std::string& path() const { return path_; }  ///< as given
 
   private:
     [[noreturn]] void fail(const std::string& what);
@@ -37,5 +41,8 @@ class MappedFile {
     std::size_t size_ = 0;
     std::int64_t modified_ = 0;  ///< nanoseconds since 1970
 };
+
+/// The path of the mapped file that has the address; null where none does. A signal handler may call it.
+const char* mapped_path_at(const void* address) noexcept;
 
 }  // namespace gnnd::io::detail
