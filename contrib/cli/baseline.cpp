@@ -16,8 +16,8 @@ namespace cli {
 
 void build_baseline(const BaselineOptions& options) {
     require_outputs({options.graph, options.stats}, {options.base});
-    use_blas();
     require_graph_output(options.graph);
+    use_blas();
     const gnnd::io::VectorFile base(options.base);
     require_room(options.graph, gnnd::io::graph_file_bytes(base.n(), options.k, true));
     const faiss_ext::GraphBuilderType& type =

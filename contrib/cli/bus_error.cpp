@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <atomic>
 #include <csignal>
 #include <cstring>
 
@@ -23,6 +24,8 @@ void end_with_message(int, siginfo_t* info, void*) {
         signal(SIGBUS, SIG_DFL);
         return;
     }
+    static std::atomic_flag told;
+    while (told.test_and_set()) pause();  // by another thread, which ends the process
     gnnd::io::detail::remove_temporary_files();
     write_error("gnnd: ");
     write_error(path);
