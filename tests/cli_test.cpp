@@ -2,12 +2,13 @@
 #include <pty.h>
 #include <sys/ioctl.h>
 
+#include <algorithm>
 #include <chrono>
 #include <map>
 #include <thread>
 
+#include "gnnd/detail/params_table.h"
 #include "gnnd/io/graph_file.h"
-#include "gnnd/params.h"
 #include "tests/cli_fixture.h"
 #include "tests/io_conditions.h"
 
@@ -23,20 +24,19 @@ TEST_F(Cli, VersionNamesFaissToo) {
         << result.out;
 }
 
-TEST_F(Cli, HelpListsEveryCommandAndOption) {
-    const std::string overview = good({"--help"}).out;
+/// As the tool spells a field of BuildParams.
+std::string option_of(std::string field) {
+    std::replace(field.begin(), field.end(), '_', '-');
+    return "--" + field;
+}
+
+TEST_F(Cli, HelpListsCommandsAndTheirOptions) {
     const std::map<std::string, Arguments> options{
-        {"build", {"BASE",         "-k",       "-o",
-                   "--metric",     "--method", "--samples",
-                   "--iterations", "--delta",  "--list-size",
-                   "--init",       "--trees",  "--update",
-                   "--locks",      "--seed",   "--deterministic",
-                   "--threads",    "--device", "--device-memory",
-                   "--dry-run",    "--nlist",  "--code-bytes",
-                   "--nprobe",     "--stats",  "--json",
-                   "--quiet"}},
-        {"merge", {"GRAPH1", "BASE1", "GRAPH2", "BASE2", "-k", "-o", "--samples", "--device-memory", "--stats"}},
-        {"append", {"GRAPH", "BASE", "NEW", "-k", "--method", "-o", "--samples", "--device-memory", "--stats"}},
+        {"build",
+         {"BASE", "-o", "--method", "--dry-run", "--nlist", "--code-bytes", "--nprobe", "--stats", "--json",
+          "--quiet"}},
+        {"merge", {"GRAPH1", "BASE1", "GRAPH2", "BASE2", "-o", "--stats"}},
+        {"append", {"GRAPH", "BASE", "NEW", "--method", "-o", "--stats"}},
         {"eval", {"GRAPH", "BASE", "-k", "--queries", "--seed", "--device", "--json"}},
         {"exact", {"BASE", "-k", "-o", "--metric", "--device", "--json"}},
         {"info", {"FILE", "--json"}},
@@ -46,11 +46,19 @@ TEST_F(Cli, HelpListsEveryCommandAndOption) {
           "--json"}},
         {"search", {"INDEX", "QUERIES", "-k", "--truth", "-o", "--ef", "--json"}},
     };
+    const std::string overview = good({"--help"}).out;
     for (const auto& [command, names] : options) {
         EXPECT_NE(overview.find("\n  " + command + " "), std::string::npos) << overview;
-        const Result help = good({command, "--help"});
-        for (const std::string& name : names)
-            EXPECT_NE(help.out.find(name), std::string::npos) << command << " does not tell about " << name;
+        const std::string help = good({command, "--help"}).out;
+        const auto expect_told = [&](const std::string& name) {
+            EXPECT_NE(help.find(name), std::string::npos) << command << " does not tell about " << name;
+        };
+        for (const std::string& name : names) expect_told(name);
+        detail::for_each_field([&](const auto& field) {
+            const bool given = std::string_view(field.name) == "metric";  // the graphs have one
+            if (command == "build" || (!given && (command == "merge" || command == "append")))
+                expect_told(option_of(field.name));
+        });
     }
 }
 
@@ -137,43 +145,23 @@ TEST_F(Cli, BuildPrintsASummary) {
     EXPECT_EQ(graph.dtype(), DType::u8);
 }
 
-TEST_F(Cli, BuildTakesEveryOption) {
+TEST_F(Cli, BuildTakesEveryParameter) {
+    // Of each another value than the default.
+    const std::map<std::string, std::string> values{
+        {"k", "12"},         {"metric", "l1"},   {"samples", "6"},
+        {"iterations", "3"}, {"delta", "0.125"}, {"list_size", "24"},
+        {"init", "random"},  {"trees", "2"},     {"update", "all"},
+        {"locks", "list"},   {"seed", "7"},      {"deterministic", "true"},
+        {"threads", "1"},    {"device", "cpu"},  {"device_memory", "1073741824"}};
     const std::string path = file("g.gnnd"), stats = file("stats.json");
-    const Result result = good({"build",
-                                base(5000),
-                                "-k",
-                                "12",
-                                "-o",
-                                path,
-                                "--samples",
-                                "6",
-                                "--metric",
-                                "l1",
-                                "--delta",
-                                "0.1",
-                                "--threads",
-                                "1",
-                                "--trees",
-                                "2",
-                                "--init",
-                                "projection",
-                                "--update",
-                                "all",
-                                "--seed",
-                                "7",
-                                "--device",
-                                "cpu",
-                                "--stats",
-                                stats,
-                                "--list-size",
-                                "24",
-                                "--iterations",
-                                "3",
-                                "--json",
-                                "--quiet",
-                                "--locks",
-                                "list",
-                                "--deterministic"});
+    Arguments arguments{"build", base(5000), "-o", path, "--stats", stats, "--json", "--quiet"};
+    detail::for_each_field([&]<class T>(const detail::Field<T>& field) {
+        ASSERT_TRUE(values.contains(field.name)) << field.name << " is not tried";
+        ASSERT_NE(values.at(field.name), detail::text_of(field.standard())) << field.name;
+        arguments.push_back(option_of(field.name));
+        if (!std::is_same_v<T, bool>) arguments.push_back(values.at(field.name));
+    });
+    const Result result = good(arguments);
     EXPECT_EQ(result.err, "");
     const json report = result.parsed();
     EXPECT_EQ(report, json::parse(read_bytes(stats)));
@@ -183,19 +171,11 @@ TEST_F(Cli, BuildTakesEveryOption) {
     EXPECT_EQ(report["dtype"], "u8");
     EXPECT_EQ(report["threads"], 1);
     EXPECT_EQ(report["device"], "cpu");
-    const json& params = report["params"];
-    EXPECT_EQ(params["k"], 12);
-    EXPECT_EQ(params["metric"], "l1");
-    EXPECT_EQ(params["samples"], 6);
-    EXPECT_EQ(params["list_size"], 24);
-    EXPECT_EQ(params["iterations"], 3);
-    EXPECT_FLOAT_EQ(params["delta"], 0.1f);
-    EXPECT_EQ(params["seed"], 7);
-    EXPECT_EQ(params["update"], "all");
-    EXPECT_EQ(params["locks"], "list");
-    EXPECT_EQ(params["deterministic"], true);
-    EXPECT_EQ(params["init"], "projection");
-    EXPECT_EQ(params["trees"], 2);
+    detail::for_each_field([&](const auto& field) {
+        if (!field.decides_graph) return;
+        const json& value = report["params"][field.name];
+        EXPECT_EQ(value.is_string() ? value.get<std::string>() : value.dump(), values.at(field.name)) << field.name;
+    });
     EXPECT_LE(report["iterations"].size(), 4u);
     EXPECT_EQ(report["iterations"].back()["phi"], report["phi"]);
     EXPECT_GT(report["peak_work_bytes"], 0);

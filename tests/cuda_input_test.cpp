@@ -115,9 +115,9 @@ TEST(Cuda, InterruptEndsTheBuild) {
     SKIP_WITHOUT_GPU();
     const Vectors vectors = random_vectors(5000, 64, DType::f32);
     int asked = 0;
-    EXPECT_THROW(build(vectors, gpu_params(10), {nullptr, [&] { return ++asked > 2; }}), Interrupted);
+    EXPECT_THROW(build(vectors, gpu_params(10), {.interrupt = [&] { return ++asked > 2; }}), Interrupted);
     EXPECT_THROW(
-        build(vectors, gpu_params(10), {[](const IterationStats&) { throw std::runtime_error("stop"); }, nullptr}),
+        build(vectors, gpu_params(10), {.progress = [](const IterationStats&) { throw std::runtime_error("stop"); }}),
         std::runtime_error);
     expect_valid_graph(build(vectors, gpu_params(10)).graph, vectors);
 }
@@ -127,7 +127,7 @@ TEST(Cuda, StatsTellEveryIteration) {
     const Vectors vectors = random_vectors(20000, 64, DType::f32);
     std::vector<IterationStats> seen;
     const BuildResult result =
-        build(vectors, gpu_params(32), {[&](const IterationStats& stats) { seen.push_back(stats); }, nullptr});
+        build(vectors, gpu_params(32), {.progress = [&](const IterationStats& stats) { seen.push_back(stats); }});
     ASSERT_EQ(seen.size(), result.stats.iterations.size());
     ASSERT_GE(seen.size(), 3u);
     double phi = 0;

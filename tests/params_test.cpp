@@ -3,12 +3,16 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <functional>
 #include <limits>
+#include <string_view>
+#include <type_traits>
+#include <vector>
 
+#include "gnnd/detail/params_table.h"
 #include "gnnd/detail/resolve.h"
 #include "gnnd/error.h"
 #include "gnnd/stats.h"
+#include "tests/io_conditions.h"
 
 namespace gnnd {
 namespace {
@@ -17,37 +21,44 @@ TEST(BuildParams, DefaultsAreValid) {
     EXPECT_NO_THROW(BuildParams{}.validate());
 }
 
-TEST(BuildParams, EveryFieldIsCheckedAndNamed) {
-    const struct {
-        const char* field;
-        std::function<void(BuildParams&)> spoil;
-    } cases[] = {
-        {"k", [](auto& p) { p.k = 0; }},
-        {"k", [](auto& p) { p.k = kMaxK + 1; }},
-        {"metric", [](auto& p) { p.metric = Metric(99); }},
-        {"list_size", [](auto& p) { p.list_size = p.k - 1; }},
-        {"list_size", [](auto& p) { p.list_size = kMaxK + 1; }},
-        {"samples", [](auto& p) { p.samples = -1; }},
-        {"samples", [](auto& p) { p.samples = 33; }},
-        {"iterations", [](auto& p) { p.iterations = -1; }},
-        {"delta", [](auto& p) { p.delta = -0.1f; }},
-        {"delta", [](auto& p) { p.delta = std::numeric_limits<float>::quiet_NaN(); }},
-        {"threads", [](auto& p) { p.threads = -1; }},
-        {"device", [](auto& p) { p.device.index = -1; }},
-        {"update", [](auto& p) { p.update = Update(9); }},
-        {"init", [](auto& p) { p.init = Init(9); }},
-        {"trees", [](auto& p) { p.trees = -1; }},
-    };
-    for (const auto& c : cases) {
-        BuildParams params;
-        c.spoil(params);
-        try {
-            params.validate();
-            ADD_FAILURE() << c.field << " was accepted";
-        } catch (const InvalidArgument& e) {
-            EXPECT_NE(std::string(e.what()).find(c.field), std::string::npos) << e.what();
-        }
+/// Values that a field must not have, by its line in the table.
+template <class T>
+std::vector<T> bad_values(const detail::Field<T>& field) {
+    if constexpr (std::is_enum_v<T>) return {T(99)};
+    if constexpr (std::is_same_v<T, Device>) return {{Device::Kind::cuda, -1}, {Device::Kind::cuda, 4097}};
+    std::vector<T> bad;
+    if constexpr (std::is_floating_point_v<T>) {
+        bad = {field.low - T(0.1), field.high + T(0.1), std::numeric_limits<T>::quiet_NaN()};
+    } else if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
+        if (field.low > std::numeric_limits<T>::min()) bad.push_back(field.zero != nullptr ? T(-1) : T(field.low - 1));
+        if (field.high < std::numeric_limits<T>::max()) bad.push_back(T(field.high + 1));
     }
+    return bad;
+}
+
+std::string refusal(const BuildParams& params) {
+    return test::message_of<InvalidArgument>([&] { params.validate(); });
+}
+
+TEST(BuildParams, EveryFieldIsCheckedAndNamed) {
+    detail::for_each_field([]<class T>(const detail::Field<T>& field) {
+        const std::vector<T> bad = bad_values(field);
+        EXPECT_EQ(bad.empty(), (std::is_same_v<T, bool>) || std::string_view(field.name) == "seed") << field.name;
+        for (const T value : bad) {
+            BuildParams params;
+            params.*field.member = value;
+            EXPECT_NE(refusal(params).find(field.name), std::string::npos) << field.name << ": " << refusal(params);
+        }
+    });
+}
+
+TEST(BuildParams, ListsHoldKAndSamples) {
+    BuildParams params;
+    params.list_size = params.k - 1;
+    EXPECT_EQ(refusal(params), "BuildParams::list_size (0: chosen from k) = 31, allowed are 32 to 1024");
+    params = {};
+    params.samples = 33;
+    EXPECT_EQ(refusal(params), "BuildParams::samples (0: chosen from k) = 33, allowed are 1 to 32");
 }
 
 TEST(BuildParams, ZeroStandsForAChoice) {

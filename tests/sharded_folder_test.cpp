@@ -27,7 +27,7 @@ void stop_after(int tasks, ShardCallbacks& callbacks, int& done) {
     callbacks.interrupt = [&done, tasks] { return done >= tasks; };
 }
 
-TEST_F(Sharded, DiskNeedIsWhatIsTaken) {
+TEST_F(Sharded, FoldersStayWithinThePlannedDisk) {
     make_base(1000);
     params_.k = 20;
     for (const int workers : {1, 3}) {
