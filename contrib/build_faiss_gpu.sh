@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Builds the FAISS that Debian's source package holds with its GPU code, for the CUDA toolkit that is installed, and
 # installs it to PREFIX (default: ~/.cache/gnnd/faiss-gpu, where this project's CMake files look for it). Does nothing
-# where that is done already. About 20 minutes on 2 cores. The system's apt configuration stays as it is.
+# where that is done already. About TIME minutes on 2 cores. The system's apt configuration stays as it is. Left out are
+# binary indexes and the encoder of local search quantizers (build_faiss_gpu.cmake); the CPU half is Debian's own.
 # Usage: contrib/build_faiss_gpu.sh [PREFIX]
 # CUDA_ARCHITECTURES in the environment: as CMake takes them; default: the GPU of this machine, else 90-real.
 set -euo pipefail
@@ -60,13 +61,30 @@ own_apt=(-q -o Dir::Etc::sourcelist=- -o "Dir::Etc::sourceparts=$work/sources" -
 apt-get "${own_apt[@]}" update
 (cd "$work/source" && apt-get "${own_apt[@]}" source --download-only faiss && dpkg-source -x ./*.dsc faiss)
 
+# The CPU half need not be compiled where the package that holds it is of the same source.
+cpu_half=
+source_version=$(sed -n 's/^Version: //p' "$work"/source/*.dsc | head -n 1)
+if [ "$(dpkg-query -W -f '${source:Version}' libfaiss-dev)" = "$source_version" ]; then
+    cpu_half=$(dpkg-query -L libfaiss-dev | grep '/libfaiss\.a$' || true)
+fi
+parts=$PWD/contrib/build_faiss_gpu.cmake
+sed -i "s|^add_library(faiss \\\$.*|set(GNND_PART cpu)\ninclude($parts)\n&|" "$work/source/faiss/faiss/CMakeLists.txt"
+sed -i "s|^target_sources(faiss PRIVATE.*|set(GNND_PART gpu)\ninclude($parts)\n&|" \
+    "$work/source/faiss/faiss/gpu/CMakeLists.txt"
+for half in faiss faiss/gpu; do
+    if ! grep -q "^include($parts)" "$work/source/faiss/$half/CMakeLists.txt"; then
+        echo "build_faiss_gpu.sh: $half/CMakeLists.txt of FAISS $source_version is not as expected" >&2
+        exit 1
+    fi
+done
+
 echo "== Building for $built"
 # FAISS 1.7.3 predates compilers whose headers no longer bring <cstdint> along.
 cmake -S "$work/source/faiss" -B "$work/build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_INSTALL_PREFIX="$prefix" \
     -DCMAKE_INSTALL_RPATH_USE_LINK_PATH=ON \
     -DFAISS_ENABLE_GPU=ON -DFAISS_ENABLE_PYTHON=OFF -DBUILD_TESTING=OFF -DBUILD_SHARED_LIBS=ON -DBLA_VENDOR=OpenBLAS \
     -DCMAKE_CUDA_COMPILER="$nvcc" -DCMAKE_CUDA_ARCHITECTURES="$architectures" -DCMAKE_CUDA_STANDARD=17 \
-    -DCMAKE_CXX_STANDARD=17 -DCMAKE_CXX_FLAGS="-include cstdint"
+    -DCMAKE_CXX_STANDARD=17 -DCMAKE_CXX_FLAGS="-include cstdint" -DGNND_FAISS_CPU="$cpu_half"
 cmake --build "$work/build" --target faiss
 mkdir -p "$prefix"
 rm -f "$prefix/built_for"
