@@ -7,8 +7,8 @@
 #include <sstream>
 #include <string>
 
-#include "gnnd/error.h"
 #include "gnnd/detail/params_table.h"
+#include "gnnd/error.h"
 #include "gnnd/vectors.h"
 
 namespace gnnd::benchs {

@@ -1,6 +1,7 @@
 #include "faiss_ext/adapters.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <cstring>
 #include <limits>
@@ -8,6 +9,7 @@
 
 #include "faiss_ext/detail/errors.h"
 #include "faiss_ext/detail/optimize.h"
+#include "faiss_ext/detail/print.h"
 #include "faiss_ext/detail/rows.h"
 #include "faiss_ext/graph_builder.h"
 #include "gnnd/detail/checks.h"
@@ -42,8 +44,10 @@ const faiss::IndexFlat& add_vectors(Index& index, const VectorSource& source) {
 void report(bool verbose, const char* who, const SearchGraph& made) {
     if (!verbose) return;
     const auto used = made.links.size() - std::size_t(std::count(made.links.begin(), made.links.end(), -1));
-    std::printf("%s: %.1f links an object, entry point %d\n", who,
-                double(used) * made.degree / double(made.links.size()), made.entry);
+    std::array<char, 160> line{};
+    std::snprintf(line.data(), line.size(), "%s: %.1f links an object, entry point %d", who,
+                  double(used) * made.degree / double(made.links.size()), made.entry);
+    detail::print_line(line.data());
 }
 
 void keep_one_level(faiss::HNSW& hnsw, std::int64_t n) {

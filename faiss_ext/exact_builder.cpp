@@ -2,11 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <numeric>
+#include <optional>
 
 #include "faiss_ext/detail/errors.h"
 #include "faiss_ext/detail/gpu.h"
+#include "faiss_ext/detail/print.h"
 #include "faiss_ext/detail/rows.h"
 #include "faiss_ext/detail/timer.h"
 #include "faiss_ext/graph_builder.h"
@@ -60,7 +61,7 @@ class Rounding {
     Rounding(const VectorSource& source, faiss::MetricType searched)
         : source_(source), searched_(searched), row_(source.vectors().d) {
         const gnnd::VectorView& x = source.vectors();
-        const bool cosine = source.metric() == gnnd::Metric::Cosine;
+        const bool cosine = detail::is_normalized(source.metric());
         const bool integers = x.dtype == gnnd::DType::u8 || x.dtype == gnnd::DType::i8;
         constexpr double kMostSquares = 255 * 255 * 2.0, kExact = 1 << 24;
         if (integers && !cosine && double(x.d) * kMostSquares < kExact) return;
@@ -121,15 +122,16 @@ gnnd::KnnGraph ExactGraphBuilder::search(const VectorSource& source, const std::
                              std::to_string(x.n - 1));
         const gnnd::Callbacks hooks = detail::interrupt_hooks();
         const std::int64_t total = std::int64_t(objects.size());
-        on_gpu = gpu.resources != nullptr && metric != gnnd::Metric::ChiSquare;
+        const std::optional<faiss::MetricType> in_faiss = searched_metric(metric);
+        on_gpu = gpu.resources != nullptr && in_faiss.has_value();
         timing.clear();
         detail::Timer timer;
-        if (metric == gnnd::Metric::ChiSquare) {
+        if (!in_faiss) {
             gnnd::KnnGraph graph = gnnd::exact_neighbors(source.on_host(), objects.data(), total, k, metric, 0, hooks);
             timing.push_back({"search", timer.lap()});
             return graph;
         }
-        const faiss::MetricType searched = detail::search_metric(metric, "ExactGraphBuilder");
+        const faiss::MetricType searched = *in_faiss;
         const std::int64_t wanted = std::min<std::int64_t>(k, x.n - 1);
         std::int64_t step = on_gpu ? detail::gpu_block(x.d) : detail::kBlock;
         if (batch != 0) step = on_gpu ? std::min<std::int64_t>(batch, step) : std::int64_t(batch);
@@ -168,11 +170,9 @@ gnnd::KnnGraph ExactGraphBuilder::search(const VectorSource& source, const std::
                 if (found.doubtful(r, graph.ids_of(begin + r), distances, wanted, bound, gnnd::is_similarity(metric)))
                     doubts.push_back(begin + r);
             }
-            if (verbose) {
-                std::printf("exact: %s of %s rows\n", std::to_string(begin + count).c_str(),
-                            std::to_string(total).c_str());
-                std::fflush(stdout);
-            }
+            if (verbose)
+                detail::print_line("exact: " + std::to_string(begin + count) + " of " + std::to_string(total) +
+                                   " rows");
         }
         timing.push_back({"search", timer.lap()});
         if (doubts.empty()) return graph;
@@ -186,7 +186,7 @@ gnnd::KnnGraph ExactGraphBuilder::search(const VectorSource& source, const std::
             std::copy_n(sure.distances_of(std::int64_t(i)), k, graph.distances() + doubts[i] * k);
         }
         timing.push_back({"check", timer.lap()});
-        if (verbose) std::printf("exact: %zu rows searched again\n", doubts.size());
+        if (verbose) detail::print_line("exact: " + std::to_string(doubts.size()) + " rows searched again");
         return graph;
     });
 }

@@ -4,6 +4,7 @@
 
 #include "faiss_ext/detail/errors.h"
 #include "faiss_ext/detail/gpu.h"
+#include "faiss_ext/detail/print.h"
 #include "faiss_ext/detail/timer.h"
 #include "faiss_ext/faiss_resources.h"
 
@@ -38,7 +39,7 @@ void GnndGraphBuilder::run(const VectorSource& source, int k, const Build& build
         else if (used.device.kind == gnnd::Device::Kind::automatic && source.device() >= 0)
             used.device = {gnnd::Device::Kind::cuda, source.device()};
         gnnd::Callbacks hooks = callbacks;
-        if (verbose && !hooks.verbose) hooks.verbose = [](const std::string& line) { std::printf("%s\n", line.c_str()); };
+        if (verbose && !hooks.verbose) hooks.verbose = detail::print_line;
         hooks.interrupt = [this] {
             return faiss::InterruptCallback::is_interrupted() || (callbacks.interrupt && callbacks.interrupt());
         };

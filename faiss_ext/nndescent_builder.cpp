@@ -3,11 +3,11 @@
 #include <faiss/impl/NNDescent.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <limits>
 #include <numeric>
 
 #include "faiss_ext/detail/errors.h"
+#include "faiss_ext/detail/print.h"
 #include "faiss_ext/detail/rows.h"
 #include "faiss_ext/detail/timer.h"
 #include "faiss_ext/graph_builder.h"
@@ -67,10 +67,9 @@ gnnd::KnnGraph NNDescentGraphBuilder::build(const VectorSource& source, int k) {
             detail::check_interrupt();
             descent.join(distances);
             descent.update();
-            if (verbose) {
-                std::printf("nndescent: iteration %d of %d\n", iteration + 1, params.iterations);
-                std::fflush(stdout);
-            }
+            if (verbose)
+                detail::print_line("nndescent: iteration " + std::to_string(iteration + 1) + " of " +
+                                   std::to_string(params.iterations));
         }
         timing.push_back({"iterations", timer.lap()});
 

@@ -57,35 +57,42 @@ const faiss::Index* storage_of(const faiss::Index* index) {
     return index;
 }
 
-}  // namespace
-
-namespace {
-
-int faiss_number(gnnd::Metric metric) {
+int number_in_faiss(gnnd::Metric metric) {
     return gnnd::visit(metric, [](auto m) { return m.faiss_metric; });
 }
 
-static_assert(gnnd::metrics::L2::faiss_metric == faiss::METRIC_L2 &&
-              gnnd::metrics::InnerProduct::faiss_metric == faiss::METRIC_INNER_PRODUCT &&
-              gnnd::metrics::L1::faiss_metric == faiss::METRIC_L1 &&
-              gnnd::metrics::Linf::faiss_metric == faiss::METRIC_Linf);
-
 }  // namespace
+
+static_assert(gnnd::metrics::L2::faiss_metric == faiss::METRIC_L2);
+static_assert(gnnd::metrics::InnerProduct::faiss_metric == faiss::METRIC_INNER_PRODUCT);
+static_assert(gnnd::metrics::L1::faiss_metric == faiss::METRIC_L1);
+static_assert(gnnd::metrics::Linf::faiss_metric == faiss::METRIC_Linf);
 
 gnnd::Metric to_gnnd_metric(faiss::MetricType metric) {
     std::string known;
     for (const gnnd::Metric candidate : gnnd::kMetrics) {
-        if (faiss_number(candidate) < 0) continue;
-        if (faiss_number(candidate) == int(metric)) return candidate;
+        const int number = number_in_faiss(candidate);
+        if (number < 0) continue;
+        if (number == int(metric)) return candidate;
         known += (known.empty() ? "" : ", ") + std::string(gnnd::name_of(candidate));
     }
-    fail("FAISS metric number " + std::to_string(int(metric)) + " has no counterpart here; those of " + known + " have");
+    fail("FAISS metric number " + std::to_string(int(metric)) + " has no counterpart here; there are " + known);
 }
 
 faiss::MetricType to_faiss_metric(gnnd::Metric metric) {
-    const int number = detail::with_faiss_errors([&] { return faiss_number(metric); });
-    if (number < 0) fail("FAISS has no metric " + std::string(gnnd::name_of(metric)));
-    return faiss::MetricType(number);
+    return detail::with_faiss_errors([&] {
+        const int number = number_in_faiss(metric);
+        if (number < 0) fail("FAISS has no metric " + std::string(gnnd::name_of(metric)));
+        return faiss::MetricType(number);
+    });
+}
+
+std::optional<faiss::MetricType> searched_metric(gnnd::Metric metric) {
+    return detail::with_faiss_errors([&]() -> std::optional<faiss::MetricType> {
+        if (gnnd::visit(metric, [](auto m) { return m.normalized; })) return faiss::METRIC_INNER_PRODUCT;
+        const int number = number_in_faiss(metric);
+        return number < 0 ? std::nullopt : std::optional(faiss::MetricType(number));
+    });
 }
 
 /// Made once, whoever asks first.

@@ -3,6 +3,7 @@
 /// The vectors that a FAISS index holds.
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,10 @@ namespace faiss_ext {
 gnnd::Metric to_gnnd_metric(faiss::MetricType metric);
 /// FAISS's metric for gnnd's; cosine has none. \throws faiss::FaissException where there is no counterpart
 faiss::MetricType to_faiss_metric(gnnd::Metric metric);
+
+/// The metric under which FAISS finds what `metric` orders: its counterpart, or inner product for cosine, of vectors
+/// that were normalised before; nothing where FAISS has none.
+std::optional<faiss::MetricType> searched_metric(gnnd::Metric metric);
 
 /// A view of the vectors of a FAISS index, in the order of their storage, with the ids under which FAISS knows them.
 /// Copies share what was decoded.

@@ -113,13 +113,15 @@ void parse_number(std::string_view text, T& value) {
     const auto [stop, error] = std::from_chars(text.data(), end, value);
     if (error == std::errc::result_out_of_range) throw InvalidArgument("'" + std::string(text) + "' is out of range");
     if (error != std::errc{} || stop != end)
-        throw InvalidArgument("'" + std::string(text) + "' is no " + (std::is_integral_v<T> ? "whole number" : "number"));
+        throw InvalidArgument("'" + std::string(text) + "' is no " +
+                              (std::is_integral_v<T> ? "whole number" : "number"));
 }
 
 }  // namespace
 
 void parse(std::string_view text, bool& value) {
-    if (text != "true" && text != "false") throw InvalidArgument("'" + std::string(text) + "' is neither true nor false");
+    if (text != "true" && text != "false")
+        throw InvalidArgument("'" + std::string(text) + "' is neither true nor false");
     value = text == "true";
 }
 void parse(std::string_view text, int& value) {

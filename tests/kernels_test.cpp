@@ -106,7 +106,8 @@ TEST_P(BlockTest, AgreesWithReference) {
 }
 
 TEST(KernelsTest, SumsOfBytesAreExactUntilTheyAreStored) {
-    // 900 components: sums of squares pass 2^24, where floats stop telling integers apart, in the second of four slices.
+    // 900 components: sums of squares pass 2^24, where floats stop telling integers apart, in the second of four
+    // slices.
     const std::int64_t d = 900;
     std::vector<std::uint8_t> rows(2 * d, 0);
     for (std::int64_t c = 0; c < d; ++c) rows[c] = std::uint8_t(255 - c % 3);

@@ -52,6 +52,13 @@ void run(const IndexOptions& options, const faiss_ext::GraphIndexType& type) {
     std::printf("index       %s\n", options.output.c_str());
 }
 
+std::string searchable_metrics() {
+    std::string names;
+    for (const gnnd::Metric metric : gnnd::kMetrics)
+        if (faiss_ext::searched_metric(metric)) names += (names.empty() ? "" : ", ") + std::string(name_of(metric));
+    return names;
+}
+
 }  // namespace
 
 void add_index(CLI::App& app) {
@@ -66,8 +73,10 @@ void add_index(CLI::App& app) {
     add_json(command, options->json);
     command.footer(
         "The search beam is what the index starts with; `gnnd search --ef` and FAISS change it.\n"
-        "Indexes are made of graphs under l2, ip, cosine, l1 or linf. The file ends with a checksum, which plain\n"
-        "FAISS passes over and `gnnd search` verifies.");
+        "The metrics that FAISS has: " +
+        searchable_metrics() +
+        ". Under cosine the index holds normalised vectors: normalise queries\n"
+        "too. The file ends with a checksum, which plain FAISS passes over and `gnnd search` verifies.");
     command.callback([options, &command] {
         run(*options, require_own_options(command, "--type", options->type, faiss_ext::graph_index_types()));
     });

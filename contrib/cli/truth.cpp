@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "any_graph.h"
+#include "faiss_ext/vector_source.h"
 #include "files.h"
 #include "gnnd/error.h"
 #include "gnnd/io/vector_file.h"
@@ -20,8 +21,8 @@ void check_shape(const std::string& path, std::int64_t rows, std::int64_t column
 }
 
 bool comparable(gnnd::Metric metric, faiss::MetricType searched) {
-    return (metric == gnnd::Metric::L2 && searched == faiss::METRIC_L2) ||
-           (metric == gnnd::Metric::InnerProduct && searched == faiss::METRIC_INNER_PRODUCT);
+    const auto counterpart = faiss_ext::searched_metric(metric);
+    return counterpart == searched && !gnnd::visit(metric, [](auto m) { return m.normalized; });
 }
 
 }  // namespace

@@ -43,7 +43,7 @@ struct GpuFlatSearch::State {
           resources(gpu) {
         const gnnd::VectorView& x = source.vectors();
         in_place = source.device() == gpu.device && x.dtype == gnnd::DType::f32 &&
-                   x.row_bytes() == d * std::int64_t(sizeof(float)) && source.metric() != gnnd::Metric::Cosine;
+                   x.row_bytes() == d * std::int64_t(sizeof(float)) && !is_normalized(source.metric());
         // FAISS 1.7.3 counts components in int.
         part_rows = std::min(n, std::numeric_limits<int>::max() / d);
         if (in_place) return;

@@ -23,9 +23,12 @@ gnnd::Callbacks interrupt_hooks() {
 }
 
 faiss::MetricType search_metric(gnnd::Metric metric, const char* what) {
-    if (metric == gnnd::Metric::Cosine) return faiss::METRIC_INNER_PRODUCT;
-    if (metric == gnnd::Metric::ChiSquare) fail(std::string(what) + ": FAISS has no metric chi2");
-    return to_faiss_metric(metric);
+    if (const auto searched = searched_metric(metric)) return *searched;
+    fail(std::string(what) + ": FAISS has no metric " + std::string(gnnd::name_of(metric)));
+}
+
+bool is_normalized(gnnd::Metric metric) {
+    return gnnd::visit(metric, [](auto m) { return m.normalized; });
 }
 
 void float_rows(const VectorSource& source, std::int64_t begin, std::int64_t count, float* out) {
@@ -34,7 +37,7 @@ void float_rows(const VectorSource& source, std::int64_t begin, std::int64_t cou
     const gnnd::cpu::Team team{gnnd::cpu::Team::resolve(count > kBlock ? 0 : 1), nullptr};
     team.for_chunks(count, kBlock, [&](int, std::int64_t first, std::int64_t last) {
         gnnd::copy_as_f32(x, begin + first, last - first, out + first * d);
-        if (source.metric() == gnnd::Metric::Cosine) faiss::fvec_renorm_L2(d, last - first, out + first * d);
+        if (is_normalized(source.metric())) faiss::fvec_renorm_L2(d, last - first, out + first * d);
     });
 }
 
@@ -49,7 +52,7 @@ void fill_storage(faiss::IndexFlat& storage, const VectorSource& source) {
 FloatMatrix::FloatMatrix(const VectorSource& source) : d_(source.vectors().d) {
     const gnnd::VectorView& x = source.on_host();
     const std::int64_t contiguous = x.d * std::int64_t(sizeof(float));
-    if (x.dtype == gnnd::DType::f32 && x.row_bytes() == contiguous && source.metric() != gnnd::Metric::Cosine) {
+    if (x.dtype == gnnd::DType::f32 && x.row_bytes() == contiguous && !is_normalized(source.metric())) {
         data_ = static_cast<const float*>(x.data);
         return;
     }

@@ -36,7 +36,7 @@ std::string fault_of(const float* row, std::int64_t d, const Needs& needs) {
     }
     // FLT_MIN: below it the squares lose their digits, and the direction with them.
     if (needs.normalized && sum < FLT_MIN) return "is zero (or its norm is below 1e-19), which has no cosine";
-    if (needs.nonnegative && least < 0) 
+    if (needs.nonnegative && least < 0)
         return "holds a negative component, for which " + std::string(needs.metric) + " is not defined";
     return {};
 }

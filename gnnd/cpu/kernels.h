@@ -3,8 +3,9 @@
 /// Distances of small blocks of vectors, vectorised for the instruction sets of x86-64 and picked at run time.
 ///
 /// Rows are first gathered into a tile: a dense block in the working type of the metric and dtype (int16 where the
-/// metric is a product and components are bytes, float32 otherwise), a slice of at most kSlice bytes per row at a time, padded with
-/// zeros, which change no metric. So no kernel knows a remainder, and a pair's value is the same in every block.
+/// metric is a product and components are bytes, float32 otherwise), a slice of at most kSlice bytes per row at a time,
+/// padded with zeros, which change no metric. So no kernel knows a remainder, and a pair's value is the same in every
+/// block.
 
 #include <cstddef>
 #include <cstdint>

@@ -55,8 +55,9 @@ inline int list_size_of(const BuildParams& params) {
 }
 
 /// Of a merge: how many columns of a graph stay in the lists. Neighbours of the other set that are not near yet need
-/// room, half of a list, to find nearer ones from; those that trees find compete with all that is known, which is faster
-/// and loses nothing (measured, NOTEBOOK.md). What does not stay is set aside and joined with what came in at the end.
+/// room, half of a list, to find nearer ones from; those that trees find compete with all that is known, which is
+/// faster and loses nothing (measured, NOTEBOOK.md). What does not stay is set aside and joined with what came in at
+/// the end.
 inline std::int64_t kept_columns(const KnnGraphView& graph, const BuildParams& params) {
     const int length = list_size_of(params);
     return std::min<std::int64_t>(graph.k, grows_trees(params.init) ? length : length - length / 2);

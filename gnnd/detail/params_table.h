@@ -16,11 +16,11 @@ template <class T>
 struct Field {
     const char* name;  ///< as in BuildParams and in JSON; on the command line with - for _
     T BuildParams::*member;
-    const char* help;              ///< for the command line
-    T low{}, high{};               ///< allowed, for numbers
-    const char* zero = nullptr;    ///< of numbers: what 0 stands for, which is allowed too then
-    bool decides_graph = true;     ///< the graph depends on it; the others may differ where a build is resumed
-    bool counts_bytes = false;     ///< sizes as 8GiB are understood
+    const char* help;            ///< for the command line
+    T low{}, high{};             ///< allowed, for numbers
+    const char* zero = nullptr;  ///< of numbers: what 0 stands for, which is allowed too then
+    bool decides_graph = true;   ///< the graph depends on it; the others may differ where a build is resumed
+    bool counts_bytes = false;   ///< sizes as 8GiB are understood
 
     T of(const BuildParams& params) const { return params.*member; }
     T standard() const { return BuildParams{}.*member; }
@@ -46,8 +46,9 @@ constexpr void for_each_field(F&& f) {
     f(Field<Locks>{"locks", &P::locks,
                    "what a spinlock covers on a GPU with --update selective: segment (of 32 entries) or list"});
     f(Field<std::uint64_t>{"seed", &P::seed, "of all random choices", 0, std::numeric_limits<std::uint64_t>::max()});
-    f(Field<bool>{"deterministic", &P::deterministic,
-                  "the same seed gives the same graph bit for bit on a GPU too, more slowly; on the CPU it always does"});
+    f(Field<bool>{
+        "deterministic", &P::deterministic,
+        "the same seed gives the same graph bit for bit on a GPU too, more slowly; on the CPU it always does"});
     f(Field<int>{"threads", &P::threads, "CPU threads", 1, 4096, "all", false});
     f(Field<Device>{"device", &P::device, "where to run", {}, {}, nullptr, false});
     f(Field<std::int64_t>{"device_memory", &P::device_memory,
@@ -65,9 +66,7 @@ inline std::string text_of(const Device& value) {
     return value.name();
 }
 template <class E>
-std::string text_of(E value)
-    requires std::is_enum_v<E>
-{
+std::string text_of(E value) requires std::is_enum_v<E> {
     return std::string(name_of(value));
 }
 

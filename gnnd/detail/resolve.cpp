@@ -32,7 +32,10 @@ Choices resolve(const BuildParams& params, const Input& input, const Device& dev
     choices.list_size = length;
     choices.samples = params.samples != 0 ? params.samples : std::min(length, gpu ? kGpuSamples : kCpuSamples);
     if (!input.refines() && grows_trees(params.init))
-        choices.trees = params.trees != 0 ? params.trees : !gpu ? kCpuTrees : input.merges() ? kGpuMergeTrees : kGpuTrees;
+        choices.trees = params.trees != 0 ? params.trees
+                        : !gpu            ? kCpuTrees
+                        : input.merges()  ? kGpuMergeTrees
+                                          : kGpuTrees;
     choices.capacity = gpu ? choices.samples + kSpareCapacity : 0;
     return choices;
 }
