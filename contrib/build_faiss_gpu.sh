@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds the FAISS that Debian's source package holds with its GPU code, for the CUDA toolkit that is installed, and
 # installs it to PREFIX (default: ~/.cache/gnnd/faiss-gpu, where this project's CMake files look for it). Does nothing
-# where that is done already. About TIME minutes on 2 cores. The system's apt configuration stays as it is. Left out are
+# where that is done already. About 5 minutes on 2 cores. The system's apt configuration stays as it is. Left out are
 # binary indexes and the encoder of local search quantizers (build_faiss_gpu.cmake); the CPU half is Debian's own.
 # Usage: contrib/build_faiss_gpu.sh [PREFIX]
 # CUDA_ARCHITECTURES in the environment: as CMake takes them; default: the GPU of this machine, else 90-real.
