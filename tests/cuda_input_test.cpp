@@ -114,11 +114,13 @@ TEST(Cuda, SegmentsDoNotFollowTheNumbers) {
 TEST(Cuda, InterruptEndsTheBuild) {
     SKIP_WITHOUT_GPU();
     const Vectors vectors = random_vectors(5000, 64, DType::f32);
+    Callbacks callbacks;
     int asked = 0;
-    EXPECT_THROW(build(vectors, gpu_params(10), {.interrupt = [&] { return ++asked > 2; }}), Interrupted);
-    EXPECT_THROW(
-        build(vectors, gpu_params(10), {.progress = [](const IterationStats&) { throw std::runtime_error("stop"); }}),
-        std::runtime_error);
+    callbacks.interrupt = [&] { return ++asked > 2; };
+    EXPECT_THROW(build(vectors, gpu_params(10), callbacks), Interrupted);
+    callbacks.interrupt = nullptr;
+    callbacks.progress = [](const IterationStats&) { throw std::runtime_error("stop"); };
+    EXPECT_THROW(build(vectors, gpu_params(10), callbacks), std::runtime_error);
     expect_valid_graph(build(vectors, gpu_params(10)).graph, vectors);
 }
 
@@ -126,8 +128,9 @@ TEST(Cuda, StatsTellEveryIteration) {
     SKIP_WITHOUT_GPU();
     const Vectors vectors = random_vectors(20000, 64, DType::f32);
     std::vector<IterationStats> seen;
-    const BuildResult result =
-        build(vectors, gpu_params(32), {.progress = [&](const IterationStats& stats) { seen.push_back(stats); }});
+    Callbacks callbacks;
+    callbacks.progress = [&](const IterationStats& stats) { seen.push_back(stats); };
+    const BuildResult result = build(vectors, gpu_params(32), callbacks);
     ASSERT_EQ(seen.size(), result.stats.iterations.size());
     ASSERT_GE(seen.size(), 3u);
     double phi = 0;
