@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Whole builds, side by side: GNND with any parameters and the baselines of faiss_ext. Prints one JSON line per build.
 //
 //   build_bench base.u8bin --rows 100000 -k 32 --repeat 3 method=gnnd method=gnnd,init=random method=nndescent

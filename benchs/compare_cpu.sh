@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
 # compare_cpu.sh BASE [ROWS [REPEAT]]: GNND against pynndescent and FAISS's NNDescent on the CPU, in one run on one
 # machine. Needs build/cpu (contrib/test.sh builds it). pynndescent goes into a virtual environment in the cache folder.
 set -euo pipefail

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #pragma once
 /// \file device_array.h
 /// An array on the current device, content undefined at first.

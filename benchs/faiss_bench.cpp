@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // GNND inside FAISS on a GPU, and FAISS's own ways to the same: the builder through GpuIndexFlat against the bare one,
 // exact search, IVFPQ, and what it takes from vectors to a graph index that is ready to search. Prints JSON lines.
 //

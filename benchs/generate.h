@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #pragma once
 /// \file generate.h
 /// Vectors made on the device, for measuring at any size. Row i depends on the seed, i and the parameters alone, so any

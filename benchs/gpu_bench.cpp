@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Whole builds on a GPU, timed from and to the memory that is asked for. Prints one JSON line per configuration: the
 // median of the repeats after a warm-up, Recall@10 against exact search on the host, and what every iteration did.
 //

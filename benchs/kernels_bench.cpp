@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The CPU kernels alone: pairs per second of the blocks that a cross-match computes, rows gathered, entries inserted.
 #include <benchmark/benchmark.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #pragma once
 /// \file mix.h
 /// The rows that generate.h's Mix makes of a file's, brought to the host.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """FAISS's own construction of graph indexes, as its PyPI package does it (newer than Debian's, with AVX2 and AVX-512).
 
 peer_faiss.py BASE [nsg] [hnsw]    BASE: u8bin. The last 1,000 rows are the queries. Prints one JSON line each.

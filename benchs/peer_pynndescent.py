@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Times pynndescent on a u8bin or fbin file; prints JSON lines like build_bench's.
 
 Usage: peer_pynndescent.py BASE [--rows N] [-k K] [--repeat R] [--queries Q] [--threads T]

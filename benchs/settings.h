@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #pragma once
 /// \file settings.h
 /// What the runners of whole builds share: how a configuration is written, and how a line about it begins.

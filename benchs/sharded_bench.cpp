@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Graphs in shards, from a file of vectors to a folder, timed. Prints one JSON line per configuration: seconds (without
 // starting the devices), Recall@10 against exact search, bytes moved, memory taken, and for each worker the seconds in
 // builds and in merges and their share of the time.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # Finds FAISS, target faiss. FAISS's own package names libraries that it does not look for, so they are found first.
 # Used by this build, which cannot go on without, and by the installed package, which leaves that to its user.
 # GNND_FAISS_GPU: OFF, or AUTO or ON to prefer one with GPU support where contrib/build_faiss_gpu.sh left it; one that

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # The header of xxHash (Debian: libxxhash-dev), used header-only: xxHash::xxHash.
 find_path(xxHash_INCLUDE_DIR xxhash.h)
 mark_as_advanced(xxHash_INCLUDE_DIR)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # Turns CUDA on where it is wanted and there is a compiler: sets GNND_WITH_CUDA.
 set(GNND_WITH_CUDA OFF)
 if(NOT GNND_CUDA STREQUAL "OFF")

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # gnnd_public_headers(TARGET HEADER...): the headers that others may include, relative to the target's folder; all others
 # are private. They are linked into include/ of the build tree, so that a project that adds this one as a subdirectory
 # sees what it would see installed. GnndInstall.cmake installs them. With GNND_TESTS each is compiled alone, as by

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # Installs the libraries, public headers, the tool and a CMake package: find_package(gnnd) gives gnnd::gnnd, and gnnd::faiss_ext
 # where it was built. What needs FAISS is exported apart, so that the rest can be used without.
 # FAISS and CUDA may lie where the system does not look: their folders are kept. The relative paths matter with

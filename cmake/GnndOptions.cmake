@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # Compiler settings that all of the project's own targets share: link gnnd_options privately. It also gives them the
 # private headers, by their path from the root.
 if(PROJECT_IS_TOP_LEVEL AND NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)

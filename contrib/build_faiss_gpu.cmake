@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # What contrib/build_faiss_gpu.sh builds of FAISS, included where FAISS's own CMake files have listed all they would
 # compile: in the CPU half's (GNND_PART cpu), where target faiss is not there yet, and in the GPU half's (gpu).
 # Compiled as it stands, nvcc spends most of its time on reading the same headers for each of 60 files, and ptxas a third

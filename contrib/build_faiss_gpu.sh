@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
 # Builds the FAISS that Debian's source package holds with its GPU code, for the CUDA toolkit that is installed, and
 # installs it to PREFIX (default: ~/.cache/gnnd/faiss-gpu, where this project's CMake files look for it). Does nothing
 # where that is done already. About 5 minutes on 2 cores. The system's apt configuration stays as it is. Left out are

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
 # Checks the style: clang-format and clang-tidy for C++, shellcheck for scripts, the length of commits' subjects. Installs
 # what is missing.
 # Usage: contrib/lint.sh [--fix]   (--fix rewrites the files as clang-format wants them and stops there)

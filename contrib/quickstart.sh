@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
 # From nothing to a k-NN graph: installs what is missing, builds the tool, builds the graph of the sample that ships in
 # tests/data, and compares it with FAISS's exact search. Usage: contrib/quickstart.sh
 set -euo pipefail

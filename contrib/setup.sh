@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
 # Installs what is missing, from apt. Usage: contrib/setup.sh [build] [test] [tsan] [lint] [docs] [ccache] [faiss-gpu]   (default: build test)
 # As root or with sudo; does nothing when everything is there.
 set -euo pipefail

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
 # Installs what is missing, builds and runs all tests.
 # Usage: contrib/test.sh [--preset cpu|cuda|sanitize|tsan] [--no-setup] [ctest options]
 #   --preset    cpu by default; cuda needs the CUDA toolkit, and without a GPU the tests that need one are skipped and

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: MIT
+// GNND for FAISS: k-NN graphs after Wang, Zhao and Zeng, arXiv 2103.15386
 #pragma once
 /// \file adapters.h
 /// From a k-NN graph to FAISS's graph indexes. The indexes own float32 copies of the vectors and are ordinary FAISS

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: MIT
+// GNND for FAISS: k-NN graphs after Wang, Zhao and Zeng, arXiv 2103.15386
 #pragma once
 /// \file check_index.h
 /// FAISS believes what an index file says. What a damaged one says can send a search out of its memory, or round in

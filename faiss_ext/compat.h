@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: MIT
+// GNND for FAISS: k-NN graphs after Wang, Zhao and Zeng, arXiv 2103.15386
 #pragma once
 /// \file compat.h
 /// The differences between FAISS 1.7.3 and 1.15; the only place that tests for a version.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "faiss_ext/evaluate.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include <faiss/utils/distances.h>
 
 #include <algorithm>

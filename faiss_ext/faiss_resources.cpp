@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "faiss_ext/faiss_resources.h"
 
 #include <cuda_runtime_api.h>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: MIT
+// GNND for FAISS: k-NN graphs after Wang, Zhao and Zeng, arXiv 2103.15386
 #pragma once
 /// \file gpu.h
 /// The GPU of a builder. Needs a FAISS with GPU support; without it everything here but faiss_has_gpu() throws.

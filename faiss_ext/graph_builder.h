@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: MIT
+// GNND for FAISS: k-NN graphs after Wang, Zhao and Zeng, arXiv 2103.15386
 #pragma once
 /// \file graph_builder.h
 /// One interface for everything that makes a k-NN graph, so that a benchmark loops over GNND and its baselines.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "faiss_ext/graph_index.h"
 
 #include "faiss_ext/adapters.h"

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: MIT
+// GNND for FAISS: k-NN graphs after Wang, Zhao and Zeng, arXiv 2103.15386
 #pragma once
 /// \file graph_index.h
 /// The adapters (adapters.h) by name, for programs that offer the choice.

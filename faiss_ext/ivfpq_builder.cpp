@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include <faiss/IndexFlat.h>
 #include <faiss/IndexIVFPQ.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include <faiss/IndexFlat.h>
 #include <faiss/impl/DistanceComputer.h>
 #include <faiss/impl/NNDescent.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "faiss_ext/optimize.h"
 
 #include <faiss/impl/DistanceComputer.h>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: MIT
+// GNND for FAISS: k-NN graphs after Wang, Zhao and Zeng, arXiv 2103.15386
 #pragma once
 /// \file optimize.h
 /// From a k-NN graph to a graph for searching. A greedy search over the neighbours themselves misses much unless its

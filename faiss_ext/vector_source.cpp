@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "faiss_ext/vector_source.h"
 
 #include <faiss/IndexFlat.h>

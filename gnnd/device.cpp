@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "gnnd/device.h"
 
 #include <charconv>

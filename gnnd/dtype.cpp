@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "gnnd/dtype.h"
 
 #include <string>

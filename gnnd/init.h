@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: MIT
+// GNND for FAISS: k-NN graphs after Wang, Zhao and Zeng, arXiv 2103.15386
 #pragma once
 /// \file init.h
 /// Step 1 of GNND: how the lists start. To add a way: a struct in `inits` and its line in GNND_INITS. Both backends

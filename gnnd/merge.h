@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: MIT
+// GNND for FAISS: k-NN graphs after Wang, Zhao and Zeng, arXiv 2103.15386
 #pragma once
 /// \file merge.h
 /// GGM, the paper's Algorithm 3: two graphs become one. What the graphs know is kept, and GNND's steps run on pairs of

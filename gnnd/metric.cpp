@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "gnnd/metric.h"
 
 #include <string>

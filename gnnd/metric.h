@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: MIT
+// GNND for FAISS: k-NN graphs after Wang, Zhao and Zeng, arXiv 2103.15386
 #pragma once
 /// \file metric.h
 /// The metrics. To add one: a struct in `metrics` and its line in GNND_METRICS; where it is no product, its name in the

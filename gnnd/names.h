@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #pragma once
 /// \file names.h
 /// Enumerations with names, as the command line and files spell them.

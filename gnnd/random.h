@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #pragma once
 /// \file random.h
 /// Small reproducible random numbers: the same on every platform, and cheap to start at any point.

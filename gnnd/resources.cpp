@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "gnnd/resources.h"
 
 #include <sys/mman.h>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: MIT
+// GNND for FAISS: k-NN graphs after Wang, Zhao and Zeng, arXiv 2103.15386
 #pragma once
 /// \file resources.h
 /// The interface through which a build takes its work memory. Whoever embeds gnnd passes an implementation to draw it

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "gnnd/search_links.h"
 
 #include <string>

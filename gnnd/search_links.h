@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: MIT
+// GNND for FAISS: k-NN graphs after Wang, Zhao and Zeng, arXiv 2103.15386
 #pragma once
 /// \file search_links.h
 /// From a k-NN graph to links that a greedy search walks along: neighbours, but in as many directions as possible.

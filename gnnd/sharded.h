@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: MIT
+// GNND for FAISS: k-NN graphs after Wang, Zhao and Zeng, arXiv 2103.15386
 #pragma once
 /// \file sharded.h
 /// Graphs of more vectors than fit into memory: the set is cut into shards by rows, each shard's own graph is built

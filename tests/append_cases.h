@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #pragma once
 /// \file append_cases.h
 /// What both backends' append() by searching is tried on.

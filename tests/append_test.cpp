@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // append() by searching on the CPU: the invariants, recall against one build, which method is taken, what it reports.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Files that are replaced as a whole or not at all.
 #include "gnnd/io/detail/atomic_file.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // What tells one base from another.
 #include "gnnd/io/base_identity.h"
 

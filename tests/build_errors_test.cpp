@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // What build() refuses, and how it ends before its time.
 #include <gtest/gtest.h>
 

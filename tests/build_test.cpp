@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // build() and refine() on the CPU: the invariants over every kind of input, how good graphs are, what is told.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "faiss_ext/check_index.h"
 
 #include <faiss/IndexFlat.h>

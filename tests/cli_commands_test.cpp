@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // What the tool's commands do with a graph: eval, exact, info, convert, index, search.
 #include <faiss/IndexFlat.h>
 #include <faiss/index_io.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // What the tool asks of files: that a base is the one it was, and that outputs can be written.
 #include <sys/stat.h>
 #include <unistd.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #pragma once
 /// \file cli_fixture.h
 /// Runs the tool as a shell would, for tests of what it prints, returns and leaves behind.

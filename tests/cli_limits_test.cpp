@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Little memory and few threads: a command does its work or ends with one line, and never waits for ever.
 #include <algorithm>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // merge and append through the tool: the graph, what it says about it, and what it refuses.
 #include <chrono>
 #include <thread>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // `gnnd index` and `gnnd search`: their files, and what is wrong with them.
 #include <faiss/IndexHNSW.h>
 #include <faiss/index_io.h>

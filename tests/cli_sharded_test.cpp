@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // build --shards through the tool: what it says, and that nothing that ends it costs more than the work of the moment.
 #include <algorithm>
 #include <chrono>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The tool as a whole: help, wrong usage, building a graph, bad files, full disks, signals.
 #include <pty.h>
 #include <sys/ioctl.h>

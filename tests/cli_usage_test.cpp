@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Wrong usage: values that are refused, names that are mistyped, what the messages say.
 #include "tests/cli_fixture.h"
 

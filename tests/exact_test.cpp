@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // exact_neighbors() and pair_distances() against their definition.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "tests/failing_calls.h"
 
 #include <dlfcn.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #pragma once
 /// \file failing_calls.h
 /// Calls of the system that fail for the length of a scope, from some moment on. One scope at a time.

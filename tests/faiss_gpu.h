@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #pragma once
 /// \file faiss_gpu.h
 /// What the tests of faiss_ext on the GPU side of FAISS share.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The builders of faiss_ext with a GPU of FAISS, and the graph indexes that are made there.
 #include <faiss/IndexFlat.h>
 

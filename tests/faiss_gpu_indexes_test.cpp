@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Graphs of the vectors that indexes of FAISS hold on a GPU.
 #include <faiss/IndexFlat.h>
 #include <faiss/IndexIDMap.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // faiss_ext on the GPU side of FAISS: its resources.
 #include <faiss/impl/AuxIndexStructures.h>
 

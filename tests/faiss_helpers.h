@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #pragma once
 /// \file faiss_helpers.h
 /// What the tests of faiss_ext share.

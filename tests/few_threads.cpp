@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Preloaded into the tool: a system that starts no more than GNND_FEW_THREADS threads at a time, as under `ulimit -u`,
 // which root is exempt from.
 #include <dlfcn.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #pragma once
 /// \file forged_graph_file.h
 /// Graph files whose checksums fit whatever else their bytes say, as a faulty writer would leave them.

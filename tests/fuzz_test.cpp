@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Files that were damaged at random. Whatever their bytes are, a reader either throws gnnd::IoError or gives rows that
 // lie within the file. The seed is fixed; GNND_FUZZ_ITERATIONS sets how many files are tried.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #pragma once
 /// \file gpu.h
 /// What tests that use a GPU share.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "faiss_ext/graph_builder.h"
 
 #include <faiss/IndexFlat.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "gnnd/io/graph_file.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #pragma once
 /// \file invariants.h
 /// What must hold for every graph that leaves a public function (gnnd/graph.h), asserted in one place.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #pragma once
 /// \file io_conditions.h
 /// Circumstances in which files cannot be read or written, made for the length of a scope; and what an error says.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Every kernel on every instruction set that this processor runs, against the naive reference.
 #include "gnnd/cpu/kernels.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #pragma once
 /// \file merge_cases.h
 /// What both backends' merges are tried on.

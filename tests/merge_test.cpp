@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // merge() and append() on the CPU: GGM's invariants, what it must not lose, how good it is, and what it refuses.
 #include "gnnd/merge.h"
 

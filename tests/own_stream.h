@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #pragma once
 /// \file own_stream.h
 /// Resources for tests of builds on a GPU.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Recall floors on real SIFT descriptors (tests/data).
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Preloaded into a process (LD_PRELOAD), this records what it does to files below the folder $GNND_RECORD_FOLDER, in
 // the order in which it happens, in the file $GNND_RECORD: a line "OPERATION OFFSET BYTES PATH" for each, and BYTES
 // bytes that belong to it. tests/power_cut_test.cpp reads it, and would notice if an operation passed unseen.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #pragma once
 /// \file reference.h
 /// The naive implementation that everything else is compared with, and vectors to compare it on.

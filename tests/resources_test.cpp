@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "gnnd/resources.h"
 
 #include <gtest/gtest.h>

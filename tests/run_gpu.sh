@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
 # Configures, builds and runs the tests on a machine with a GPU, and prints ctest's summary. Needs what contrib/setup.sh
 # names, but installs nothing, and the CUDA toolkit. Without a GPU the tests that need one are skipped and say why.
 # Usage: tests/run_gpu.sh [--prefix DIR]... [--only SET[,SET]...] [--sanitize] [ctest options]

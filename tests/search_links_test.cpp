@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // search_links() on the CPU: the three steps as they are written down, and every kind of refusal.
 #include "gnnd/search_links.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #pragma once
 /// \file shard_fixture.h
 /// Graphs in shards for tests: an executor that finds exact neighbours, a base file, and what the folder holds.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #pragma once
 /// \file shard_graph.h
 /// A graph in shards as one in memory.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Threads that cannot be started, as under `ulimit -u` or a container's pids.max.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The folder of a graph in shards: what is in it, who may use it, and what happens when its disk or its files fail.
 #include <gtest/gtest.h>
 #include <sys/inotify.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Builds in shards that end before they are done, and what the next one goes on with.
 #include <gtest/gtest.h>
 

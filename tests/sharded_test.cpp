@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Graphs in shards as a whole: that they are the graph of the whole, within what memory, and what is told meanwhile.
 #include "gnnd/sharded.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #pragma once
 /// \file temp_dir.h
 /// A folder for a test's files, gone when the test ends, and whole files as strings of bytes.

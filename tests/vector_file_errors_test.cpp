@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Vector files that are refused and what the errors say, headers that only look wrong, and what cannot be written.
 #include <gtest/gtest.h>
 #include <sys/stat.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Vector files written and read back, whole and by range. Files that are refused are in vector_file_errors_test.cpp.
 #include "gnnd/io/vector_file.h"
 

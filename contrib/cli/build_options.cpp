@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "build_options.h"
 
 #include <charconv>

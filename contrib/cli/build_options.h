@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #pragma once
 /// What the commands that run GNND share: its options, progress while it runs, the graph they write and their report.
 

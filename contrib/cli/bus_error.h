@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #pragma once
 /// A base that another process shortens while it is mapped into memory raises SIGBUS.
 

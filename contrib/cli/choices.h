@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #pragma once
 /// Options for what faiss_ext offers by name: the graph builders and the graph indexes. Their names, their help and
 /// which option goes with which come from its lists.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #pragma once
 /// The subcommands of gnnd, one per file, or those that do alike. Each function adds one to the application: its
 /// options, its help and what it does.

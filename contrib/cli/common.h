@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #pragma once
 /// What several subcommands need: options that look alike everywhere, and printing.
 

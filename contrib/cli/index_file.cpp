@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "index_file.h"
 
 #include <faiss/impl/FaissException.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #pragma once
 /// Files of FAISS indexes. Those that gnnd writes end with a checksum, of which plain FAISS sees nothing: it reads no
 /// further than the index. Layout after the index: "gnndXXH3", then as u64 the bytes of the index and their XXH3.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #pragma once
 /// SIGINT and SIGTERM end a command between two steps, so that no half-written file is left behind. A second signal
 /// ends it at once.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // gnnd: the command-line tool. Exit codes: 0 done, 1 something in a file or in the data was wrong, 2 wrong usage. An
 // interrupted command dies of the signal.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // merge and append: two graphs become one, or a graph and vectors.
 #include "gnnd/merge.h"
 

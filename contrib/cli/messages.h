@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #pragma once
 /// What a user reads when a command fails: one line, without names of functions and classes.
 

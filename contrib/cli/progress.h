@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #pragma once
 /// Shows a build's iterations on standard error: one bar, redrawn, on a terminal, never wider than it; otherwise a line
 /// each.

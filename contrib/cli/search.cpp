@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include <faiss/IndexHNSW.h>
 #include <faiss/IndexIDMap.h>
 #include <faiss/IndexIVF.h>

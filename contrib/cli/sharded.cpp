@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "sharded.h"
 
 #include <chrono>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #pragma once
 /// build --shards: graphs of more vectors than fit into memory.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #pragma once
 /// Threads where the system starts few of them. OpenMP's runtime ends the process when it cannot start one, and
 /// OpenBLAS waits for ever; so they are told beforehand how many there can be.

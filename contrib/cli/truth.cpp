@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "truth.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #pragma once
 /// The right answers to a set of queries, from a file of ids or from a graph.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #pragma once
 /// The options whose values are numbers, sizes and names of files. They are read here and nowhere else, so that every
 /// command takes and refuses the same, in the same words, as wrong usage.

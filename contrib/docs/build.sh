@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
 # Makes the API's pages in build/docs/html, from the public headers and the pages in this folder; any warning is an error.
 # Installs Doxygen where it is missing. Usage: contrib/docs/build.sh
 set -euo pipefail

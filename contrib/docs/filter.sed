@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # What Doxygen reads of a source: "Recall@k" is no command of its, and moves, comparisons, the macros that lists are
 # expanded with, and traits that repeat what a base says need no words.
 s/Recall@/Recall\\@/g

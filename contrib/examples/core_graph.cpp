@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // From an array to a k-NN graph in a file, without FAISS.
 #include <cstdio>
 #include <random>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // From vectors on a GPU to a graph index that plain FAISS searches and stores.
 #include <faiss/gpu/GpuIndexFlat.h>
 #include <faiss/gpu/StandardGpuResources.h>

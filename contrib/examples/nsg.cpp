@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // From a FAISS index to a graph index that plain FAISS searches and stores.
 #include <faiss/IndexFlat.h>
 #include <faiss/index_io.h>

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # Every C++ block of README begins with "// FILE" and is an excerpt of that file, which is compiled: its lines stand there,
 # in this order. Semicolons and brackets would mean something in CMake's lists.
 cmake_minimum_required(VERSION 3.24)

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #pragma once
 /// \file errors.h
 /// faiss_ext throws faiss::FaissException and nothing else.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #pragma once
 /// \file gpu.h
 /// What needs FAISS's GPU headers, behind plain types: built as gpu_*.cpp with a FAISS that has them, else as

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include <faiss/gpu/GpuIndexFlat.h>
 
 #include <faiss/gpu/impl/FlatIndex.cuh>

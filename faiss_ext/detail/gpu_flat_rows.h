@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #pragma once
 /// \file gpu_flat_rows.h
 /// Where a GpuIndexFlat keeps its vectors: FAISS tells that only to nvcc.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // GPU indexes: reading their vectors, and making the IVFPQ baseline.
 #include <faiss/gpu/GpuCloner.h>
 #include <faiss/gpu/GpuIndexFlat.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Exact search on a GPU, FAISS's brute force.
 #include <cuda_runtime_api.h>
 #include <faiss/gpu/GpuDistance.h>

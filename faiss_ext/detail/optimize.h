@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #pragma once
 /// \file optimize.h
 /// optimize_graph() for who has the vectors as FAISS's storage already.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "faiss_ext/detail/rows.h"
 
 #include <faiss/impl/AuxIndexStructures.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #pragma once
 /// \file rows.h
 /// Rows of vectors on their way into FAISS, and rows of ids on their way out of it.

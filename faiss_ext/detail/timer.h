@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #pragma once
 /// \file timer.h
 /// The seconds of the steps of a build.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Stands in for the GPU sources where FAISS has no GPU support.
 #include "faiss_ext/detail/errors.h"
 #include "faiss_ext/detail/gpu.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #pragma once
 /// \file backend.h
 /// What builder.h, merge.h and search_links.h offer, on the CPU. Arguments were checked by the caller.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // GNND on the CPU: the loop.
 #include <chrono>
 #include <cstring>

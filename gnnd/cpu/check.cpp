@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Values that no metric can work with are refused before anything is built on them.
 #include <algorithm>
 #include <atomic>

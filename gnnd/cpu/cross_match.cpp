@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Steps 3 and 4: cross-match and update.
 #include <algorithm>
 

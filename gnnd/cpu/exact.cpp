@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Exhaustive comparison: exact neighbours, and the metric's value of given pairs.
 #include <algorithm>
 #include <numeric>

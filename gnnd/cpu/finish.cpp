@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Step 5: from lists to a graph.
 #include <algorithm>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Step 1: the initial lists.
 #include <algorithm>
 #include <array>

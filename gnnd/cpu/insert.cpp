@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // append() by searching on the CPU, as detail/insert.h says.
 #include "gnnd/cpu/insert.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "gnnd/cpu/kernels.h"
 
 namespace gnnd::cpu {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #pragma once
 /// \file kernels.h
 /// Distances of small blocks of vectors, vectorised for the instruction sets of x86-64 and picked at run time.

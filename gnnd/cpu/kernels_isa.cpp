@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Compiled once per instruction set into the namespace GNND_ISA. Nothing here may call inline functions that other
 // files use too: the linker could keep the copy made for a newer processor than the one that runs it.
 #include "gnnd/cpu/kernels.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #pragma once
 /// \file lists.h
 /// The lists of the graph while it is being built.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // GGM on the CPU, the paper's Algorithm 3: what comes before and after the iterations, which are GNND's.
 #include <algorithm>
 

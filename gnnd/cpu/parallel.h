@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #pragma once
 /// \file parallel.h
 /// The one parallel loop of the CPU backend.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Memory of a run on the CPU, as build.cpp and the steps take it.
 #include <unistd.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Step 2: the paper's ParallelSample.
 #include <algorithm>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #pragma once
 /// \file simd.h
 /// The vector types of one instruction set, in the namespace GNND_ISA, with what metric.h asks of a type. They are

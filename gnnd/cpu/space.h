@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #pragma once
 /// \file space.h
 /// Vectors under a metric, and one thread's scratch space for blocks of distances. Distances appear as keys: smaller is

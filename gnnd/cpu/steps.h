@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #pragma once
 /// \file steps.h
 /// The steps of GNND (the paper's Algorithm 1) on the CPU, in the paper's order. build.cpp puts them together.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #pragma once
 /// \file checks.h
 /// What the entry points check before they start, and how they find a device.

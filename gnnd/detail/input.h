@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #pragma once
 /// \file input.h
 /// What a run of GNND starts from, and which pairs of objects it compares.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #pragma once
 /// \file insert.h
 /// How append() inserts objects into a graph by searching it, on either backend. Batch after batch:

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #pragma once
 /// \file params_table.h
 /// The one table of BuildParams' fields. validate(), the tool's options and JSON, the manifest of a graph in shards and

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #pragma once
 /// \file process_memory.h
 /// What the system tells of this process's memory.

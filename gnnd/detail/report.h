@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #pragma once
 /// \file report.h
 /// The way from a backend's iteration to whoever wants to know.

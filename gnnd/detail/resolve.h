@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #pragma once
 /// \file resolve.h
 /// The one place that decides what parameters leave open.

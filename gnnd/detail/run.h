@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #pragma once
 /// \file run.h
 /// The way from the entry points of builder.h and merge.h to the backends: checks, the choice of the device, and of

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "gnnd/io/base_identity.h"
 
 #include <xxhash.h>

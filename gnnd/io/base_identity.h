@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: MIT
+// GNND for FAISS: k-NN graphs after Wang, Zhao and Zeng, arXiv 2103.15386
 #pragma once
 /// \file base_identity.h
 /// The identity of a base: what tells whether a set of vectors is the one that a graph was built from.

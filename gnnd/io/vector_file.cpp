@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "gnnd/io/vector_file.h"
 
 #include <algorithm>

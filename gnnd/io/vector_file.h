@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: MIT
+// GNND for FAISS: k-NN graphs after Wang, Zhao and Zeng, arXiv 2103.15386
 #pragma once
 /// \file vector_file.h
 /// Files of vectors: fvecs, bvecs, ivecs, fbin, u8bin, i8bin, ibin and npy. The format follows from the extension.

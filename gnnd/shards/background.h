@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #pragma once
 /// \file background.h
 /// Threads that do things on behalf of others.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #pragma once
 /// \file build.h
 /// build_sharded() with whatever computes.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #pragma once
 /// \file cache.h
 /// Memory under a bound: the parts of shards that are in use, and as many others as there is room for.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "gnnd/shards/executor.h"
 
 #include <algorithm>

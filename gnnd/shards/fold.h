@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #pragma once
 /// \file fold.h
 /// From the result of a pair merge into the lists of a shard.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #pragma once
 /// \file folder.h
 /// The folder of a graph in shards, on disk. Whatever happens at whatever moment, its manifest and the files that it

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "gnnd/shards/folder_lock.h"
 
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #pragma once
 /// \file folder_lock.h
 /// One process at a time in a folder.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "gnnd/shards/host_memory.h"
 
 #include <unistd.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #pragma once
 /// \file host_memory.h
 /// How much host memory there is for this process.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "gnnd/shards/manifest.h"
 
 #include <sys/stat.h>

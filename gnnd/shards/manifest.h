@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #pragma once
 /// \file manifest.h
 /// The commit record of a graph in shards: what it is made from and which files hold how much of it. A file that it

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #pragma once
 /// \file runner.h
 /// Carries a schedule out: one thread per worker, and for each some more, which fetch what the next task needs, deliver

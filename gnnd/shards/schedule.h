@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #pragma once
 /// \file schedule.h
 /// Which graphs are built and which pairs of shards are merged, by whom and in which order.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // ShardedGraph: reading a finished folder.
 #include <algorithm>
 #include <filesystem>

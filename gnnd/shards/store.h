@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #pragma once
 /// \file store.h
 /// The shards of a set: their vectors, local graphs and lists, in host memory as far as it goes and on disk.

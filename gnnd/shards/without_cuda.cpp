@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Stands in for shards/cuda where there is no CUDA backend.
 #include "gnnd/shards/cuda/executor.h"
 

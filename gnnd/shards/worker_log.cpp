@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "gnnd/shards/worker_log.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #pragma once
 /// \file worker_log.h
 /// The tasks that a worker has done and is to do, and how long the rest will take.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Builds a graph of points on a line, whose neighbours are known, without FAISS.
 #include <gnnd/builder.h>
 #include <gnnd/io/graph_file.h>

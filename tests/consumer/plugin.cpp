@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Builds the graph of the vectors in a FAISS index and compares it with FAISS's exact search.
 #include <faiss/IndexFlat.h>
 #include <faiss_ext/adapters.h>

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # Builds and runs the consumer: against the build tree BUILD, installed to a prefix below WORK, and with the sources SOURCE
 # as a subdirectory. SETTINGS are passed on, so that it is compiled as the libraries were. TOOL is where the tool must be.
 function(run)

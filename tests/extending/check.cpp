@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // What the patches add, used on the CPU as any program would use it. Prints what is wrong; the exit code says whether
 // anything was.
 #include <algorithm>

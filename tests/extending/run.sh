@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
 # The proof that the library is extended in one place: applies the patches of this folder, each of which may touch two
 # files at most, to a copy of the tree, builds it and uses what they add, in a program and through the tool. Then it makes
 # mistakes as one may in extending the library, and expects the compiler to tell.

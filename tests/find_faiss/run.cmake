@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # Which FAISS cmake/FindFaiss.cmake finds when one is installed between two configurations of the same build folder.
 # FIND_FAISS is that file, WORK a folder to work in; SETTINGS are passed on.
 file(REMOVE_RECURSE ${WORK})

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "gnnd/io/detail/atomic_file.h"
 
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #pragma once
 /// \file atomic_file.h
 /// Writing a file so that it is either the old or the new one, whole, whatever happens.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "gnnd/io/detail/mapped_file.h"
 
 #include <fcntl.h>

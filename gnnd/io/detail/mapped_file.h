@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #pragma once
 /// \file mapped_file.h
 /// A read-only memory-mapped file that can also be read by range.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #pragma once
 /// \file npy_header.h
 /// NumPy's array header: a magic string, a version, a length and a Python dict literal.

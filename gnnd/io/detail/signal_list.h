@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #pragma once
 /// \file signal_list.h
 /// A list of objects that a signal handler can go through while others add to it.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #pragma once
 /// \file executor.h
 /// The executor of a GPU (shards/executor.h) that keeps shards on the device.

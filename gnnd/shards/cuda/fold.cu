@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "gnnd/cuda/algorithm.h"
 #include "gnnd/cuda/device/launch.cuh"
 #include "gnnd/cuda/device/warp.cuh"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #pragma once
 /// \file fold.h
 /// What shards/store.h does on the host with the results of builds and pair merges, on the device.

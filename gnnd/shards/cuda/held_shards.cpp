@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "gnnd/shards/cuda/held_shards.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #pragma once
 /// \file held_shards.h
 /// The shards that a worker keeps on its device, and the ways in and out: from and to the store, and from one device to

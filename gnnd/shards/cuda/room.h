@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #pragma once
 /// \file room.h
 /// How the device memory of a worker is divided between shards, the result of a merge and the work on it.

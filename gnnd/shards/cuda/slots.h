@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #pragma once
 /// \file slots.h
 /// Places for shards in one piece of device memory.
