@@ -6,11 +6,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <string>
 #include <tuple>
 #include <vector>
 
 #include "gnnd/error.h"
+#include "gnnd/io/graph_file.h"
 #include "tests/io_conditions.h"
 #include "tests/shard_fixture.h"
 
@@ -82,6 +84,21 @@ TEST_F(Sharded, RowsAreReadAcrossShards) {
     EXPECT_TRUE(ShardedGraph::is_one(work() + "/manifest.json"));
     EXPECT_FALSE(ShardedGraph::is_one(dir_.path()));
     EXPECT_FALSE(ShardedGraph::is_one(base_->path()));
+}
+
+// Of several blocks of rows, so that shards end within them.
+TEST_F(Sharded, GoesToOneFile) {
+    make_base(9000, 2);
+    params_.k = 40;
+    build(shards(5));
+    const ShardedGraph graph(work());
+    const std::string one = dir_.file("one.gnnd"), other = dir_.file("other.gnnd");
+    graph.write(one);
+    io::write_graph(other, read_all(graph).view(), identify(*base_));
+    EXPECT_TRUE(read_bytes(one) == read_bytes(other));
+    int asked = 0;
+    EXPECT_THROW(graph.write(dir_.file("none.gnnd"), [&] { return ++asked == 2; }), Interrupted);
+    EXPECT_FALSE(std::filesystem::exists(dir_.file("none.gnnd")));
 }
 
 TEST_F(Sharded, ProgressAddsUp) {

@@ -78,66 +78,124 @@ std::string bad_id(std::int64_t row, std::int32_t id, std::int64_t objects) {
            std::to_string(objects - 1);
 }
 
-/// \param base  null where it is not known
-void write(const std::string& path, const KnnGraphView& graph, DType dtype, std::int64_t objects,
-           const BaseIdentity* base) {
-    const auto refuse = [&](const std::string& what) {
-        throw InvalidArgument(path + ": cannot write the graph: " + what);
-    };
-    const std::int64_t n = graph.n, k = graph.k;
-    if (n < 1 || n > kMaxObjects) refuse("n = " + std::to_string(n) + range(kMaxObjects));
-    if (k < 1 || k > kMaxGraphFileK) refuse("k = " + std::to_string(k) + range(kMaxGraphFileK));
-    if (objects == 0) objects = n;
-    if (objects < 1 || objects > kMaxObjects) refuse("objects = " + std::to_string(objects) + range(kMaxObjects));
-    if (base != nullptr && (base->d < 1 || base->d > kMaxDim))
-        refuse("d = " + std::to_string(base->d) + range(kMaxDim));
-    name_of(graph.metric);  // throws for numbers that no reader would know
-    name_of(dtype);
+/// Fields of the header that callers know.
+struct Description {
+    std::int64_t n, k;
+    Metric metric;
+    DType dtype;
+    std::int64_t objects = 0;            ///< 0: n
+    const BaseIdentity* base = nullptr;  ///< null where it is not known
+};
 
-    detail::AtomicFile file(
-        path);  // before the pass over the graph, which would be in vain if the file cannot be created
+[[noreturn]] void refuse(const std::string& path, const std::string& what) {
+    throw InvalidArgument(path + ": cannot write the graph: " + what);
+}
+
+/// Refuses ids that are no objects. \return the block's checksum
+std::uint64_t check_block(const std::string& path, std::int64_t first, std::int64_t rows, std::int64_t k,
+                          std::int64_t objects, const std::int32_t* ids, const float* distances) {
+    const std::int64_t bad = find_bad_id(ids, rows * k, objects);
+    if (bad < rows * k) refuse(path, bad_id(first + bad / k, ids[bad], objects));
+    return checksum_of(ids, distances, rows * k);
+}
+
+/// \param fill_table  called with the number of objects, rows of a block and the table of checksums to fill
+/// \param write_rows  called with the file, to write all ids and then all distances
+template <class FillTable, class WriteRows>
+void write(const std::string& path, const Description& graph, const FillTable& fill_table,
+           const WriteRows& write_rows) {
+    const std::int64_t n = graph.n, k = graph.k;
+    if (n < 1 || n > kMaxObjects) refuse(path, "n = " + std::to_string(n) + range(kMaxObjects));
+    if (k < 1 || k > kMaxGraphFileK) refuse(path, "k = " + std::to_string(k) + range(kMaxGraphFileK));
+    const std::int64_t objects = graph.objects != 0 ? graph.objects : n;
+    if (objects < 1 || objects > kMaxObjects) refuse(path, "objects = " + std::to_string(objects) + range(kMaxObjects));
+    if (graph.base != nullptr && (graph.base->d < 1 || graph.base->d > kMaxDim))
+        refuse(path, "d = " + std::to_string(graph.base->d) + range(kMaxDim));
+    name_of(graph.metric);  // throws for numbers that no reader would know
+    name_of(graph.dtype);
+
+    // Before the pass over the graph, which would be in vain if the file cannot be created.
+    detail::AtomicFile file(path);
     const std::int64_t block_rows = block_rows_for(k);
     std::vector<std::uint64_t> table(std::size_t(blocks_of(n, block_rows)));
-    cpu::Team{std::min(kThreads, cpu::Team::resolve(0)), nullptr}.for_chunks(
-        n, block_rows, [&](int, std::int64_t first, std::int64_t last) {
-            const std::int64_t entries = (last - first) * k;
-            const std::int64_t bad = find_bad_id(graph.ids_of(first), entries, objects);
-            if (bad < entries) refuse(bad_id(first + bad / k, graph.ids_of(first)[bad], objects));
-            table[std::size_t(first / block_rows)] =
-                checksum_of(graph.ids_of(first), graph.distances_of(first), entries);
-        });
+    fill_table(objects, block_rows, table);
 
     Header header{};
     std::copy(std::begin(kMagic), std::end(kMagic), header.magic);
-    header.version = base != nullptr ? 3 : objects == n ? 1 : 2;
+    header.version = graph.base != nullptr ? 3 : objects == n ? 1 : 2;
     header.objects = header.version == 1 ? 0 : std::uint64_t(objects);
-    if (base != nullptr) {
-        header.base_d = std::uint64_t(base->d);
-        header.base_checksum = base->checksum;
+    if (graph.base != nullptr) {
+        header.base_d = std::uint64_t(graph.base->d);
+        header.base_checksum = graph.base->checksum;
     }
     header.metric = std::uint32_t(graph.metric);
     header.n = std::uint64_t(n);
     header.k = std::uint64_t(k);
-    header.dtype = std::uint32_t(dtype);
+    header.dtype = std::uint32_t(graph.dtype);
     header.block_rows = std::uint32_t(block_rows);
     header.table_checksum = checksum_of(table);
     const std::uint64_t header_checksum = checksum_of(header);
     file.write(&header, fields_of(header.version));
     file.write(&header_checksum, sizeof header_checksum);
-    file.write(graph.ids, std::size_t(n * k) * sizeof *graph.ids);
-    file.write(graph.distances, std::size_t(n * k) * sizeof *graph.distances);
+    write_rows(file);
     file.write(table.data(), table.size() * sizeof(std::uint64_t));
     file.commit();
+}
+
+void write_view(const std::string& path, const KnnGraphView& graph, DType dtype, std::int64_t objects,
+                const BaseIdentity* base) {
+    const auto fill_table = [&](std::int64_t all, std::int64_t block_rows, std::vector<std::uint64_t>& table) {
+        cpu::Team{std::min(kThreads, cpu::Team::resolve(0)), nullptr}.for_chunks(
+            graph.n, block_rows, [&](int, std::int64_t first, std::int64_t last) {
+                table[std::size_t(first / block_rows)] = check_block(path, first, last - first, graph.k, all,
+                                                                     graph.ids_of(first), graph.distances_of(first));
+            });
+    };
+    const auto write_rows = [&](detail::AtomicFile& file) {
+        file.write(graph.ids, std::size_t(graph.n * graph.k) * sizeof *graph.ids);
+        file.write(graph.distances, std::size_t(graph.n * graph.k) * sizeof *graph.distances);
+    };
+    write(path, {graph.n, graph.k, graph.metric, dtype, objects, base}, fill_table, write_rows);
 }
 
 }  // namespace
 
 void write_graph(const std::string& path, const KnnGraphView& graph, DType dtype, std::int64_t objects) {
-    write(path, graph, dtype, objects, nullptr);
+    write_view(path, graph, dtype, objects, nullptr);
 }
 
 void write_graph(const std::string& path, const KnnGraphView& graph, const BaseIdentity& base) {
-    write(path, graph, base.dtype, base.n, &base);
+    write_view(path, graph, base.dtype, base.n, &base);
+}
+
+void write_graph(const std::string& path, std::int64_t n, std::int64_t k, Metric metric, DType dtype,
+                 const std::optional<BaseIdentity>& base, const ReadRows& read) {
+    constexpr std::int64_t kBlocks = 16;  // read at a time
+    std::vector<std::int32_t> ids;
+    std::vector<float> distances;
+    const auto for_pieces = [&](const auto& use) {
+        const std::int64_t rows = kBlocks * block_rows_for(k);
+        ids.resize(std::size_t(std::min(rows, n) * k));
+        distances.resize(ids.size());
+        for (std::int64_t begin = 0; begin < n; begin += rows) {
+            const std::int64_t count = std::min(rows, n - begin);
+            read(begin, count, ids.data(), distances.data());
+            use(begin, count);
+        }
+    };
+    const auto fill_table = [&](std::int64_t objects, std::int64_t block_rows, std::vector<std::uint64_t>& table) {
+        for_pieces([&](std::int64_t begin, std::int64_t count) {
+            for (std::int64_t row = 0; row < count; row += block_rows)
+                table[std::size_t((begin + row) / block_rows)] =
+                    check_block(path, begin + row, std::min(block_rows, count - row), k, objects, ids.data() + row * k,
+                                distances.data() + row * k);
+        });
+    };
+    const auto write_rows = [&](detail::AtomicFile& file) {
+        for_pieces([&](std::int64_t, std::int64_t count) { file.write(ids.data(), std::size_t(count * k) * 4); });
+        for_pieces([&](std::int64_t, std::int64_t count) { file.write(distances.data(), std::size_t(count * k) * 4); });
+    };
+    write(path, {n, k, metric, dtype, n, base ? &*base : nullptr}, fill_table, write_rows);
 }
 
 std::uint64_t graph_file_bytes(std::int64_t n, std::int64_t k, bool with_base) {

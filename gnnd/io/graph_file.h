@@ -29,6 +29,7 @@
 /// of a graph without it versions 1 and 2 are written, as before.
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -60,6 +61,16 @@ void write_graph(const std::string& path, const KnnGraphView& graph, DType dtype
 /// The same, and the file keeps by what its base is known again.
 /// \param base  what the ids are rows of; base.n is the number of objects
 void write_graph(const std::string& path, const KnnGraphView& graph, const BaseIdentity& base);
+
+/// Puts rows [begin, begin + count) of a graph into arrays of count x k.
+using ReadRows = std::function<void(std::int64_t begin, std::int64_t count, std::int32_t* ids, float* distances)>;
+/// The same for a whole graph that need not fit into memory.
+/// \param base  none: it is not known
+/// \param read  called for all rows in their order, some 16 MiB at a time, and that three times; what it throws ends
+/// the
+///              call, and the old file survives
+void write_graph(const std::string& path, std::int64_t n, std::int64_t k, Metric metric, DType dtype,
+                 const std::optional<BaseIdentity>& base, const ReadRows& read);
 
 /// Bytes of the file of an n x k graph. \param with_base  whether it keeps the identity of its base
 std::uint64_t graph_file_bytes(std::int64_t n, std::int64_t k, bool with_base = false);

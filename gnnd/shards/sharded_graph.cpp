@@ -90,22 +90,33 @@ std::optional<io::BaseIdentity> ShardedGraph::base_identity() const {
     return io::BaseIdentity{base.n, base.d, base.dtype, *base.checksum};
 }
 
-void ShardedGraph::read(std::int64_t begin, std::int64_t count, std::int64_t* ids, float* distances) const {
+void ShardedGraph::read(std::int64_t begin, std::int64_t count, std::int32_t* ids, float* distances) const {
     const Manifest& manifest = state_->manifest;
-    if (begin < 0 || count < 0 || begin > n() - count)
-        throw InvalidArgument(state_->folder + ": rows " + std::to_string(begin) + " + " + std::to_string(count) +
-                              " are outside of 0 to " + std::to_string(n()));
-    std::vector<std::int32_t> narrow;
     for (int i = 0; i < manifest.count(); ++i) {
         const std::int64_t from = std::max(begin, manifest.begin(i));
         const std::int64_t to = std::min(begin + count, manifest.begin(i + 1));
         if (from >= to) continue;
-        const io::GraphFile file = open_lists(state_->folder, manifest, i);
-        narrow.resize(std::size_t((to - from) * k()));
         const std::int64_t place = (from - begin) * k();
-        file.read_into(from - manifest.begin(i), to - from, narrow.data(), distances + place);
-        std::copy(narrow.begin(), narrow.end(), ids + place);
+        open_lists(state_->folder, manifest, i)
+            .read_into(from - manifest.begin(i), to - from, ids + place, distances + place);
     }
+}
+
+void ShardedGraph::read(std::int64_t begin, std::int64_t count, std::int64_t* ids, float* distances) const {
+    if (begin < 0 || count < 0 || begin > n() - count)
+        throw InvalidArgument(state_->folder + ": rows " + std::to_string(begin) + " + " + std::to_string(count) +
+                              " are outside of 0 to " + std::to_string(n()));
+    std::vector<std::int32_t> narrow(std::size_t(count * k()));
+    read(begin, count, narrow.data(), distances);
+    std::copy(narrow.begin(), narrow.end(), ids);
+}
+
+void ShardedGraph::write(const std::string& path, const std::function<bool()>& interrupt) const {
+    io::write_graph(path, n(), k(), metric(), dtype(), base_identity(),
+                    [&](std::int64_t begin, std::int64_t count, std::int32_t* ids, float* distances) {
+                        if (interrupt && interrupt()) throw Interrupted("interrupted by the caller");
+                        read(begin, count, ids, distances);
+                    });
 }
 
 }  // namespace gnnd
