@@ -30,9 +30,8 @@ TEST(CudaAppend, SearchKeepsTheInvariants) {
         test::expect_good_search(c, gpu_params(c.k, c.metric));
     }
     // Every type and metric, rows that are aligned to 16 bytes and not, of one slab and several.
-    for (const DType dtype : {DType::f32, DType::f16, DType::u8, DType::i8})
-        for (const Metric metric :
-             {Metric::L2, Metric::InnerProduct, Metric::Cosine, Metric::L1, Metric::Linf, Metric::ChiSquare})
+    for (const DType dtype : test::kDTypes)
+        for (const Metric metric : test::kMetrics)
             for (const std::int64_t d : {5, 64, 272}) {
                 const test::MergeCase c{1500, 300, d, metric, dtype};
                 SCOPED_TRACE(c);

@@ -66,7 +66,7 @@ TEST_P(CudaCrossMatchTest, UpdatesListsAsByDefinition) {
                 locks(std::vector<u32>(kN * 2, 0));
             const OnDevice<float> distances(lists.distances), bounds(lists.bounds);
             const OnDevice<u64> queue(std::vector<u64>(kN * capacity, ~u64(0)));
-            const OnDevice<Control> control(std::vector<Control>(1, Control{}));
+            const OnDevice<StopFlag> stop(std::vector<StopFlag>(1, StopFlag{}));
             const OnDevice<Counters> counters(std::vector<Counters>(kSpread, Counters{}));
             Lists here{list_ids, distances, bounds, length, 1};
             if (variant.segments > 1) {
@@ -85,12 +85,21 @@ TEST_P(CudaCrossMatchTest, UpdatesListsAsByDefinition) {
                 lists.ids = divided.ids;
                 lists.distances = divided.distances;
             }
-            engine_for(space->cell, space->metric)
-                .cross_match(
-                    points(), {sample_ids, sample_own, sample_reverse, nullptr, nullptr, p}, here,
-                    {variant.update, {words, 1}, {queue, counts, capacity}, variant.locks ? locks.get() : nullptr},
-                    nullptr, 0, 1, control, counters, nullptr);
-            if (merges) merge(here, {queue, counts, capacity}, kN, control, counters, nullptr);
+            engine_for(space->packed, space->metric)
+                .cross_match(points(),
+                             {.samples = {sample_ids, sample_own, sample_reverse, nullptr, nullptr, p},
+                              .lists = here,
+                              .variant = {variant.update,
+                                          {words, 1},
+                                          {queue, counts, capacity},
+                                          variant.locks ? locks.get() : nullptr},
+                              .visit = nullptr,
+                              .first = 0,
+                              .stride = 1,
+                              .stop = stop,
+                              .counters = counters},
+                             nullptr);
+            if (merges) apply_candidates(here, {queue, counts, capacity}, kN, stop, counters, nullptr);
 
             // By definition. `sure` are the offers that no tie leaves to chance.
             std::vector<std::set<Entry>> offers(kN), sure(kN);

@@ -13,7 +13,8 @@
 #include <set>
 #include <vector>
 
-#include "gnnd/cuda/engine/engine.cuh"
+#include "gnnd/cuda/device/tile.cuh"
+#include "gnnd/cuda/engine/engine.h"
 #include "tests/cuda_lists.h"
 #include "tests/reference.h"
 
@@ -21,7 +22,7 @@ namespace gnnd::cuda {
 
 /// The vectors of a test in the form of one engine, and their distances by definition.
 struct Space {
-    Cell cell;
+    PackedType packed;
     Metric metric;
     int n, d;
     std::vector<float> components;
@@ -29,9 +30,9 @@ struct Space {
     std::vector<u32> bias;
     int row_bytes, scale;
 
-    Space(Cell cell_, Metric metric_, int n_, int d_, std::mt19937& random)
-        : cell(cell_), metric(metric_), n(n_), d(d_), components(n * d) {
-        const int bytes = cell == Cell::f16 ? 2 : 1;
+    Space(PackedType packed_, Metric metric_, int n_, int d_, std::mt19937& random)
+        : packed(packed_), metric(metric_), n(n_), d(d_), components(n * d) {
+        const int bytes = packed == PackedType::f16 ? 2 : 1;
         row_bytes = (d * bytes + kStep - 1) / kStep * kStep;
         rows.resize(std::size_t(n) * row_bytes);
         scale = metric == Metric::L2 ? -2 : metric == Metric::InnerProduct ? -1 : 1;
@@ -41,21 +42,21 @@ struct Space {
                 const int x = component(c, random);
                 components[i * d + c] = float(x);
                 if (metric == Metric::L2) norm += x * x;
-                if (cell == Cell::f16)
+                if (packed == PackedType::f16)
                     reinterpret_cast<__half*>(&rows[std::size_t(i) * row_bytes])[c] = __float2half(float(x));
                 else
                     rows[std::size_t(i) * row_bytes + c] = std::uint8_t(x);
             }
-            bias.push_back(cell == Cell::f16 ? __builtin_bit_cast(u32, float(norm)) : u32(norm));
+            bias.push_back(packed == PackedType::f16 ? __builtin_bit_cast(u32, float(norm)) : u32(norm));
         }
     }
     /// As many different distances as can be, so that few partners are equally near, and all of them exact.
-    ///  - u8, i8: rows of more than one slab are so small that keys lose no bits.
+    ///  - u8, i8: rows of more than one tile are so small that keys lose no bits.
     ///  - f16: sums are integers below 2^16, which survive the key's rounding.
     int component(int c, std::mt19937& random) const {
-        if (cell != Cell::f16) {
-            const int x = int(random() % 256) - (cell == Cell::i8 ? 128 : 0);
-            return row_bytes > kSlab ? x / 4 : x;
+        if (packed != PackedType::f16) {
+            const int x = int(random() % 256) - (packed == PackedType::i8 ? 128 : 0);
+            return row_bytes > kTileBytes ? x / 4 : x;
         }
         if (metric == Metric::L1) return int(random() % 513);
         if (metric == Metric::Linf) return int(__half2float(__float2half(float(random() % 32768))));
@@ -68,12 +69,12 @@ struct Space {
             test::order_of(metric, test::reference_distance(metric, &components[a * d], &components[b * d], d).value));
     }
     /// With this shift integer keys are exact, and those of the values above fit.
-    int shift() const { return cell == Cell::f16 ? 0 : kColumnBits; }
+    int shift() const { return packed == PackedType::f16 ? 0 : kColumnBits; }
 };
 
 struct EngineCase {
     const char* name;
-    Cell cell;
+    PackedType packed;
     Metric metric;
     int d;
     detail::Pairs pairs = {};
@@ -87,7 +88,7 @@ class CudaEngineTest : public CudaKernelTest, public testing::WithParamInterface
         CudaKernelTest::SetUp();
         if (IsSkipped()) return;
         const EngineCase& c = GetParam();
-        space = std::make_unique<Space>(c.cell, c.metric, kN, c.d, random);
+        space = std::make_unique<Space>(c.packed, c.metric, kN, c.d, random);
         rows = std::make_unique<OnDevice<std::uint8_t>>(space->rows);
         bias = std::make_unique<OnDevice<u32>>(space->bias);
     }
@@ -104,7 +105,7 @@ class CudaEngineTest : public CudaKernelTest, public testing::WithParamInterface
             ASSERT_TRUE(entry.id < kN && int(entry.id) != object && seen.insert(entry.id).second) << entry.id;
             const float exact = space->distance(object, int(entry.id));
             const float terms = space->metric == Metric::L2 ? 4.0f * 8 * 8 * float(space->d) : exact;
-            const float below = lowered && space->cell == Cell::f16 ? std::ldexp(terms, -13) : 0;
+            const float below = lowered && space->packed == PackedType::f16 ? std::ldexp(terms, -13) : 0;
             ASSERT_LE(entry.distance, exact) << object << ' ' << entry.id;
             ASSERT_GE(entry.distance, exact - below) << object << ' ' << entry.id;
         }
@@ -116,20 +117,20 @@ class CudaEngineTest : public CudaKernelTest, public testing::WithParamInterface
 };
 
 inline const EngineCase kEngineCases[] = {
-    {"l2_u8", Cell::u8, Metric::L2, 100},
-    {"l2_u8_short", Cell::u8, Metric::L2, 40},
-    {"l2_u8_long", Cell::u8, Metric::L2, 300},
-    {"ip_i8", Cell::i8, Metric::InnerProduct, 128},
-    {"ip_i8_long", Cell::i8, Metric::InnerProduct, 129},
-    {"l2_f16", Cell::f16, Metric::L2, 64},
-    {"l2_f16_long", Cell::f16, Metric::L2, 130},
-    {"l1", Cell::f16, Metric::L1, 96},
-    {"linf", Cell::f16, Metric::Linf, 20},
-    {"chi2", Cell::f16, Metric::ChiSquare, 200},
-    {"l2_u8_across", Cell::u8, Metric::L2, 100, {150}},
-    {"ip_i8_long_across", Cell::i8, Metric::InnerProduct, 129, {1}},
-    {"l2_f16_long_across", Cell::f16, Metric::L2, 130, {250}},
-    {"l1_across", Cell::f16, Metric::L1, 96, {399}},
+    {"l2_u8", PackedType::u8, Metric::L2, 100},
+    {"l2_u8_short", PackedType::u8, Metric::L2, 40},
+    {"l2_u8_long", PackedType::u8, Metric::L2, 300},
+    {"ip_i8", PackedType::i8, Metric::InnerProduct, 128},
+    {"ip_i8_long", PackedType::i8, Metric::InnerProduct, 129},
+    {"l2_f16", PackedType::f16, Metric::L2, 64},
+    {"l2_f16_long", PackedType::f16, Metric::L2, 130},
+    {"l1", PackedType::f16, Metric::L1, 96},
+    {"linf", PackedType::f16, Metric::Linf, 20},
+    {"chi2", PackedType::f16, Metric::ChiSquare, 200},
+    {"l2_u8_across", PackedType::u8, Metric::L2, 100, {150}},
+    {"ip_i8_long_across", PackedType::i8, Metric::InnerProduct, 129, {1}},
+    {"l2_f16_long_across", PackedType::f16, Metric::L2, 130, {250}},
+    {"l1_across", PackedType::f16, Metric::L1, 96, {399}},
 };
 
 }  // namespace gnnd::cuda

@@ -8,7 +8,6 @@
 #include <set>
 #include <vector>
 
-#include "gnnd/cuda/init.cuh"
 #include "tests/cuda_engine.h"
 
 namespace gnnd::cuda {
@@ -18,7 +17,7 @@ class CudaInitTest : public CudaEngineTest {};
 INSTANTIATE_TEST_SUITE_P(CudaKernel, CudaInitTest, testing::ValuesIn(kEngineCases), testing::PrintToStringParamName());
 
 /// Random and given neighbours with their distances.
-TEST_P(CudaInitTest, SeedComputesDistances) {
+TEST_P(CudaInitTest, InitNeighborsComputesDistances) {
     const int width = 12, capacity = 15;
     std::vector<std::int32_t> graph(kN * width, -1);
     for (int i = 0; i < kN; ++i) {
@@ -32,9 +31,17 @@ TEST_P(CudaInitTest, SeedComputesDistances) {
         SCOPED_TRACE(testing::Message() << "random " << random_ones << ", ordered " << ordered);
         const OnDevice<u64> queue(std::vector<u64>(kN * capacity, ~u64(0)));
         const OnDevice<u32> counts(std::vector<u32>(kN, 0));
-        engine_for(space->cell, space->metric)
-            .seed(points(), {queue, counts, capacity}, random_ones ? nullptr : given.get(), width, 2, 10, 5, ordered,
-                  nullptr);
+        engine_for(space->packed, space->metric)
+            .init_neighbors(points(),
+                            {.candidates = {queue, counts, capacity},
+                             .graph = random_ones ? nullptr : given.get(),
+                             .width = width,
+                             .first = 2,
+                             .count = 10,
+                             .init = Init::random,
+                             .seed = 5,
+                             .ordered = ordered},
+                            nullptr);
         const auto entries = queue.read();
         EXPECT_EQ(counts.read(), std::vector<u32>(kN, 10));
         for (int i = 0; i < kN; ++i) {
@@ -57,7 +64,7 @@ TEST_P(CudaInitTest, SeedComputesDistances) {
 }
 
 /// Objects of a window meet, those of a merge only across its sets.
-TEST_P(CudaInitTest, MeetPutsTheNearestOfTheWindow) {
+TEST_P(CudaInitTest, JoinWindowPutsTheNearest) {
     struct Case {
         const char* name;
         u32 border;
@@ -65,10 +72,10 @@ TEST_P(CudaInitTest, MeetPutsTheNearestOfTheWindow) {
         int take;
     };
     const int n = 1100, capacity = 20, at = 3;  // the last window is not full, whichever its length
-    const Space many(space->cell, space->metric, n, space->d, random);
+    const Space many(space->packed, space->metric, n, space->d, random);
     const OnDevice<std::uint8_t> many_rows(many.rows);
     const OnDevice<u32> many_bias(many.bias);
-    const Engine& engine = engine_for(space->cell, space->metric);
+    const Engine& engine = engine_for(space->packed, space->metric);
     for (const Case& c : {Case{"one set", 0, true, 8}, Case{"balanced", n / 2, true, 8}, Case{"1:9", n / 10, true, 6},
                           Case{"the first three", 3, true, 16}, Case{"the last three", n - 3, true, 8},
                           // By number: a window of the first set, one of a few of it and more than 256 others, one of
@@ -85,13 +92,14 @@ TEST_P(CudaInitTest, MeetPutsTheNearestOfTheWindow) {
         points.pairs = {c.border};
         const OnDevice<u32> by(order), counts(std::vector<u32>(n, 0));
         const OnDevice<u64> queue(std::vector<u64>(n * capacity, ~u64(0)));
-        engine.meet(points, by, {queue, counts, capacity}, at, c.take, nullptr);
+        engine.join_window(points, {.order = by, .candidates = {queue, counts, capacity}, .at = at, .take = c.take},
+                           nullptr);
         const auto entries = queue.read();
         EXPECT_EQ(counts.read(), std::vector<u32>(n, at + c.take));
 
-        const int leaf = int(engine.leaf(points));
+        const int leaf = int(engine.window_size(points));
         const bool wide = leaf != kWindow;
-        EXPECT_EQ(wide, engine.divide != nullptr && space->row_bytes <= kSlab && c.border != 0);
+        EXPECT_EQ(wide, engine.assign_to_pivots != nullptr && space->row_bytes <= kTileBytes && c.border != 0);
         std::vector<int> place(n);
         for (int i = 0; i < n; ++i) place[order[i]] = i;
         for (int i = 0; i < n; i += 3) {
@@ -137,16 +145,17 @@ TEST_P(CudaInitTest, MeetPutsTheNearestOfTheWindow) {
 }
 
 /// Every object goes to the nearest pivot of its node.
-TEST_P(CudaInitTest, DivideFindsTheNearestPivot) {
-    const Engine& engine = engine_for(space->cell, space->metric);
-    if (engine.divide == nullptr || space->metric != Metric::L2) GTEST_SKIP() << "divided by l2";
+TEST_P(CudaInitTest, AssignToPivotsFindsTheNearest) {
+    const Engine& engine = engine_for(space->packed, space->metric);
+    if (engine.assign_to_pivots == nullptr || space->metric != Metric::L2) GTEST_SKIP() << "assigned by l2";
     std::vector<u32> order(kN);
     std::iota(order.begin(), order.end(), 0);
     std::shuffle(order.begin(), order.end(), random);
     const OnDevice<u32> by(order);
     for (const auto& [node_size, pivots] : {std::pair{kN, 7}, std::pair{256, 100}}) {
         const OnDevice<u32> keys(std::vector<u32>(kN, ~0u));
-        engine.divide(points(), by, node_size, pivots, 11, keys, nullptr);
+        engine.assign_to_pivots(
+            points(), {.order = by, .node_size = node_size, .pivots = pivots, .seed = 11, .keys = keys}, nullptr);
         const auto got = keys.read();
         for (int i = 0; i < kN; ++i) {
             const int node = i / node_size, size = std::min(node_size, kN - node * node_size);

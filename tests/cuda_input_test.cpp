@@ -41,7 +41,7 @@ TEST(Cuda, FloatsThatAreSmallIntegersAreTreatedAsSuch) {
                 BuildParams params = gpu_params(20, metric);
                 params.deterministic = true;
                 const KnnGraph expected = build(integers, params).graph;
-                for (const DType as : {DType::f32, DType::f16}) {
+                for (const DType as : {DType::f32, DType::f16, DType::bf16}) {
                     const KnnGraph graph = build(converted(integers, as), params).graph;
                     EXPECT_TRUE(std::equal(graph.ids(), graph.ids() + 3000 * 20, expected.ids()));
                     EXPECT_TRUE(std::equal(graph.distances(), graph.distances() + 3000 * 20, expected.distances()));

@@ -74,8 +74,7 @@ TEST_F(CudaLinksTest, AreThoseOfTheCpuWhereOneIsEverybodysNearest) {
 }
 
 TEST_F(CudaLinksTest, AreNearlyThoseOfTheCpuElsewhere) {
-    for (const Metric metric :
-         {Metric::L2, Metric::InnerProduct, Metric::Cosine, Metric::L1, Metric::Linf, Metric::ChiSquare})
+    for (const Metric metric : test::kMetrics)
         for (const int d : {20, 200}) {
             const Vectors vectors = vectors_for(metric, 2000, d, DType::f32);
             const KnnGraph graph = exact_graph(vectors, metric, 32);

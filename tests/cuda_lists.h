@@ -11,7 +11,8 @@
 #include <set>
 #include <vector>
 
-#include "gnnd/cuda/engine/engine.cuh"
+#include "gnnd/cuda/algorithm.h"
+#include "gnnd/cuda/device/launch.cuh"
 #include "tests/gpu.h"
 
 namespace gnnd::cuda {

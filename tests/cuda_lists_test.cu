@@ -64,11 +64,11 @@ TEST_P(CudaSampleTest, TakesTheFirstOfEachKind) {
                 edges(std::vector<u32>(n * 2 * p, 0)), words(std::vector<u32>(n * kFilterWords, 0));
             const OnDevice<u64> ends(std::vector<u64>(2 * n + 1, 7));
             const OnDevice<float> distances(before.distances), bounds(before.bounds);
-            const OnDevice<Control> control(std::vector<Control>(1, Control{}));
+            const OnDevice<StopFlag> stop(std::vector<StopFlag>(1, StopFlag{}));
             sample(
                 {ids, distances, bounds, length, 1},
                 {samples, own, reverse, deterministic ? ends.get() : nullptr, deterministic ? edges.get() : nullptr, p},
-                {words, salt}, salt, pairs, visited ? visit.get() : nullptr, n, control, nullptr);
+                {words, salt}, salt, pairs, visited ? visit.get() : nullptr, n, stop, nullptr);
             const auto after = ids.read(), got = samples.read(), got_own = own.read(), got_reverse = reverse.read();
 
             std::vector<std::vector<u32>> took[2] = {std::vector<std::vector<u32>>(n),
@@ -168,9 +168,9 @@ TEST_P(CudaMergeTest, KeepsTheNearestOfBoth) {
     const OnDevice<u32> ids(lists.ids), waiting(counts);
     const OnDevice<float> distances(lists.distances), bounds(lists.bounds);
     const OnDevice<u64> queue(entries);
-    const OnDevice<Control> control(std::vector<Control>(1, Control{}));
+    const OnDevice<StopFlag> stop(std::vector<StopFlag>(1, StopFlag{}));
     const OnDevice<Counters> counters(std::vector<Counters>(kSpread, Counters{}));
-    merge({ids, distances, bounds, length, 1}, {queue, waiting, capacity}, n, control, counters, nullptr);
+    apply_candidates({ids, distances, bounds, length, 1}, {queue, waiting, capacity}, n, stop, counters, nullptr);
 
     HostLists after(n, length);
     after.ids = ids.read();

@@ -8,7 +8,7 @@
 
 namespace gnnd::cuda {
 
-inline constexpr int kMergeWarps = 8;
+inline constexpr int kApplyWarps = 8;
 
 /// The ids that a warp has seen, as bits of their hashes: an id whose bit is not set is new for sure.
 template <int Words>
@@ -27,13 +27,14 @@ struct SeenIds {
 
 /// Chunks: the lists have at most 32 * Chunks entries.
 template <int Chunks>
-__global__ void __launch_bounds__(kMergeWarps* kWarp)
-    merge_kernel(Lists lists, Candidates candidates, std::int64_t n, const Control* control, Counters* counters) {
+__global__ void __launch_bounds__(kApplyWarps* kWarp)
+    apply_candidates_kernel(Lists lists, Candidates candidates, std::int64_t n, const StopFlag* stop,
+                            Counters* counters) {
     constexpr int kAtOnce = 2;  // candidates a lane
-    __shared__ u64 rooms[kMergeWarps][kAtOnce * kWarp];
-    __shared__ SeenIds<Chunks <= 2 ? 64 : 32 * Chunks> seen_ids[kMergeWarps];
-    const std::int64_t object = std::int64_t(blockIdx.x) * kMergeWarps + threadIdx.x / kWarp;
-    if (object >= n || control->stopped) return;
+    __shared__ u64 rooms[kApplyWarps][kAtOnce * kWarp];
+    __shared__ SeenIds<Chunks <= 2 ? 64 : 32 * Chunks> seen_ids[kApplyWarps];
+    const std::int64_t object = std::int64_t(blockIdx.x) * kApplyWarps + threadIdx.x / kWarp;
+    if (object >= n || stop->raised) return;
     const u32 offered = candidates.counts[object];
     if (offered == 0) return;
     const int count = min(int(offered), candidates.capacity), length = lists.length, lane = lane_id();
@@ -65,7 +66,7 @@ __global__ void __launch_bounds__(kMergeWarps* kWarp)
     int accepted = 0;
     const auto join = [&](auto& sorted, int count) {
         sort_warp(sorted, count);
-        merge_warp(entries, sorted);
+        keep_least(entries, sorted);
         const u64 last = last_entry();
         bound = ranked_distance(last);
 #pragma unroll

@@ -1,6 +1,6 @@
 #pragma once
 /// \file backend.h
-/// What builder.h, merge.h and search_links.h offer, on a GPU. Arguments were checked by the caller. Needs no CUDA
+/// The functions of builder.h, merge.h and search_links.h on a GPU. Arguments were checked by the caller. Needs no CUDA
 /// headers.
 
 #include "gnnd/builder.h"
@@ -34,7 +34,7 @@ BuildStats run(const detail::Input& input, const BuildParams& params, const Choi
 void search_links(const VectorView& vectors, const KnnGraphView& graph, const LinkParams& params, std::int32_t* links,
                   const Callbacks& callbacks, Resources& resources);
 
-/// What a run from and to host memory would take, computed without taking it. The pointers may be null.
+/// The memory that a run from and to the host would take, computed without taking it. The pointers may be null.
 MemoryPlan plan(const detail::Input& input, const BuildParams& params, const Choices& choices);
 
 }  // namespace gnnd::cuda

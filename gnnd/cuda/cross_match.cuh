@@ -5,233 +5,255 @@
 ///
 /// In GGM NEW samples are all of the other set and OLD ones of the object's own (sample.cuh), so that the pairs across
 /// are those of NEW with OLD; NEW with NEW is left out.
+///
+/// The samples' rows are a tile of 2T rows, NEW ones from 0 and OLD ones from T on. Three products of it are wanted:
+/// NEW with NEW, NEW with OLD, and OLD with NEW, which is the second one again, but seen from the OLD samples' side. Of
+/// each product a warp has a stripe of 16 rows; lane l holds four sums of every eight columns:
+///
+///                            columns
+///                  0  1    2  3    4  5    6  7
+///     row r        4r      4r+1    4r+2    4r+3     the numbers of the lanes: r = l / 4,
+///     row r + 8    4r      4r+1    4r+2    4r+3     two columns a lane, l % 4 * 2 and the next
+///
+/// So the lanes 4r to 4r + 3 share two rows, and each knows what is nearest in a quarter of the columns. For NEW
+/// samples that are four results, two rows with the nearest NEW and the nearest OLD partner each. Exchanges with the
+/// neighbour (bit 0 of the lane) and with the one after (bit 1) leave one of them to each lane:
+///
+///     lane         4r              4r+1            4r+2            4r+3
+///     result       r with NEW      r+8 with NEW    r with OLD      r+8 with OLD
 
 #include "gnnd/cuda/device/best.cuh"
-#include "gnnd/cuda/device/state.cuh"
-#include "gnnd/cuda/device/wgmma.cuh"
+#include "gnnd/cuda/device/k_tiles.cuh"
+#include "gnnd/cuda/device/sample_tile.cuh"
 #include "gnnd/cuda/update.cuh"
 #include "gnnd/params.h"
 
 namespace gnnd::cuda {
 
-/// The distinct samples of the block's object, NEW ones from place 0 on and OLD ones from place T on; an id that is
-/// both counts as NEW.
-template <int T>
-struct SampleTile {
-    u32 ids[2 * T];
-    u32 table[4 * T];  // hash table over the ids
-    int in_warp[2 * T / kWarp];
-    int new_count, old_count;
-
-    /// AnyOrder: where the own list and the reverse samples bring the same id, either place may be its place.
-    /// \return false where there is nothing to do any more
-    template <bool AnyOrder>
-    __device__ bool gather(const Samples& samples, std::int64_t object, const Control* control) {
-        const int kind = threadIdx.x / T, place = threadIdx.x % T;  // T is a multiple of the warp
-        // All loads before the first use: they wait for memory together.
-        u32 id = place < 2 * samples.p ? samples.ids[(object * 2 + kind) * 2 * samples.p + place] : kNoId;
-        const int own = samples.own[object] >> (16 * kind) & 0xffff;
-        const int reverse = min(int(samples.reverse[2 * object + kind]), samples.p);
-        if (control->stopped) return false;
-        for (int i = threadIdx.x; i < 4 * T; i += 2 * T) table[i] = kNoId;
-        if (place - (place < samples.p ? 0 : samples.p) >= (place < samples.p ? own : reverse)) id = kNoId;
-        // What shares a turn is distinct by itself, or may come in any order.
-        constexpr int kTurns = AnyOrder ? 2 : 4;
-        const int turn = AnyOrder ? kind : 2 * kind + (place >= samples.p);
-        bool first = false;
-#pragma unroll
-        for (int now = 0; now < kTurns; ++now) {
-            __syncthreads();
-            if (turn == now) first = insert(id);
-        }
-        const u32 ballot = __ballot_sync(kAllLanes, first);
-        if (lane_id() == 0) in_warp[threadIdx.x / kWarp] = __popc(ballot);
-        __syncthreads();
-        int before = 0, all[2] = {0, 0};
-        for (int warp = 0; warp < 2 * T / kWarp; ++warp) {
-            const int of = warp * kWarp / T;
-            if (of == kind && warp < int(threadIdx.x / kWarp)) before += in_warp[warp];
-            all[of] += in_warp[warp];
-        }
-        if (first) ids[kind * T + before + rank_in(ballot)] = id;
-        new_count = all[0];  // all threads write the same
-        old_count = all[1];
-        __syncthreads();
-        return true;
-    }
-
-  private:
-    /// True for the first thread that brings this id.
-    __device__ bool insert(u32 id) {
-        if (id == kNoId) return false;
-        for (u32 slot = mix(id);; ++slot) {
-            const u32 found = atomicCAS(&table[slot % (4 * T)], kNoId, id);
-            if (found == kNoId) return true;
-            if (found == id) return false;
-        }
-    }
-};
-
 __host__ __device__ constexpr int round_up(int value, int to) {
     return (value + to - 1) / to * to;
 }
 
-/// Bytes of shared memory: the rows, and where every pair counts, the sums of all.
-template <class Engine, int T, bool OneSlab, class Update>
-constexpr int cross_match_bytes() {
-    constexpr int kRows = (OneSlab ? 1 : 2) * 2 * T * kSlab;
-    static_assert(Update::kKept != 0 ||
-                  kRows >= T / kTileRows * kMaxK * int(sizeof(u64)));  // each warp's room to merge
-    return kRows + (Update::kKept == 0 ? T * (2 * T + 1) * int(sizeof(typename Engine::Sum)) : 0);
-}
+/// The state of a thread of the kernel, and the pieces of its work. All threads of a block call them together.
+/// \tparam T          samples of a kind that a block has room for, at least 2p. Each of its T/16 warps takes 16 NEW and
+///                    16 OLD rows
+/// \tparam ShortRows  rows fit one tile of kTileBytes, and no sums are held over
+template <class Arithmetic_, int T_, bool ShortRows, class Update_>
+struct CrossMatch {
+    using Arithmetic = Arithmetic_;
+    using Update = Update_;
+    using Sum = typename Arithmetic::Sum;
+    static constexpr int T = T_;
+    static constexpr bool kEveryPair = Update::kKept == 0;
+    static constexpr int kTop = kEveryPair ? 1 : Update::kKept;
+    using Row = Best<Sum, kTop>;
+    using Keys = Key<Sum, ShortRows && std::is_same_v<Sum, int>>;
+    using ChunkSums = Sum[kChunkTiles][4];
+    enum Product { kNewNew, kNewOld, kOldNew, kProducts };
 
-/// T: samples of a kind that a block has room for, at least 2p. Each of the T/16 warps takes 16 NEW and 16 OLD rows.
-/// One slab: rows fit one slab, and no sums are held over.
-template <class Engine, int T, bool OneSlab, class Update>
-__global__ void __launch_bounds__(2 * T)
-    cross_match_kernel(Points points, Samples samples, Update update, const u32* visit, std::int64_t first_object,
-                       int stride, const Control* control, Counters* counters) {
-    using Sum = typename Engine::Sum;
-    constexpr int Top = Update::kKept;
-    constexpr bool kEveryPair = Top == 0;
-    using Row = Best<Sum, kEveryPair ? 1 : Top>;
-    using Keys = Key<Sum, OneSlab && std::is_same_v<Sum, int>>;
-    constexpr int kStages = OneSlab ? 1 : 2;
-    constexpr int kRows = T < kGroupRows ? T : kGroupRows;  // of a group of warps
-    constexpr int kChunks = T / kChunk;
-    constexpr int kPitch = 2 * T + 1;  // odd, so that columns are read without bank conflicts as well
-    extern __shared__ __align__(1024) std::uint8_t tile[];                      // kStages x 2T x kSlab
-    Sum* const pairs = reinterpret_cast<Sum*>(tile + kStages * 2 * T * kSlab);  // T x kPitch, where every pair counts
-    __shared__ SampleTile<T> sample;
-    __shared__ Sum terms[2 * T];
-    __shared__ float bounds[2 * T];
-    const std::int64_t place = first_object + std::int64_t(blockIdx.x) * stride;
-    const std::int64_t object = visit != nullptr ? std::int64_t(visit[place]) : place;
-    if (!sample.template gather<Update::kOrderMatters>(samples, object, control)) return;
-    const int new_count = sample.new_count, old_count = sample.old_count;
-    if (new_count == 0 || new_count + old_count < 2) return;
-    const bool inside = points.pairs.all();  // NEW with NEW
-    if (threadIdx.x == 0)
-        atomicAdd(&counters[blockIdx.x % kSpread].distances,
-                  (inside ? u64(new_count) * (new_count - 1) / 2 : 0) + u64(new_count) * old_count);
+    static constexpr int kStages = ShortRows ? 1 : 2, kStageBytes = 2 * T * kTileBytes;
+    static constexpr int kRowsOfGroup = T < kGroupRows ? T : kGroupRows;  ///< of a group of warps
+    static constexpr int kWarpsOfGroup = kRowsOfGroup / kTileRows;
+    static constexpr int kChunks = T / kChunk;
+    static constexpr int kPitch = 2 * T + 1;  ///< odd, so that columns are read without bank conflicts as well
+    /// Of shared memory: the rows, and where every pair counts, the sums of all.
+    static constexpr int kBytes = kStages * kStageBytes + (kEveryPair ? T * kPitch * int(sizeof(Sum)) : 0);
+    static_assert(!kEveryPair || kStages * kStageBytes >= T / kTileRows * kMaxK * int(sizeof(u64)));  // room to merge
 
-    const int slabs = (points.row_bytes + kSlab - 1) / kSlab;
-    const auto fetch = [&](int slab) {
-        std::uint8_t* stage = tile + slab % kStages * (2 * T * kSlab);
-        load_rows<2 * T>(stage, 0, sample.ids, new_count, round_up(new_count, kTileColumns), points, slab);
-        load_rows<2 * T>(stage, T, sample.ids + T, old_count, round_up(old_count, kTileColumns), points, slab);
-        commit_loads();
+    /// Blocks on a multiprocessor, at least; 0: as the compiler likes. Sums of long rows take 128 registers a thread
+    /// where it is told that more would cost a block.
+    static constexpr int kBlocks = ShortRows || T == 128 ? 0 : 256 / T;
+
+    struct Shared {
+        SampleTile<T> samples;
+        Sum terms[2 * T];
+        float bounds[2 * T];
     };
-    fetch(0);
-    {
+
+    const Points& points;
+    const Update& update;
+    std::uint8_t* const tile;  ///< shared: kStages x 2T x kTileBytes
+    Sum* const pairs;          ///< shared: T x kPitch sums, where every pair counts
+    Shared& shared;
+    const int new_count, old_count;
+    const bool inside;            ///< NEW with NEW
+    const int stripe;             ///< this warp's first row of either kind
+    const int group;              ///< its group's
+    const bool has_new, has_old;  ///< the group has rows of the kind, in a product
+    const Sum factor;
+    Row best[kProducts][2];  ///< of the rows stripe + lane / 4 and 8 below
+
+    __device__ __forceinline__ CrossMatch(const Points& points_, const Update& update_, std::uint8_t* tile_,
+                                          Shared& shared_)
+        : points(points_),
+          update(update_),
+          tile(tile_),
+          pairs(reinterpret_cast<Sum*>(tile_ + kStages * kStageBytes)),
+          shared(shared_),
+          new_count(shared_.samples.new_count),
+          old_count(shared_.samples.old_count),
+          inside(points_.pairs.all()),
+          stripe(threadIdx.x / kWarp * kTileRows),
+          group(stripe / kRowsOfGroup * kRowsOfGroup),
+          has_new(group < new_count),
+          has_old(group < old_count && !kEveryPair),  // every pair: NEW with OLD has them already
+          factor(Keys::factor(points_)) {}
+
+    /// Starts copying the k-th tile of the samples' rows.
+    __device__ __forceinline__ void fetch(int k, std::uint8_t* stage) const {
+        const u32* ids = shared.samples.ids;
+        load_rows<2 * T>(stage, 0, ids, new_count, round_up(new_count, kTileColumns), points, k);
+        load_rows<2 * T>(stage, T, ids + T, old_count, round_up(old_count, kTileColumns), points, k);
+        commit_loads();
+        if (k == 0) read_terms();  // while the rows are on their way
+    }
+
+    __device__ __forceinline__ void read_terms() const {
         const int kind = threadIdx.x / T, place = threadIdx.x % T;
         const bool real = place < (kind == 0 ? new_count : old_count);
-        const u32 id = real ? sample.ids[threadIdx.x] : 0;
-        terms[threadIdx.x] = real ? Keys::term(points, id, threadIdx.x) : Keys::no_term();
-        bounds[threadIdx.x] = update.bound_of(id);
+        const u32 id = real ? shared.samples.ids[threadIdx.x] : 0;
+        shared.terms[threadIdx.x] = real ? Keys::term(points, id, threadIdx.x) : Keys::no_term();
+        shared.bounds[threadIdx.x] = update.bound_of(id);
     }
 
-    const int stripe = threadIdx.x / kWarp * kTileRows;  // this warp's first row of either kind
-    const int group = stripe / kRows * kRows;            // its group's
-    const Sum factor = Keys::factor(points);
-    Row new_new[2], new_old[2], old_new[2];  // of rows stripe + lane/4 and 8 below
-    for (int i = 0; i < 2; ++i) {
-        new_new[i].clear();
-        new_old[i].clear();
-        old_new[i].clear();
+    /// True if this group of warps has rows in a product.
+    template <int P>
+    __device__ __forceinline__ bool is_wanted() const {
+        return P == kNewNew ? has_new && inside : P == kNewOld ? has_new : has_old;
     }
-    const auto choose = [&](Row(&rows)[2], const Sum(&sum)[4], int column, bool diagonal) {
+    /// The columns that count in a product, from the chunk's first on; 0 or less for none.
+    template <int P>
+    __device__ __forceinline__ int columns_of(int chunk) const {
+        return (P == kNewOld ? old_count : new_count) - chunk * kChunk;
+    }
+
+    template <int P>
+    __device__ __forceinline__ void multiply(ChunkSums& sums, const std::uint8_t* stage, int chunk, int count,
+                                             int steps, bool add) const {
+        multiply_group<Arithmetic, kWarpsOfGroup>(sums, stage, (P == kOldNew ? T : 0) + group,
+                                                  (P == kNewOld ? T : 0) + chunk * kChunk, steps,
+                                                  (count + kTileColumns - 1) / kTileColumns, add);
+    }
+
+    /// Keeps the nearest of eight columns.
+    template <int P>
+    __device__ __forceinline__ void choose(const Sum (&sum)[4], int column) {
         const int c = column + lane_id() % 4 * 2;
-        const Sum t0 = terms[c], t1 = terms[c + 1];
+        const Sum t0 = shared.terms[c], t1 = shared.terms[c + 1];
         Sum key[4] = {Keys::make(sum[0], factor, t0, c), Keys::make(sum[1], factor, t1, c + 1),
                       Keys::make(sum[2], factor, t0, c), Keys::make(sum[3], factor, t1, c + 1)};
-        if (diagonal) {
+        if (P == kNewNew && column / kTileRows * kTileRows == stripe) {  // no sample is its own partner
             const int r = stripe + lane_id() / 4;
             for (int i = 0; i < 4; ++i)
                 if (r + i / 2 * 8 == c + i % 2) key[i] = Keys::worst();
         }
-        rows[0].take(key[0], key[1]);
-        rows[1].take(key[2], key[3]);
-    };
-    const auto keep = [&](const Sum(&sum)[4], int column) {
+        best[P][0].take(key[0], key[1]);
+        best[P][1].take(key[2], key[3]);
+    }
+
+    __device__ __forceinline__ void keep(const Sum (&sum)[4], int column) const {
 #pragma unroll
         for (int i = 0; i < 4; ++i)
             pairs[(stripe + lane_id() / 4 + i / 2 * 8) * kPitch + column + lane_id() % 4 * 2 + i % 2] = sum[i];
-    };
-    // The first `count` columns of a chunk that starts at `column`.
-    const auto choose_all = [&](Row(&best)[2], const Sum(&sum)[kChunkTiles][4], int column, int count, bool same) {
+    }
+
+    template <int P>
+    __device__ __forceinline__ void choose_all(const ChunkSums& sums, int chunk, int count) {
+        const int first = (P == kNewOld ? T : 0) + chunk * kChunk;
 #pragma unroll
         for (int t = 0; t < kChunkTiles; ++t) {
             if (t * kTileColumns >= count) continue;
             if constexpr (kEveryPair)
-                keep(sum[t], column + t * kTileColumns);
+                keep(sums[t], first + t * kTileColumns);
             else
-                choose(best, sum[t], column + t * kTileColumns,
-                       same && (column + t * kTileColumns) / kTileRows * kTileRows == stripe);
-        }
-    };
-    const auto tiles_of = [](int count) { return (count + kTileColumns - 1) / kTileColumns; };
-    const bool group_has_new = group < new_count;
-    const bool group_has_old = group < old_count && !kEveryPair;  // every pair: NEW with OLD has them already
-
-    if constexpr (OneSlab) {
-        const int steps = points.row_bytes / kStep;
-        wait_loads<0>();
-        publish_rows();
-        __syncthreads();
-        Sum sum[kChunkTiles][4];
-        for (int chunk = 0; chunk < kChunks; ++chunk) {
-            const int at = chunk * kChunk, new_here = new_count - at, old_here = old_count - at;
-            if (new_here > 0 && group_has_new && inside) {
-                multiply_group<Engine, kRows / kTileRows>(sum, tile, group, at, steps, tiles_of(new_here), false);
-                choose_all(new_new, sum, at, new_here, true);
-            }
-            if (old_here > 0 && group_has_new) {
-                multiply_group<Engine, kRows / kTileRows>(sum, tile, group, T + at, steps, tiles_of(old_here), false);
-                choose_all(new_old, sum, T + at, old_here, false);
-            }
-            if (new_here > 0 && group_has_old) {
-                multiply_group<Engine, kRows / kTileRows>(sum, tile, T + group, at, steps, tiles_of(new_here), false);
-                choose_all(old_new, sum, at, new_here, false);
-            }
-        }
-    } else {
-        Sum sums[3][kChunks][kChunkTiles][4];  // NEW with NEW, NEW with OLD, OLD with NEW
-        for (int slab = 0; slab < slabs; ++slab) {
-            if (slab + 1 < slabs) {
-                fetch(slab + 1);
-                wait_loads<1>();
-            } else
-                wait_loads<0>();
-            publish_rows();
-            __syncthreads();
-            const std::uint8_t* stage = tile + slab % kStages * (2 * T * kSlab);
-            const int steps = min(kSlab, points.row_bytes - slab * kSlab) / kStep;
-#pragma unroll
-            for (int chunk = 0; chunk < kChunks; ++chunk) {
-                const int at = chunk * kChunk, new_here = new_count - at, old_here = old_count - at;
-                if (new_here > 0 && group_has_new && inside)
-                    multiply_group<Engine, kRows / kTileRows>(sums[0][chunk], stage, group, at, steps,
-                                                              tiles_of(new_here), slab > 0);
-                if (old_here > 0 && group_has_new)
-                    multiply_group<Engine, kRows / kTileRows>(sums[1][chunk], stage, group, T + at, steps,
-                                                              tiles_of(old_here), slab > 0);
-                if (new_here > 0 && group_has_old)
-                    multiply_group<Engine, kRows / kTileRows>(sums[2][chunk], stage, T + group, at, steps,
-                                                              tiles_of(new_here), slab > 0);
-            }
-            __syncthreads();
-        }
-#pragma unroll
-        for (int chunk = 0; chunk < kChunks; ++chunk) {
-            const int at = chunk * kChunk;
-            choose_all(new_new, sums[0][chunk], at, group_has_new && inside ? new_count - at : 0, true);
-            choose_all(new_old, sums[1][chunk], T + at, group_has_new ? old_count - at : 0, false);
-            choose_all(old_new, sums[2][chunk], at, group_has_old ? new_count - at : 0, false);
+                choose<P>(sums[t], first + t * kTileColumns);
         }
     }
 
-    if constexpr (kEveryPair) {
+    template <int P>
+    __device__ __forceinline__ void multiply_if_wanted(ChunkSums& sums, const std::uint8_t* stage, int chunk, int steps,
+                                                       bool add) const {
+        if (columns_of<P>(chunk) > 0 && is_wanted<P>())
+            multiply<P>(sums, stage, chunk, columns_of<P>(chunk), steps, add);
+    }
+
+    template <int P>
+    __device__ __forceinline__ void multiply_and_choose(ChunkSums& sums, int chunk, int steps) {
+        const int count = columns_of<P>(chunk);
+        if (count <= 0 || !is_wanted<P>()) return;
+        multiply<P>(sums, tile, chunk, count, steps, false);
+        choose_all<P>(sums, chunk, count);
+    }
+
+    __device__ __forceinline__ void match_short_rows() {
+        fetch(0, tile);
+        clear();
+        wait_loads<0>();
+        publish_rows();
+        __syncthreads();
+        ChunkSums sums;
+        const int steps = points.row_bytes / kStep;
+        for (int chunk = 0; chunk < kChunks; ++chunk) {
+            multiply_and_choose<kNewNew>(sums, chunk, steps);
+            multiply_and_choose<kNewOld>(sums, chunk, steps);
+            multiply_and_choose<kOldNew>(sums, chunk, steps);
+        }
+    }
+
+    __device__ __forceinline__ void match_long_rows() {
+        ChunkSums sums[kProducts][kChunks];
+        clear();
+        for_each_k_tile<kStages, true>(
+            tile, kStageBytes, points, [&](int k, std::uint8_t* stage) { fetch(k, stage); },
+            [&](int k, const std::uint8_t* stage, int steps) {
+#pragma unroll
+                for (int chunk = 0; chunk < kChunks; ++chunk) {
+                    multiply_if_wanted<kNewNew>(sums[kNewNew][chunk], stage, chunk, steps, k > 0);
+                    multiply_if_wanted<kNewOld>(sums[kNewOld][chunk], stage, chunk, steps, k > 0);
+                    multiply_if_wanted<kOldNew>(sums[kOldNew][chunk], stage, chunk, steps, k > 0);
+                }
+            });
+#pragma unroll
+        for (int chunk = 0; chunk < kChunks; ++chunk) {
+            choose_all<kNewNew>(sums[kNewNew][chunk], chunk, is_wanted<kNewNew>() ? columns_of<kNewNew>(chunk) : 0);
+            choose_all<kNewOld>(sums[kNewOld][chunk], chunk, is_wanted<kNewOld>() ? columns_of<kNewOld>(chunk) : 0);
+            choose_all<kOldNew>(sums[kOldNew][chunk], chunk, is_wanted<kOldNew>() ? columns_of<kOldNew>(chunk) : 0);
+        }
+    }
+
+    __device__ __forceinline__ void clear() {
+#pragma unroll
+        for (Row(&rows)[2] : best) {
+            rows[0].clear();
+            rows[1].clear();
+        }
+    }
+
+    __device__ __forceinline__ void offer(Offer* to, const Row& nearest, int row, int count) const {
+#pragma unroll
+        for (int i = 0; i < kTop; ++i) {
+            const bool valid = row % T < count && Keys::valid(nearest.key[i]);
+            to[i].bound = shared.bounds[row];
+            to[i].distance = valid ? Keys::distance(points, nearest.key[i], shared.terms[row]) : INFINITY;
+            to[i].u = shared.samples.ids[valid ? row : 0];
+            to[i].v = shared.samples.ids[valid ? Keys::column(nearest.key[i]) : 0];
+        }
+    }
+
+    /// The exchanges of the diagram above. All offers of a thread go together, so that they wait for memory together.
+    __device__ __forceinline__ void offer_nearest() const {
+        Offer offers[2 * kTop];
+        const int row = stripe + lane_id() / 4 + lane_id() % 2 * 8;
+        const Row with_new = Row::halve(best[kNewNew][0], best[kNewNew][1], 1);
+        const Row with_old = Row::halve(best[kNewOld][0], best[kNewOld][1], 1);
+        offer(offers, Row::halve(with_new, with_old, 2), row, new_count);
+        const Row of_old = Row::halve(best[kOldNew][0], best[kOldNew][1], 1);
+        offer(offers + kTop, Row::halve(of_old, of_old, 2), T + row, lane_id() % 4 < 2 ? old_count : 0);
+        update.take(offers);
+    }
+
+    /// Every sample in turn takes all its partners, a warp a sample.
+    __device__ __forceinline__ void offer_every_pair() const {
         __syncthreads();
         u64* const room = reinterpret_cast<u64*>(tile) + threadIdx.x / kWarp * kMaxK;
         for (int i = threadIdx.x / kWarp; i < new_count + old_count; i += 2 * T / kWarp) {
@@ -246,33 +268,40 @@ __global__ void __launch_bounds__(2 * T)
                                : old || column - T >= old_count)
                     continue;
                 const Sum sum = old ? pairs[column * kPitch + row] : pairs[row * kPitch + column];
-                const Sum key = Keys::make(sum, factor, terms[column], column);
-                found[c] = ranked(Keys::distance(points, key, terms[row]), sample.ids[column] | kNewBit);
+                const Sum key = Keys::make(sum, factor, shared.terms[column], column);
+                found[c] = ranked(Keys::distance(points, key, shared.terms[row]), shared.samples.ids[column] | kNewBit);
             }
-            update.take_row(sample.ids[row], bounds[row], found, room);
+            update.take_row(shared.samples.ids[row], shared.bounds[row], found, room);
         }
-    } else {
-        // The four lanes that share rows end with one of the four results each: bit 0 chooses the row, bit 1 the
-        // partners. All offers of a thread go together, so that they wait for memory together.
-        Offer offers[2 * Top];
-        const auto offer = [&](Offer(&to)[2 * Top], int at, const Row& best, int row, int count) {
-#pragma unroll
-            for (int i = 0; i < Top; ++i) {
-                const bool valid = row % T < count && Keys::valid(best.key[i]);
-                to[at + i].bound = bounds[row];
-                to[at + i].distance = valid ? Keys::distance(points, best.key[i], terms[row]) : INFINITY;
-                to[at + i].u = sample.ids[valid ? row : 0];
-                to[at + i].v = sample.ids[valid ? Keys::column(best.key[i]) : 0];
-            }
-        };
-        const int row = stripe + lane_id() / 4 + lane_id() % 2 * 8;
-        const Row by_row_new = Row::halve(new_new[0], new_new[1], 1);
-        const Row by_row_old = Row::halve(new_old[0], new_old[1], 1);
-        offer(offers, 0, Row::halve(by_row_new, by_row_old, 2), row, new_count);
-        const Row of_old = Row::halve(old_new[0], old_new[1], 1);
-        offer(offers, Top, Row::halve(of_old, of_old, 2), T + row, lane_id() % 4 < 2 ? old_count : 0);
-        update.take(offers);
     }
+};
+
+/// \param visit     n: the order in which blocks take objects, null: by number
+/// \param first     blocks take every stride-th object of that order from there on
+/// \param counters  kSpread
+template <class Match>
+__global__ void __launch_bounds__(2 * Match::T, Match::kBlocks)
+    cross_match_kernel(Points points, Samples samples, typename Match::Update update, const u32* visit,
+                       std::int64_t first, int stride, const StopFlag* stop, Counters* counters) {
+    extern __shared__ __align__(1024) std::uint8_t tile[];
+    __shared__ typename Match::Shared shared;
+    const std::int64_t place = first + std::int64_t(blockIdx.x) * stride;
+    const std::int64_t object = visit != nullptr ? std::int64_t(visit[place]) : place;
+    if (!shared.samples.template gather<Match::Update::kOrderMatters>(samples, object, stop)) return;
+    const int new_count = shared.samples.new_count, old_count = shared.samples.old_count;
+    if (new_count == 0 || new_count + old_count < 2) return;
+    Match match(points, update, tile, shared);
+    if (threadIdx.x == 0)
+        atomicAdd(&counters[blockIdx.x % kSpread].distances,
+                  (match.inside ? u64(new_count) * (new_count - 1) / 2 : 0) + u64(new_count) * old_count);
+    if constexpr (Match::kStages == 1)
+        match.match_short_rows();
+    else
+        match.match_long_rows();
+    if constexpr (Match::kEveryPair)
+        match.offer_every_pair();
+    else
+        match.offer_nearest();
 }
 
 }  // namespace gnnd::cuda

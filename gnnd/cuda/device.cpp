@@ -1,4 +1,4 @@
-// Which GPUs there are, what lies on them, and copies from them.
+// The GPUs of this machine: their number, the pointers into their memory, and copies from it.
 #include <cuda_runtime_api.h>
 
 #include <optional>

@@ -13,7 +13,7 @@ inline void check(cudaError_t error, const char* call, const char* file, int lin
     if (error != cudaSuccess) throw_cuda_error(error, call, file, line);
 }
 
-/// Where there is nobody to throw to; clears the error.
+/// Clears the error, for destructors and other places that must not throw.
 inline void ignore(cudaError_t error) noexcept {
     if (error != cudaSuccess) cudaGetLastError();
 }

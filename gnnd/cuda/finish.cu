@@ -6,6 +6,7 @@
 #include "gnnd/cuda/algorithm.h"
 #include "gnnd/cuda/device/columns.cuh"
 #include "gnnd/cuda/device/exact.cuh"
+#include "gnnd/cuda/device/launch.cuh"
 #include "gnnd/cuda/device/raw.cuh"
 #include "gnnd/cuda/errors.h"
 
@@ -15,7 +16,7 @@ namespace {
 constexpr int kWarps = 4;
 
 /// One warp an object.
-__global__ void adopt_kernel(Columns columns, Lists lists, const SpaceInfo* info) {
+__global__ void load_graph_kernel(Columns columns, Lists lists, const SpaceInfo* info) {
     const std::int64_t row = std::int64_t(blockIdx.x) * kWarps + threadIdx.x / kWarp;
     if (row >= columns.n) return;
     const std::int64_t object = row + columns.first, list = object * lists.length;
@@ -25,15 +26,13 @@ __global__ void adopt_kernel(Columns columns, Lists lists, const SpaceInfo* info
     });
 }
 
-/// What was set aside of both sets.
-struct SetAside {
-    Columns of[2];
-};
-
 /// One warp a list. Shared memory: `room` distances and ids, for the entries of the list and what was set aside.
 template <class T, class M>
-__global__ void finish_kernel(RawVectors vectors, bool trusted, Lists lists, SetAside set_aside, int room, int k,
-                              u32 seed, const SpaceInfo* info, std::int32_t* out_ids, float* out_distances) {
+__global__ void finish_kernel(FinishArgs args, int room) {
+    const RawVectors& vectors = args.vectors;
+    const Lists& lists = args.lists;
+    const SpaceInfo* info = args.info;
+    const int k = args.k;
     extern __shared__ float shared[];
     const std::int64_t object = std::int64_t(blockIdx.x) * kWarps + threadIdx.x / kWarp;
     if (object >= vectors.n) return;
@@ -54,22 +53,22 @@ __global__ void finish_kernel(RawVectors vectors, bool trusted, Lists lists, Set
         present += __popc(used);
     }
     __syncwarp();
-    if (!trusted)
+    if (!args.exact_distances)
         for (int j = 0; j < present; ++j) {
             const float distance = exact<T, M, kWarp>(row, raw_row<T>(vectors, ids[j]), vectors.d);
             if (lane_id() == 0) distances[j] = distance;
         }
     const int listed = present;
-    present += read_columns(set_aside.of[u32(object) >= set_aside.of[1].first], object,
+    present += read_columns(args.set_aside[u32(object) >= args.set_aside[1].first], object,
                             [&](int place, u32 id, float distance) {
                                 ids[listed + place] = id;
                                 distances[listed + place] = distance;
                             });
     __syncwarp();
     // Rare: lists that sampling left short get random objects, so that rows are full.
-    const bool sorted = trusted && present >= k && lists.segments == 1;
+    const bool sorted = args.exact_distances && present >= k && lists.segments == 1;
     for (u32 attempt = 0; present < k; ++attempt) {
-        const u32 id = scaled(mix(seed ^ mix(u32(object)) ^ mix(attempt + 1)), u32(vectors.n));
+        const u32 id = scaled(mix(args.seed ^ mix(u32(object)) ^ mix(attempt + 1)), u32(vectors.n));
         bool known = id == u32(object);
         for (int j = lane_id(); j < present; j += kWarp) known |= ids[j] == id;
         if (__any_sync(kAllLanes, known)) continue;
@@ -99,29 +98,24 @@ __global__ void finish_kernel(RawVectors vectors, bool trusted, Lists lists, Set
         } else
             for (int other = 0; other < present; ++other) rank += nearer(key_of(other), ids[other], key, ids[j]);
         if (rank >= k) continue;
-        out_ids[object * k + rank] = std::int32_t(ids[j]);
-        out_distances[object * k + rank] = distance;
+        args.ids[object * k + rank] = std::int32_t(ids[j]);
+        args.distances[object * k + rank] = distance;
     }
 }
 
 }  // namespace
 
-void adopt(const Columns& columns, const Lists& lists, const SpaceInfo* info, cudaStream_t stream) {
-    adopt_kernel<<<blocks_for(columns.n, kWarps), kWarps * kWarp, 0, stream>>>(columns, lists, info);
-    GNND_LAUNCHED("adopt_kernel");
+void load_graph(const Columns& columns, const Lists& lists, const SpaceInfo* info, cudaStream_t stream) {
+    load_graph_kernel<<<blocks_for(columns.n, kWarps), kWarps * kWarp, 0, stream>>>(columns, lists, info);
+    GNND_LAUNCHED("load_graph_kernel");
 }
 
-void finish(const RawVectors& vectors, Metric metric, bool trusted, const Lists& lists, const Columns (&set_aside)[2],
-            int k, u32 seed, const SpaceInfo* info, std::int32_t* ids, float* distances, cudaStream_t stream) {
-    const unsigned blocks = blocks_for(vectors.n, kWarps);
-    const int room = lists.length + std::max(set_aside[0].count(), set_aside[1].count());
-    const int bytes = kWarps * 2 * room * int(sizeof(float));
-    visit_dtype(vectors.dtype, [&](auto component) {
+void finish(const FinishArgs& args, Metric metric, cudaStream_t stream) {
+    const int room = args.lists.length + std::max(args.set_aside[0].count(), args.set_aside[1].count());
+    visit_dtype(args.vectors.dtype, [&](auto component) {
         visit(metric, [&](auto m) {
-            using T = decltype(component);
-            finish_kernel<T, decltype(m)><<<blocks, kWarps * kWarp, bytes, stream>>>(
-                vectors, trusted, lists, {{set_aside[0], set_aside[1]}}, room, k, seed, info, ids, distances);
-            GNND_LAUNCHED("finish_kernel");
+            launch("finish", finish_kernel<decltype(component), decltype(m)>, blocks_for(args.vectors.n, kWarps),
+                   kWarps * kWarp, kWarps * 2 * room * int(sizeof(float)), stream, args, room);
         });
     });
 }

@@ -64,8 +64,8 @@ __global__ void split_kernel(Lists lists, std::int64_t n) {
 }
 
 /// phi(G) over the first k entries and the number of NEW entries, a warp a list.
-__global__ void review_kernel(Lists lists, int k, std::int64_t n, const Control* control, Counters* counters) {
-    if (control->stopped) return;
+__global__ void sum_up_kernel(Lists lists, int k, std::int64_t n, const StopFlag* stop, Counters* counters) {
+    if (stop->raised) return;
     double phi = 0;
     u64 entries = 0, fresh = 0;
     const std::int64_t warps = std::int64_t(gridDim.x) * (blockDim.x / kWarp);
@@ -95,10 +95,10 @@ __device__ u64 nanoseconds() {
     return now;
 }
 
-__global__ void record_kernel(int iteration, double enough, const SpaceInfo* info, Control* control, Counters* counters,
-                              Record* record) {
+__global__ void check_convergence_kernel(int iteration, double threshold, const SpaceInfo* info, StopFlag* stop,
+                                         Counters* counters, Record* record) {
     __shared__ Counters part[kSpread / kWarp];
-    if (control->stopped) return;
+    if (stop->raised) return;
     Counters mine = counters[threadIdx.x];
     counters[threadIdx.x] = {};
     mine = {warp_sum(mine.phi),      warp_sum(mine.entries), warp_sum(mine.fresh),    warp_sum(mine.offered),
@@ -116,9 +116,9 @@ __global__ void record_kernel(int iteration, double enough, const SpaceInfo* inf
         mine.distances += part[i].distances;
     }
     mine.phi = mine.phi * info->unit + double(mine.entries) * info->offset;
-    const bool stop = iteration > 0 && double(mine.fresh) < enough;
-    *record = {mine, nanoseconds(), stop};
-    control->stopped = stop;
+    const bool converged = iteration > 0 && double(mine.fresh) < threshold;
+    *record = {mine, nanoseconds(), converged};
+    stop->raised = converged;
 }
 
 }  // namespace
@@ -156,34 +156,34 @@ void split(Lists& lists, int segments, std::int64_t n, cudaStream_t stream) {
     GNND_LAUNCHED("split_kernel");
 }
 
-void reserve(const u32* counts, u64* ends, std::int64_t owners, const Control* control, cudaStream_t stream) {
-    constexpr int kThreads = kReverseWarps * kWarp;
-    GNND_CUDA(cudaMemsetAsync(ends + owners, 0, sizeof(u64), stream));
-    reserve_kernel<<<blocks_for(owners, kThreads), kThreads, 0, stream>>>(counts, ends, owners, control);
-    GNND_LAUNCHED("reserve_kernel");
+void allocate_offsets(const u32* counts, u64* offsets, std::int64_t owners, const StopFlag* stop, cudaStream_t stream) {
+    GNND_CUDA(cudaMemsetAsync(offsets + owners, 0, sizeof(u64), stream));
+    allocate_offsets_kernel<<<blocks_for(owners, kOffsetThreads), kOffsetThreads, 0, stream>>>(counts, offsets, owners,
+                                                                                               stop);
+    GNND_LAUNCHED("allocate_offsets_kernel");
 }
 
 void sample(const Lists& lists, const Samples& samples, const Filter& filter, u32 salt, detail::Pairs pairs,
-            const u32* visit, std::int64_t n, const Control* control, cudaStream_t stream) {
+            const u32* visit, std::int64_t n, const StopFlag* stop, cudaStream_t stream) {
     GNND_CUDA(cudaMemsetAsync(samples.reverse, 0, std::size_t(n) * 2 * sizeof(u32), stream));
     sample_kernel<<<blocks_for(n, kSampleWarps), kSampleWarps * kWarp, 0, stream>>>(lists, samples, filter, pairs,
-                                                                                    visit, n, control);
+                                                                                    visit, n, stop);
     GNND_LAUNCHED("sample_kernel");
-    if (samples.ends == nullptr) return;
+    if (samples.offsets == nullptr) return;
     constexpr int kThreads = kReverseWarps * kWarp;
-    reserve(samples.reverse, samples.ends, 2 * n, control, stream);
-    scatter_kernel<<<blocks_for(n, kReverseWarps), kThreads, 0, stream>>>(samples, n, control);
+    allocate_offsets(samples.reverse, samples.offsets, 2 * n, stop, stream);
+    scatter_kernel<<<blocks_for(n, kReverseWarps), kThreads, 0, stream>>>(samples, n, stop);
     GNND_LAUNCHED("scatter_kernel");
-    choose_kernel<<<blocks_for(2 * n, kReverseWarps), kThreads, 0, stream>>>(samples, salt, n, control);
+    choose_kernel<<<blocks_for(2 * n, kReverseWarps), kThreads, 0, stream>>>(samples, salt, n, stop);
     GNND_LAUNCHED("choose_kernel");
 }
 
-void merge(const Lists& lists, const Candidates& candidates, std::int64_t n, const Control* control, Counters* counters,
-           cudaStream_t stream) {
+void apply_candidates(const Lists& lists, const Candidates& candidates, std::int64_t n, const StopFlag* stop,
+                      Counters* counters, cudaStream_t stream) {
     const auto start = [&]<int Chunks>(std::integral_constant<int, Chunks>) {
-        merge_kernel<Chunks>
-            <<<blocks_for(n, kMergeWarps), kMergeWarps * kWarp, 0, stream>>>(lists, candidates, n, control, counters);
-        GNND_LAUNCHED("merge_kernel");
+        apply_candidates_kernel<Chunks>
+            <<<blocks_for(n, kApplyWarps), kApplyWarps * kWarp, 0, stream>>>(lists, candidates, n, stop, counters);
+        GNND_LAUNCHED("apply_candidates_kernel");
     };
     if (lists.length <= 32)
         start(std::integral_constant<int, 1>());
@@ -199,12 +199,12 @@ void merge(const Lists& lists, const Candidates& candidates, std::int64_t n, con
         start(std::integral_constant<int, 32>());
 }
 
-void review(const Lists& lists, int k, std::int64_t n, int iteration, double enough, const SpaceInfo* info,
-            Control* control, Counters* counters, Record* record, cudaStream_t stream) {
-    review_kernel<<<1024, kThreads, 0, stream>>>(lists, k, n, control, counters);
-    GNND_LAUNCHED("review_kernel");
-    record_kernel<<<1, kSpread, 0, stream>>>(iteration, enough, info, control, counters, record);
-    GNND_LAUNCHED("record_kernel");
+void check_convergence(const Lists& lists, int k, std::int64_t n, int iteration, double threshold,
+                       const SpaceInfo* info, StopFlag* stop, Counters* counters, Record* record, cudaStream_t stream) {
+    sum_up_kernel<<<1024, kThreads, 0, stream>>>(lists, k, n, stop, counters);
+    GNND_LAUNCHED("sum_up_kernel");
+    check_convergence_kernel<<<1, kSpread, 0, stream>>>(iteration, threshold, info, stop, counters, record);
+    GNND_LAUNCHED("check_convergence_kernel");
 }
 
 }  // namespace gnnd::cuda

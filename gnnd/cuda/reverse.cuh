@@ -1,11 +1,12 @@
 #pragma once
 /// \file reverse.cuh
-/// Step 2's reverse samples for a deterministic build: which p of the objects that took an object are kept must not
+/// Step 2's reverse samples for a deterministic build: the choice of p of the objects that took an object must not
 /// depend on who came first. So all of them are written down, and of each object's those with the smallest hashes stay.
 ///
-/// sample.cuh has counted them. Each object's get a place in one array (reserve), are put there in any order (scatter),
-/// and are sorted by hash (choose).
+/// sample.cuh has counted them. Each object's get a place in one array (allocate_offsets), are put there in any order
+/// (scatter), and are sorted by hash (choose).
 
+#include "gnnd/cuda/device/edges.cuh"
 #include "gnnd/cuda/device/sort.cuh"
 #include "gnnd/cuda/device/state.cuh"
 
@@ -13,44 +14,28 @@ namespace gnnd::cuda {
 
 inline constexpr int kReverseWarps = 8;
 
-/// A thread an owner: ends[i] = where its counts[i] places begin. ends[owners] is 0 before and the number of all after.
+/// A warp an object: adds it to those that it took. Moves the offsets.
 __global__ void __launch_bounds__(kReverseWarps* kWarp)
-    reserve_kernel(const u32* counts, u64* ends, std::int64_t owners, const Control* control) {
-    const std::int64_t i = std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
-    if (control != nullptr && control->stopped) return;
-    const u32 count = i < owners ? counts[i] : 0;
-    u64 before = count;
-    for (int step = 1; step < kWarp; step *= 2) {
-        const u64 lower = __shfl_up_sync(kAllLanes, before, step);
-        if (lane_id() >= step) before += lower;
-    }
-    u64 begin = 0;
-    if (lane_id() == kWarp - 1) begin = atomicAdd(&ends[owners], before);
-    begin = __shfl_sync(kAllLanes, begin, kWarp - 1);
-    if (i < owners) ends[i] = begin + before - count;
-}
-
-/// A warp an object: adds it to those that it took. Moves ends[] to where they say.
-__global__ void __launch_bounds__(kReverseWarps* kWarp)
-    scatter_kernel(Samples samples, std::int64_t n, const Control* control) {
+    scatter_kernel(Samples samples, std::int64_t n, const StopFlag* stop) {
     const std::int64_t object = std::int64_t(blockIdx.x) * kReverseWarps + threadIdx.x / kWarp;
-    if (object >= n || control->stopped) return;
+    if (object >= n || stop->raised) return;
     for (int kind = 0; kind < 2; ++kind) {
         const int own = samples.own[object] >> (16 * kind) & 0xffff;
         for (int j = lane_id(); j < own; j += kWarp) {
             const u32 id = samples.ids[(object * 2 + kind) * 2 * samples.p + j];
-            samples.edges[atomicAdd(&samples.ends[2 * std::int64_t(id) + kind], u64(1))] = u32(object);
+            scatter_edge(samples.offsets, samples.edges, 2 * std::int64_t(id) + kind, u32(object));
         }
     }
 }
 
 /// A warp an object and kind. p is at most 64: the nearest 64 so far and 64 others are sorted at a time.
 __global__ void __launch_bounds__(kReverseWarps* kWarp)
-    choose_kernel(Samples samples, u32 salt, std::int64_t n, const Control* control) {
+    choose_kernel(Samples samples, u32 salt, std::int64_t n, const StopFlag* stop) {
     const std::int64_t i = std::int64_t(blockIdx.x) * kReverseWarps + threadIdx.x / kWarp;
-    if (i >= 2 * n || control->stopped) return;
+    if (i >= 2 * n || stop->raised) return;
     const u64 count = samples.reverse[i];
-    const u32 *end = samples.edges + samples.ends[i], *next = end - count;
+    const auto [begin, end] = EdgeRange<u32>(samples.offsets, samples.reverse, samples.edges, i);
+    const u32* next = begin;
     const u32 own_salt = mix(u32(i / 2) ^ salt);
     u32* chosen = samples.ids + i * 2 * samples.p + samples.p;
     const auto read = [&](const u32* place) {

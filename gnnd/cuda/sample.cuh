@@ -15,11 +15,11 @@ inline constexpr int kSampleWarps = 8;
 
 __global__ void __launch_bounds__(kSampleWarps* kWarp)
     sample_kernel(Lists lists, Samples samples, Filter filter, detail::Pairs pairs, const u32* visit, std::int64_t n,
-                  const Control* control) {
+                  const StopFlag* stop) {
     __shared__ u32 words[kSampleWarps][kFilterWords], used[kSampleWarps][kFilterWords];
     const int warp = threadIdx.x / kWarp;
     const std::int64_t place = std::int64_t(blockIdx.x) * kSampleWarps + warp;
-    if (place >= n || control->stopped) return;
+    if (place >= n || stop->raised) return;
     const std::int64_t object = visit != nullptr ? std::int64_t(visit[place]) : place;
     const int p = samples.p;
     u32* list = lists.ids + object * lists.length;
@@ -52,7 +52,7 @@ __global__ void __launch_bounds__(kSampleWarps* kWarp)
             if (at[i] >= p) continue;
             samples.ids[(object * 2 + old[i]) * 2 * p + at[i]] = id[i];
             if (!old[i]) list[first + i * kWarp + lane_id()] = id[i];
-            if (samples.ends == nullptr && room[i] < u32(p))
+            if (samples.offsets == nullptr && room[i] < u32(p))
                 samples.ids[(std::int64_t(id[i]) * 2 + old[i]) * 2 * p + p + room[i]] = u32(object);
         }
     }

@@ -18,9 +18,24 @@ constexpr int kCentreRows = 1024;
 
 constexpr int kScaleThreads = 512;
 
-struct Needs {
-    bool centre, normalized, nonnegative;
+/// The metric as packing sees it.
+struct Traits {
+    bool centre;  ///< distances stay what they are when the origin moves, and f16 has more digits near it
+    bool normalized, nonnegative, similarity;
+    bool is_l2;  ///< squared differences from products: of l2, and of cosine, which is half of it for vectors of norm 1
+    int degree;  ///< list distances grow by this power of the scale
 };
+
+Traits traits_of(Metric metric) {
+    return visit(metric, []<class M>(M) -> Traits {
+        return {M::translation_invariant || M::normalized,
+                M::normalized,
+                M::nonnegative,
+                M::similarity,
+                M::is_product && (M::translation_invariant || M::normalized),
+                M::normalized ? 2 : M::degree};
+    });
+}
 
 __global__ void reset_kernel(SpaceInfo* info) {
     *info = {~0ull, 0, 0, 1, 1, 0};
@@ -46,7 +61,7 @@ __global__ void centre_kernel(RawVectors vectors, bool centre, float* mean) {
 
 /// Finds rows that cannot be used (the same rules as cpu/check.cpp) and the largest component. One warp a row.
 template <class T>
-__global__ void scan_kernel(RawVectors vectors, Needs needs, const float* mean, SpaceInfo* info) {
+__global__ void scan_kernel(RawVectors vectors, Traits traits, const float* mean, SpaceInfo* info) {
     const std::int64_t i = std::int64_t(blockIdx.x) * kWarps + threadIdx.x / kWarp;
     if (i >= vectors.n) return;
     const T* row = raw_row<T>(vectors, i);
@@ -63,7 +78,7 @@ __global__ void scan_kernel(RawVectors vectors, Needs needs, const float* mean, 
         largest = fmaxf(largest, __shfl_xor_sync(kAllLanes, largest, step));
     }
     if (lane_id() != 0) return;
-    const bool bad = !(sum <= FLT_MAX / 4) || (needs.normalized && sum < FLT_MIN) || (needs.nonnegative && least < 0);
+    const bool bad = !(sum <= FLT_MAX / 4) || (traits.normalized && sum < FLT_MIN) || (traits.nonnegative && least < 0);
     if (bad)
         atomicMin(&info->first_bad, static_cast<unsigned long long>(i));
     else if (__float_as_uint(largest) > info->largest)  // most rows need not ask
@@ -74,9 +89,9 @@ __global__ void scan_kernel(RawVectors vectors, Needs needs, const float* mean, 
 /// into the metric's values. Cosine is half the squared distance of the normalised vectors, taken from 1: as a
 /// difference it keeps the digits that a product near 1 would lose. By one block; sums in the same order always.
 __global__ void __launch_bounds__(kScaleThreads)
-    scale_kernel(SpaceInfo* info, const float* mean, std::int64_t d, Metric metric, bool f16) {
+    scale_kernel(SpaceInfo* info, const float* mean, std::int64_t d, Traits traits, bool f16) {
     __shared__ float parts[kScaleThreads / kWarp];
-    if (metric == Metric::Cosine) {
+    if (traits.normalized) {
         float sum = 0;
         for (std::int64_t c = threadIdx.x; c < d; c += kScaleThreads) sum += mean[d + c];
         sum = warp_sum(sum);
@@ -87,13 +102,12 @@ __global__ void __launch_bounds__(kScaleThreads)
     }
     if (threadIdx.x != 0) return;
     constexpr int kExponent = 9;  // 2^9: f16 reaches from there to 2^16 upwards and 2^-14 downwards
-    const float largest = metric == Metric::Cosine ? 1.0f : __uint_as_float(info->largest);
+    const float largest = traits.normalized ? 1.0f : __uint_as_float(info->largest);
     if (f16 && largest > 0) info->scale = exp2f(float(min(kExponent - ilogbf(largest), 126)));
-    const bool square = metric == Metric::L2 || metric == Metric::InnerProduct || metric == Metric::Cosine;
-    info->unit = square ? 1 / info->scale / info->scale : 1 / info->scale;
-    if (metric == Metric::InnerProduct) info->unit = -info->unit;
-    if (metric == Metric::Cosine) {
-        info->unit *= -0.5f;
+    info->unit = traits.similarity ? -1.0f : 1.0f;
+    for (int i = 0; i < traits.degree; ++i) info->unit /= info->scale;
+    if (traits.normalized) {
+        info->unit *= 0.5f;
         info->offset = 1;
     }
 }
@@ -119,13 +133,13 @@ __global__ void integers_kernel(RawVectors vectors, unsigned* misfits) {
 }
 
 /// Writes one packed row and its bias, the squared norm of what was packed. One warp a row.
-template <class T, Cell C>
+template <class T, PackedType C>
 __global__ void pack_kernel(RawVectors vectors, bool normalized, const float* mean, const SpaceInfo* info,
                             std::uint8_t* rows, int row_bytes, u32* bias) {
     const std::int64_t i = std::int64_t(blockIdx.x) * kWarps + threadIdx.x / kWarp;
     if (i >= vectors.n) return;
     const T* row = raw_row<T>(vectors, i);
-    if constexpr (C == Cell::f16) {
+    if constexpr (C == PackedType::f16) {
         float factor = 1, of_mean = 1;
         if (normalized) {
             float sum = 0;
@@ -138,18 +152,19 @@ __global__ void pack_kernel(RawVectors vectors, bool normalized, const float* me
         __half* packed = reinterpret_cast<__half*>(rows + i * row_bytes);
         float norm = 0;
         for (int c = lane_id(); c < row_bytes / 2; c += kWarp) {
-            const __half cell = c < vectors.d ? __float2half(float(row[c]) * factor - mean[c] * of_mean) : __half(0.0f);
-            packed[c] = cell;
-            norm += float(cell) * float(cell);
+            const __half value =
+                c < vectors.d ? __float2half(float(row[c]) * factor - mean[c] * of_mean) : __half(0.0f);
+            packed[c] = value;
+            norm += float(value) * float(value);
         }
         norm = warp_sum(norm);
         if (lane_id() == 0) bias[i] = __float_as_uint(norm);
     } else {
         int norm = 0;
         for (int c = lane_id(); c < row_bytes; c += kWarp) {
-            const int cell = c < vectors.d ? int(float(row[c])) : 0;
-            if (rows != nullptr) rows[i * row_bytes + c] = std::uint8_t(cell);
-            norm += cell * cell;
+            const int value = c < vectors.d ? int(float(row[c])) : 0;
+            if (rows != nullptr) rows[i * row_bytes + c] = std::uint8_t(value);
+            norm += value * value;
         }
         norm = warp_sum(norm);
         if (lane_id() == 0) bias[i] = u32(norm);
@@ -175,16 +190,16 @@ RawVectors upload(const detail::Input& input, bool in_place, std::byte* copy, Re
 
 Points points_of(const RawVectors& raw, Metric metric, const VectorForm& form, const std::uint8_t* rows,
                  const u32* bias, detail::Pairs pairs) {
-    const bool l2 = metric == Metric::L2 || metric == Metric::Cosine;  // see scale_kernel
-    return {form.vectors_in_place ? reinterpret_cast<const std::uint8_t*>(raw.data) : rows,
-            raw.n,
-            form.row_bytes,
-            l2 ? bias : nullptr,
-            l2                               ? -2
-            : metric == Metric::InnerProduct ? -1
-                                             : 1,
-            form.shift,
-            pairs};
+    const Traits traits = traits_of(metric);
+    return {.rows = form.vectors_in_place ? reinterpret_cast<const std::uint8_t*>(raw.data) : rows,
+            .n = raw.n,
+            .row_bytes = form.row_bytes,
+            .bias = traits.is_l2 ? bias : nullptr,
+            .scale = traits.is_l2        ? -2
+                     : traits.similarity ? -1
+                                         : 1,
+            .shift = form.shift,
+            .pairs = pairs};
 }
 
 void find_integers(const RawVectors& vectors, Metric metric, VectorForm& form, unsigned* misfits, cudaStream_t stream) {
@@ -199,40 +214,39 @@ void find_integers(const RawVectors& vectors, Metric metric, VectorForm& form, u
     GNND_CUDA(cudaMemcpyAsync(&found[0], misfits, sizeof(unsigned), cudaMemcpyDeviceToHost, stream));
     GNND_CUDA(cudaStreamSynchronize(stream));
     if ((found[0] & kNotU8) == 0)
-        form = integer_form(Cell::u8, vectors.d);
+        form = integer_form(PackedType::u8, vectors.d);
     else if ((found[0] & kNotI8) == 0)
-        form = integer_form(Cell::i8, vectors.d);
+        form = integer_form(PackedType::i8, vectors.d);
 }
 
 void prepare_space(const RawVectors& vectors, Metric metric, const VectorForm& form, std::uint8_t* rows, u32* bias,
                    float* mean, SpaceInfo* info, cudaStream_t stream) {
-    const bool f16 = form.cell == Cell::f16;
-    const Needs needs{metric != Metric::InnerProduct && metric != Metric::ChiSquare, metric == Metric::Cosine,
-                      metric == Metric::ChiSquare};
+    const bool f16 = form.packed == PackedType::f16;
+    const Traits traits = traits_of(metric);
     const unsigned row_blocks = blocks_for(vectors.n, kWarps);
     reset_kernel<<<1, 1, 0, stream>>>(info);
     GNND_LAUNCHED("reset_kernel");
     visit_dtype(vectors.dtype, [&](auto component) {
         using T = decltype(component);
         if (f16) {
-            centre_kernel<T><<<blocks_for(vectors.d, 128), 128, 0, stream>>>(vectors, needs.centre, mean);
+            centre_kernel<T><<<blocks_for(vectors.d, 128), 128, 0, stream>>>(vectors, traits.centre, mean);
             GNND_LAUNCHED("centre_kernel");
-            scan_kernel<T><<<row_blocks, kWarps * kWarp, 0, stream>>>(vectors, needs, mean, info);
+            scan_kernel<T><<<row_blocks, kWarps * kWarp, 0, stream>>>(vectors, traits, mean, info);
             GNND_LAUNCHED("scan_kernel");
         }
-        scale_kernel<<<1, kScaleThreads, 0, stream>>>(info, mean, vectors.d, metric, f16);
+        scale_kernel<<<1, kScaleThreads, 0, stream>>>(info, mean, vectors.d, traits, f16);
         GNND_LAUNCHED("scale_kernel");
-        const auto pack = [&]<Cell C>(std::integral_constant<Cell, C>) {
-            pack_kernel<T, C><<<row_blocks, kWarps * kWarp, 0, stream>>>(vectors, needs.normalized, mean, info, rows,
+        const auto pack = [&]<PackedType C>(std::integral_constant<PackedType, C>) {
+            pack_kernel<T, C><<<row_blocks, kWarps * kWarp, 0, stream>>>(vectors, traits.normalized, mean, info, rows,
                                                                          form.row_bytes, bias);
             GNND_LAUNCHED("pack_kernel");
         };
         if (f16)
-            pack(std::integral_constant<Cell, Cell::f16>());
-        else if (form.cell == Cell::u8)
-            pack(std::integral_constant<Cell, Cell::u8>());
+            pack(std::integral_constant<PackedType, PackedType::f16>());
+        else if (form.packed == PackedType::u8)
+            pack(std::integral_constant<PackedType, PackedType::u8>());
         else
-            pack(std::integral_constant<Cell, Cell::i8>());
+            pack(std::integral_constant<PackedType, PackedType::i8>());
     });
 }
 

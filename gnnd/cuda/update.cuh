@@ -1,18 +1,17 @@
 #pragma once
 /// \file update.cuh
-/// Step 4 of GNND, how what a cross-match found reaches the lists. The cross-match is the same for all variants; they
-/// differ in how many partners of a sample they ask it for (kKept) and in what they do with them:
+/// Step 4 of GNND: what a cross-match found reaches the lists. The cross-match is the same for all updates; they differ
+/// in how many partners of a sample they ask it for (kKept) and in what they do with them:
 ///
-///   AppendUpdate    `auto`: the nearest two of each kind, to a buffer without locks, merged afterwards (merge.cuh)
+///   BufferedUpdate  `auto`: the nearest two of each kind, to a buffer without locks; apply_candidates.cuh follows
 ///   CompleteUpdate  the same where the order of blocks must not count: what finds no room is inserted at once
-///   LockUpdate      `selective`: the paper's, the nearest of each kind, inserted under a spinlock per segment (the
-///                   paper's full GNND) or per list (its GNND-r2)
-///   SortUpdate      `all`: every pair; a sample's row is sorted and merged under its list's spinlock (its GNND-r1)
+///   LockUpdate      `selective`: the paper's, under spinlocks (variants/lock_update.cuh)
+///   SortUpdate      `all`: every pair, the paper's GNND-r1 (variants/sort_update.cuh)
 ///
 /// All but the first lead to the same lists whatever the order in which blocks run: the nearest of all that was
 /// offered, ties by id. That needs a pair's distance in a list to be no larger than what a cross-match offers it with,
 /// else a pair that was pushed out could come back nearer, or not be pushed out at all: deterministic builds lower the
-/// distances that lists start from (seed_kernel).
+/// distances that lists start from (InitNeighborsArgs::ordered).
 
 #include "gnnd/cuda/device/sort.cuh"
 #include "gnnd/cuda/device/state.cuh"
@@ -26,7 +25,7 @@ struct Offer {
     float distance, bound;
 };
 
-/// What the variants with locks share.
+/// Lists under spinlocks, which all updates but the first share.
 struct LockedLists {
     Lists lists;
     u32* locks;  ///< n x lists.segments, 0 while nobody holds them
@@ -54,7 +53,7 @@ struct LockedLists {
     }
 
     /// Puts v into its segment of u's list if it is near enough and not there already. By a whole warp.
-    __device__ bool insert(u32 u, u32 v, float distance) const {
+    __device__ bool enter(u32 u, u32 v, float distance) const {
         const int segment = lists.segment_of(v), size = lists.size_of(segment);
         u32* ids = lists.ids + std::int64_t(u) * lists.length;
         float* distances = lists.distances + std::int64_t(u) * lists.length;
@@ -98,7 +97,7 @@ struct LockedLists {
     }
 };
 
-struct AppendUpdate {
+struct BufferedUpdate {
     static constexpr int kKept = 2;  ///< with two, one iteration less reaches the same recall (measured, NOTEBOOK.md)
     static constexpr bool kOrderMatters = true;
     const float* bounds;
@@ -111,14 +110,14 @@ struct AppendUpdate {
     template <int N>
     __device__ void take(const Offer (&offers)[N]) const {
         bool lost[N];
-        append<true>(offers, lost);
+        buffer<true>(offers, lost);
     }
 
   protected:
     /// \param remember  later offers of the same candidate are dropped, and rarely others, by chance
     /// \param lost      set for offers that could enter and found no room
     template <bool remember, int N>
-    __device__ void append(const Offer (&offers)[N], bool (&lost)[N]) const {
+    __device__ void buffer(const Offer (&offers)[N], bool (&lost)[N]) const {
         u32 seen[N], place[N];
         bool enters[N];
 #pragma unroll
@@ -144,142 +143,26 @@ struct AppendUpdate {
     }
 };
 
-/// Bounds do not change until the merge, and what the filter knows is fixed as well: what is offered does not depend on
-/// the order.
-struct CompleteUpdate : AppendUpdate {
+/// Bounds do not change until candidates are applied, and what the filter knows is fixed as well: what is offered does
+/// not depend on the order.
+struct CompleteUpdate : BufferedUpdate {
     static constexpr bool kOrderMatters = false;
     LockedLists locked;
 
     template <int N>
     __device__ void take(const Offer (&offers)[N]) const {
         bool lost[N];
-        append<false>(offers, lost);
+        buffer<false>(offers, lost);
         u32 accepted = 0;
 #pragma unroll
         for (int i = 0; i < N; ++i)
             for (u32 todo = __ballot_sync(kAllLanes, lost[i]); todo != 0; todo &= todo - 1) {
                 const int from = __ffs(todo) - 1;
                 accepted +=
-                    locked.insert(__shfl_sync(kAllLanes, offers[i].u, from), __shfl_sync(kAllLanes, offers[i].v, from),
-                                  __shfl_sync(kAllLanes, offers[i].distance, from));
+                    locked.enter(__shfl_sync(kAllLanes, offers[i].u, from), __shfl_sync(kAllLanes, offers[i].v, from),
+                                 __shfl_sync(kAllLanes, offers[i].distance, from));
             }
-        if (lane_id() == 0) locked.count(0, accepted);  // the merge counts what was offered
-    }
-};
-
-struct LockUpdate : LockedLists {
-    static constexpr int kKept = 1;
-    static constexpr bool kOrderMatters = false;
-
-    __device__ float bound_of(u32) const { return INFINITY; }  // each segment has its own, read when it is known
-
-    template <int N>
-    __device__ void take(const Offer (&offers)[N]) const {
-        float last[N];
-#pragma unroll
-        for (int i = 0; i < N; ++i) {
-            if (offers[i].distance == INFINITY) continue;
-            const int segment = lists.segment_of(offers[i].v);
-            last[i] = __ldcg(&lists.distances[offers[i].u * std::int64_t(lists.length) +
-                                              lists.place(lists.size_of(segment) - 1, segment)]);
-        }
-        u32 offered = 0, accepted = 0;
-#pragma unroll
-        for (int i = 0; i < N; ++i) {
-            // Not nearer than the last but as near: ids decide, under the lock.
-            u32 todo = __ballot_sync(kAllLanes, offers[i].distance < INFINITY && offers[i].distance <= last[i]);
-            offered += __popc(todo);
-            // Most are in the list already (measured): those need no lock. Some at once, to wait together.
-            constexpr int kAtOnce = 4;
-            while (todo != 0) {
-                u32 u[kAtOnce], v[kAtOnce];
-                float distance[kAtOnce];
-                bool holds[kAtOnce];
-#pragma unroll
-                for (int j = 0; j < kAtOnce; ++j) {
-                    const int from = __ffs(todo) - 1;  // -1: none left
-                    todo &= todo - 1;
-                    u[j] = __shfl_sync(kAllLanes, offers[i].u, from);
-                    v[j] = __shfl_sync(kAllLanes, offers[i].v, from);
-                    distance[j] = __shfl_sync(kAllLanes, offers[i].distance, from);
-                    holds[j] = from < 0;
-                }
-                for (int first = 0; first < lists.size_of(0); first += kWarp)
-#pragma unroll
-                    for (int j = 0; j < kAtOnce; ++j) {
-                        const int place = lists.place(first + lane_id(), lists.segment_of(v[j]));
-                        if (place < lists.length)
-                            holds[j] |=
-                                (__ldcg(&lists.ids[u[j] * std::int64_t(lists.length) + place]) & ~kNewBit) == v[j];
-                    }
-#pragma unroll
-                for (int j = 0; j < kAtOnce; ++j)
-                    if (!__any_sync(kAllLanes, holds[j])) accepted += insert(u[j], v[j], distance[j]);
-            }
-        }
-        if (lane_id() == 0) count(offered, accepted);
-    }
-};
-
-struct SortUpdate : LockedLists {
-    static constexpr int kKept = 0;  ///< every pair
-    static constexpr bool kOrderMatters = false;
-
-    __device__ float bound_of(u32 u) const {
-        return __ldcg(&lists.distances[u * std::int64_t(lists.length) + lists.length - 1]);
-    }
-
-    /// Merges the partners of a sample into its list. By a whole warp.
-    /// \param found  ranked() partners, distinct, in any order; kNothing where there is none
-    /// \param room   shared memory for kMaxK entries
-    template <int C>
-    __device__ void take_row(u32 u, float bound, u64 (&found)[C], u64* room) const {
-        u32 offered = 0, accepted = 0;
-#pragma unroll
-        for (int c = 0; c < C; ++c)
-            offered += __popc(__ballot_sync(kAllLanes, found[c] != kNothing && ranked_distance(found[c]) <= bound));
-        if (offered == 0) return;
-        const int length = lists.length;
-        u32* ids = lists.ids + std::int64_t(u) * length;
-        float* distances = lists.distances + std::int64_t(u) * length;
-        int power = kWarp;
-        while (power < length) power *= 2;
-        lock(u);
-        for (int i = lane_id(); i < power; i += kWarp)
-            room[i] = i < length ? ranked(__ldcg(&distances[i]), __ldcg(&ids[i])) : kNothing;
-        __syncwarp();
-        for (int i = 0; i < length; ++i) {
-            const u32 id = ranked_id(room[i]) & ~kNewBit;
-#pragma unroll
-            for (int c = 0; c < C; ++c)
-                if ((ranked_id(found[c]) & ~kNewBit) == id) found[c] = kNothing;
-        }
-        __syncwarp();
-        sort_warp(found);
-        // The nearest of two sorted sequences, the second one backwards, are a bitonic one.
-#pragma unroll
-        for (int c = 0; c < C; ++c)
-            if (const int i = power - 1 - (c * kWarp + lane_id()); i >= 0) room[i] = min(room[i], found[c]);
-        __syncwarp();
-        for (int stride = power / 2; stride > 0; stride /= 2) {
-            for (int i = lane_id(); i < power / 2; i += kWarp) {
-                const int low = i / stride * 2 * stride + i % stride;
-                const u64 a = room[low], b = room[low + stride];
-                room[low] = min(a, b);
-                room[low + stride] = max(a, b);
-            }
-            __syncwarp();
-        }
-        for (int i = lane_id(); i < length; i += kWarp) {
-            __stcg(&ids[i], ranked_id(room[i]));
-            __stcg(&distances[i], ranked_distance(room[i]));
-        }
-        unlock(u);
-#pragma unroll
-        for (int c = 0; c < C; ++c)
-            accepted += __popc(__ballot_sync(kAllLanes, found[c] != kNothing && found[c] <= room[length - 1]));
-        if (lane_id() == 0) count(offered, accepted);
-        __syncwarp();
+        if (lane_id() == 0) locked.count(0, accepted);  // what was offered is counted when candidates are applied
     }
 };
 

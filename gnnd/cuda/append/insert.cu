@@ -4,11 +4,13 @@
 #include <cstdio>
 #include <vector>
 
-#include "gnnd/cpu/backend.h"
-#include "gnnd/cuda/append/insert.cuh"
+#include "gnnd/cuda/append/exchange.cuh"
 #include "gnnd/cuda/append/insert.h"
 #include "gnnd/cuda/append/plan.h"
+#include "gnnd/cuda/append/rows.cuh"
+#include "gnnd/cuda/append/search.cuh"
 #include "gnnd/cuda/backend.h"
+#include "gnnd/cuda/bad_row.h"
 #include "gnnd/cuda/device/launch.cuh"
 #include "gnnd/cuda/memory/memory.h"
 #include "gnnd/cuda/memory/transfer.h"
@@ -21,20 +23,20 @@ namespace {
 
 constexpr int kThreads = kInsertWarps * kWarp;
 
-/// What the host reads of a batch.
+/// The part of a batch that the host reads.
 struct InsertRecord {
     InsertCounters counters;
     SpaceInfo info;
 };
 
-/// Whether kernels read vectors where they lie.
+/// True if kernels read the vectors where they lie.
 bool read_in_place(const VectorView& vectors) {
     return on_device(vectors.data) && vectors.row_bytes() <= std::int64_t(~u32(0));  // Sets::stride
 }
 
 class Insertion {
   public:
-    Insertion(const detail::Input& input, const BuildParams& params, const InsertPlan& plan, Resources& resources,
+    Insertion(const detail::Input& input, const BuildParams& params, const AppendPlan& plan, Resources& resources,
               std::byte* memory, std::int32_t* ids, float* distances, cudaStream_t stream)
         : input_(input), params_(params), plan_(plan), resources_(resources), memory_(memory), stream_(stream) {
         const std::int64_t row = input.d() * std::int64_t(size_of(input.dtype()));
@@ -49,7 +51,7 @@ class Insertion {
         }
         rows_ = {ids, distances, params.k, is_similarity(params.metric)};
         if (plan.back.bytes != 0) back_ = {at<std::int32_t>(plan.back), at<float>(plan.reach), sets_.second};
-        adopt();
+        load_graph();
         link_back();
     }
 
@@ -58,26 +60,26 @@ class Insertion {
         const auto known = u32(input_.vectors[0].n + begin);
         const Pivots pivots{u32(std::min(input_.vectors[0].n, kInsertPivots)), known,
                             mix(u32(params_.seed) ^ mix(u32(params_.seed >> 32) + known))};
-        const Share starts = share_of(pivots.count, kStarts), peers = share_of(count, kPeers);
-        const Batch batch{known,
-                          u32(count),
-                          at<u32>(plan_.starts),
-                          at<u32>(plan_.peers),
-                          starts.all,
-                          peers.all,
-                          at<u64>(plan_.found),
-                          plan_.length,
-                          at<u32>(plan_.slots),
-                          at<u32>(plan_.counts),
-                          at<u64>(plan_.ends),
-                          at<u64>(plan_.offers)};
+        const Quota starts = quota_for(pivots.count, kStarts), peers = quota_for(count, kPeers);
+        const Batch batch{.first = known,
+                          .count = u32(count),
+                          .starts = at<u32>(plan_.starts),
+                          .peers = at<u32>(plan_.peers),
+                          .start_count = starts.all,
+                          .peer_count = peers.all,
+                          .found = at<u64>(plan_.found),
+                          .length = plan_.length,
+                          .offer_numbers = at<u32>(plan_.offer_numbers),
+                          .counts = at<u32>(plan_.counts),
+                          .offsets = at<u64>(plan_.offsets),
+                          .offers = at<u64>(plan_.offers)};
         GNND_CUDA(cudaMemsetAsync(counters(), 0, sizeof(InsertCounters), stream_));
         compare_all(batch, pivots, starts.of_group, peers.of_group);
         search(batch);
         exchange(batch);
     }
 
-    /// What the last batch did, once the stream is done.
+    /// The work of the last batch, once the stream is done.
     const InsertRecord& record() { return record_[0]; }
     void fetch_record() {
         GNND_CUDA(
@@ -108,7 +110,7 @@ class Insertion {
         visit_dtype(input_.dtype(), [&](auto component) { visit(params_.metric, [&](auto m) { f(component, m); }); });
     }
 
-    void adopt() {
+    void load_graph() {
         const KnnGraphView& graph = input_.graphs[0];
         const std::int64_t kept = std::min<std::int64_t>(graph.k, params_.k);
         Columns columns{graph.ids, graph.distances, graph.n, graph.k, 0, kept, 0};
@@ -120,8 +122,8 @@ class Insertion {
             copy_in(distances, graph.distances, graph.n, row, stride, resources_, stream_);
             columns = {ids, distances, graph.n, kept, 0, kept, 0};
         }
-        adopt_rows_kernel<<<blocks_for(graph.n, kInsertWarps), kThreads, 0, stream_>>>(columns, rows_, back_);
-        GNND_LAUNCHED("adopt_rows_kernel");
+        load_rows_kernel<<<blocks_for(graph.n, kInsertWarps), kThreads, 0, stream_>>>(columns, rows_, back_);
+        GNND_LAUNCHED("load_rows_kernel");
     }
 
     void link_back() {
@@ -148,10 +150,25 @@ class Insertion {
         u32* bias = at<u32>(plan_.bias);
         prepare_space(gathered, params_.metric, plan_.sample, rows, bias, at<float>(plan_.mean), info(), stream_);
         const Points points = points_of(gathered, params_.metric, plan_.sample, rows, bias);
-        find_nearest(points, plan_.sample.cell, params_.metric, {0, batch.count, batch.count, pivots.count}, objects,
-                     starts, at<u32>(plan_.starts), stream_);
-        find_nearest(points, plan_.sample.cell, params_.metric, {0, batch.count, 0, batch.count}, objects, peers,
-                     at<u32>(plan_.peers), stream_);
+        const Engine& engine = engine_for(plan_.sample.packed, params_.metric);
+        engine.find_nearest(points,
+                            {.first_row = 0,
+                             .rows = batch.count,
+                             .first_column = batch.count,
+                             .columns = pivots.count,
+                             .objects = objects,
+                             .take = starts,
+                             .nearest = at<u32>(plan_.starts)},
+                            stream_);
+        engine.find_nearest(points,
+                            {.first_row = 0,
+                             .rows = batch.count,
+                             .first_column = 0,
+                             .columns = batch.count,
+                             .objects = objects,
+                             .take = peers,
+                             .nearest = at<u32>(plan_.peers)},
+                            stream_);
     }
 
     /// Step 2.
@@ -170,7 +187,7 @@ class Insertion {
         GNND_CUDA(cudaMemsetAsync(batch.counts, 0, plan_.counts.bytes, stream_));
         offer_kernel<<<blocks, kOfferThreads, 0, stream_>>>(rows_, batch, counters());
         GNND_LAUNCHED("offer_kernel");
-        reserve(batch.counts, batch.ends, known, nullptr, stream_);
+        allocate_offsets(batch.counts, batch.offsets, known, nullptr, stream_);
         scatter_offers_kernel<<<blocks, kOfferThreads, 0, stream_>>>(batch);
         GNND_LAUNCHED("scatter_offers_kernel");
         launch("take_in", take_in_kernel, blocks_for(known, kInsertWarps * kRowsToTakeIn), kThreads,
@@ -179,7 +196,7 @@ class Insertion {
 
     const detail::Input& input_;
     const BuildParams& params_;
-    const InsertPlan& plan_;
+    const AppendPlan& plan_;
     Resources& resources_;
     std::byte* memory_;
     cudaStream_t stream_;
@@ -190,14 +207,6 @@ class Insertion {
     Drain drain_{stream_};  // the last member: copies into the page-locked one end first
 };
 
-/// The host's check says it in the same words as the CPU backend.
-[[noreturn]] void throw_bad_row(const VectorView& added, std::int64_t row, Metric metric) {
-    std::vector<std::byte> copy(std::size_t(added.d) * size_of(added.dtype));
-    GNND_CUDA(cudaMemcpy(copy.data(), added.row(row), copy.size(), cudaMemcpyDefault));
-    throw InvalidArgument("append: of the added vectors: vector " + std::to_string(row) + " " +
-                          cpu::fault_of_row({copy.data(), 1, added.d, added.dtype, 0}, metric));
-}
-
 }  // namespace
 
 void insert(const detail::Input& input, const BuildParams& params, const Callbacks& callbacks, Resources& resources,
@@ -206,7 +215,7 @@ void insert(const detail::Input& input, const BuildParams& params, const Callbac
     const InsertInPlace in_place{{read_in_place(input.vectors[0]), read_in_place(input.vectors[1])},
                                  on_device(input.graphs[0].ids),
                                  on_device(ids)};
-    const InsertPlan plan = make_insert_plan(input, in_place, params, resources.free_device_memory());
+    const AppendPlan plan = make_append_plan(input, in_place, params, resources.free_device_memory());
     const DeviceMemory memory(resources, plan.total, stream);
     const Drain drain(stream);
     auto* device_ids = in_place.result ? ids : reinterpret_cast<std::int32_t*>(memory.data() + plan.graph_ids.offset);
@@ -223,7 +232,10 @@ void insert(const detail::Input& input, const BuildParams& params, const Callbac
         await(stream, callbacks);
         GNND_CUDA(cudaStreamSynchronize(stream));
         const auto& [counters, info] = insertion.record();
-        if (info.first_bad < u64(count)) throw_bad_row(added, begin + std::int64_t(info.first_bad), params.metric);
+        if (info.first_bad < u64(count)) {
+            const std::int64_t row = begin + std::int64_t(info.first_bad);
+            throw_bad_row("append: of the added vectors: ", added, row, row, params.metric);
+        }
         IterationStats here;
         here.iteration = int(begin / plan.batch);
         here.objects = count;

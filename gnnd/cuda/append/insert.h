@@ -12,12 +12,4 @@ namespace gnnd::cuda {
 void insert(const detail::Input& input, const BuildParams& params, const Callbacks& callbacks, Resources& resources,
             std::int32_t* ids, float* distances, BuildStats& stats);
 
-/// Objects that are compared with others.
-struct Ranges {
-    u32 first_row, rows, first_column, columns;
-};
-/// See nearest.cuh.
-void find_nearest(const Points& points, Cell cell, Metric metric, const Ranges& ranges, const u32* objects, int take,
-                  u32* nearest, cudaStream_t stream);
-
 }  // namespace gnnd::cuda

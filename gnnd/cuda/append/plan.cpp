@@ -1,37 +1,34 @@
 #include "gnnd/cuda/append/plan.h"
 
 #include <algorithm>
-#include <string>
 
 #include "gnnd/cuda/memory/layout.h"
 #include "gnnd/detail/insert.h"
-#include "gnnd/error.h"
 
 namespace gnnd::cuda {
 namespace {
 
 constexpr std::int64_t kMostAtOnce = 16384, kLeastAtOnce = 256;
-constexpr std::int64_t kGroup = 256;  // of nearest.cuh
 constexpr int kMostOfGroup = 16;
-/// What share_of() never exceeds.
+/// The most that quota_for() says.
 constexpr std::int64_t kMostLinks =
     std::max(2 * std::max(kPeers, kStarts), std::max(kMostAtOnce, kInsertPivots) / kGroup);
 static_assert(kMostLinks <= detail::kBranches);  // what a search looks at in one go
 
 }  // namespace
 
-Share share_of(std::int64_t objects, std::int64_t wanted) {
+Quota quota_for(std::int64_t objects, std::int64_t wanted) {
     const std::int64_t groups = (objects + kGroup - 1) / kGroup;
     const int of_group = int(std::clamp<std::int64_t>((wanted + groups - 1) / groups, 1, kMostOfGroup));
     return {of_group, int(groups) * of_group};
 }
 
-InsertPlan make_insert_plan(const detail::Input& input, const InsertInPlace& in_place, const BuildParams& params,
+AppendPlan make_append_plan(const detail::Input& input, const InsertInPlace& in_place, const BuildParams& params,
                             std::size_t free) {
     const std::int64_t old = input.vectors[0].n, added = input.vectors[1].n, n = input.n(), d = input.d();
     const std::int64_t k = params.k, kept = std::min<std::int64_t>(k, input.graphs[0].k);
     const std::int64_t row = d * std::int64_t(size_of(input.dtype()));
-    InsertPlan plan;
+    AppendPlan plan;
     plan.sample = form_of(input.vectors[0], false, params.metric);
     plan.length = detail::kept_by(detail::beam_for(old, added), params.k, old, added);
     const auto lay_out = [&](std::int64_t batch) {
@@ -49,9 +46,9 @@ InsertPlan make_insert_plan(const detail::Input& input, const InsertInPlace& in_
             plan.reach = layout.take(old * 4);
         }
         plan.counts = layout.take(n * 4);
-        plan.ends = layout.take(n * 8 + 8);
+        plan.offsets = layout.take(n * 8 + 8);
         plan.found = layout.take(batch * plan.length * 8);
-        plan.slots = layout.take(batch * plan.length * 4);
+        plan.offer_numbers = layout.take(batch * plan.length * 4);
         plan.offers = layout.take(batch * plan.length * 8);
         const std::int64_t sample = batch + kInsertPivots;
         plan.objects = layout.take(sample * 4);
@@ -64,15 +61,11 @@ InsertPlan make_insert_plan(const detail::Input& input, const InsertInPlace& in_
         plan.small = layout.take(kSmallBytes);
         plan.total = layout.end_;
     };
-    const auto cap = std::size_t(params.device_memory);
-    const auto fits = [&](std::size_t limit) { return limit == 0 || plan.total <= limit; };
-    std::int64_t batch = std::min(added, kMostAtOnce);
-    lay_out(batch);
-    while (batch > kLeastAtOnce && !(fits(cap) && fits(free))) lay_out(batch = std::max(batch / 2, kLeastAtOnce));
-    if (!fits(cap) || !fits(free))
-        throw OutOfDeviceMemory("append needs at least " + std::to_string(plan.total) + " bytes of device memory, " +
-                                (fits(cap) ? std::to_string(free) + " are free"
-                                           : std::to_string(cap) + " are allowed by BuildParams::device_memory"));
+    const MemoryLimits limits{std::size_t(params.device_memory), free};
+    lay_out_to_fit(
+        std::min(added, kMostAtOnce), kLeastAtOnce, lay_out, [&] { return limits.hold(plan.total); },
+        [](std::int64_t batch) { return batch / 2; });
+    limits.check("append", plan.total);
     return plan;
 }
 

@@ -1,6 +1,6 @@
 #pragma once
 /// \file best.cuh
-/// Selective update's choice: the nearest partner of each row of a tile, or the nearest two.
+/// The nearest partners of a row of a tile: one or two for a selective update, four for an object of a window.
 
 #include "gnnd/cuda/device/tile.cuh"
 
@@ -13,7 +13,7 @@ __device__ inline float least(float a, float b, float c) {
     return fminf(a, fminf(b, c));
 }
 
-/// What no key beats.
+/// Sets a key that no other is worse than.
 __device__ inline void set_worst(int& key) {
     key = 0x7fffffff;
 }
@@ -54,7 +54,9 @@ struct Best {
         for (int i = 0; i < Top; ++i) other.key[i] = __shfl_xor_sync(kAllLanes, key[i], lanes);
         return other;
     }
-    /// Joins what this lane keeps with what the lane on the other side of the bit keeps of the same row.
+    /// Two lanes whose numbers differ in one bit have seen different columns of the same two rows, `low` and `high`.
+    /// Each gives the other what it has of one row and ends with the best of both lanes of the other row: the lane
+    /// without the bit of `low`, the lane with it of `high`. So one exchange serves two rows.
     __device__ static Best halve(const Best& low, const Best& high, int bit) {
         const bool upper = lane_id() & bit;
         Best mine, other;
@@ -65,6 +67,29 @@ struct Best {
         }
         mine.take(other.exchanged(bit));
         return mine;
+    }
+};
+
+/// The nearest four keys of one row that one thread has seen, in order.
+template <class Sum>
+struct NearestFour {
+    Sum key[4];
+
+    __device__ void clear() {
+        for (Sum& k : key) set_worst(k);
+    }
+    /// Two keys at once: of two sorted rows the i-th is the least of the greater ones of all pairs that stand i apart.
+    __device__ void take(Sum a, Sum b) {
+        const Sum low = min(a, b), high = max(a, b);
+        key[3] = least(max(key[2], low), max(key[1], high), key[3]);
+        key[2] = least(max(key[1], low), max(key[0], high), key[2]);
+        key[1] = least(max(key[0], low), high, key[1]);
+        key[0] = min(key[0], low);
+    }
+    __device__ void drop_first() {
+#pragma unroll
+        for (int i = 0; i < 3; ++i) key[i] = key[i + 1];
+        set_worst(key[3]);
     }
 };
 

@@ -4,8 +4,8 @@
 
 #include <cstdint>
 
-#include "gnnd/cuda/cells.h"
 #include "gnnd/cuda/device/warp.cuh"
+#include "gnnd/cuda/packed_type.h"
 #include "gnnd/detail/input.h"
 
 namespace gnnd::cuda {

@@ -56,7 +56,7 @@ __device__ void sort_warp(u64 (&entries)[C], int count = C * kWarp) {
 
 /// Keeps the least 32 * C of two sorted sequences, sorted. C is a power of two; `other` ends with kNothing.
 template <int C, int Others>
-__device__ void merge_warp(u64 (&entries)[C], const u64 (&other)[Others]) {
+__device__ void keep_least(u64 (&entries)[C], const u64 (&other)[Others]) {
     // The lesser of one sequence and the other one backwards are the least of both, and bitonic.
 #pragma unroll
     for (int c = 0; c < C && c < Others; ++c) {

@@ -15,7 +15,7 @@ struct Rows {
     int k;
     bool similarity;
 
-    /// What orders entries, and back.
+    /// The number that orders entries, and the distance from it.
     __device__ float key_of(float distance) const { return similarity ? 0 - distance : distance; }
 };
 
@@ -40,7 +40,7 @@ struct SortedList {
         if (good) found[waiting + rank_in(all)] = entry;
         waiting += __popc(all);
     }
-    /// What was offered is in the list.
+    /// Puts the entries that wait into the list.
     __device__ void settle() {
         __syncwarp();
         if (waiting > kWarp)
@@ -72,7 +72,7 @@ struct SortedList {
     }
 
   private:
-    /// Which entry is the first that is not before this one.
+    /// The place of the first entry that is not before this one.
     __device__ static int place_of(const u64* sorted, int count, u64 entry) {
         int low = 0, high = count;
         while (low < high) {

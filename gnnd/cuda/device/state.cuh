@@ -34,7 +34,7 @@ struct Samples {
     u32* ids;      ///< n x 4p: p NEW of the object's own list, p objects that took it as NEW, then the same for OLD
     u32* own;      ///< n: how many NEW, and above 16 bits how many OLD, of the own list
     u32* reverse;  ///< n x 2: how many objects took it as NEW and as OLD; those past p found no room
-    u64* ends;     ///< n x 2 and one: where all of them stand, see reverse.cuh; null: first come, first served
+    u64* offsets;  ///< n x 2 and one: where all of them stand, see reverse.cuh; null: first come, first served
     u32* edges;    ///< all of them, at most n x 2p; null likewise
     int p;
 };
@@ -93,23 +93,23 @@ struct Filter {
     }
 };
 
-/// What one iteration did, summed on the device; kSpread copies, so that blocks do not queue for one.
+/// The work of one iteration, summed on the device; in kSpread copies, so that blocks do not queue for one.
 struct Counters {
     double phi;  ///< in units of list distances; the metric's in a Record
     u64 entries, fresh, offered, accepted, lost, distances;
 };
 inline constexpr int kSpread = 256;
 
-/// What the host reads of an iteration.
+/// The part of an iteration that the host reads.
 struct Record {
     Counters sum;
     u64 nanoseconds;  ///< the device's clock when it ended
-    int stopped;      ///< this iteration changed too little to go on
+    int converged;    ///< this iteration changed too little to go on
 };
 
-/// Lets the device end the iterations by itself: launches that find `stopped` set have nothing to do.
-struct Control {
-    int stopped;
+/// Lets the device end the iterations by itself: launches that find the flag raised have nothing to do.
+struct StopFlag {
+    int raised;
 };
 
 }  // namespace gnnd::cuda

@@ -17,24 +17,26 @@ namespace gnnd::cuda {
 
 inline constexpr int kTileRows = 16, kTileColumns = 8;
 
-/// Where the 16-byte chunk of a row lies in a slab. The permutation spreads one chunk of eight rows over all banks.
+/// The place of a 16-byte chunk of a row in a tile of rows. The permutation spreads one chunk of eight rows over all
+/// banks.
 __device__ inline int chunk_offset(int row, int chunk) {
-    return row * kSlab + ((chunk ^ (row & 7)) << 4);
+    return row * kTileBytes + ((chunk ^ (row & 7)) << 4);
 }
 
-/// Starts copying one slab of the rows ids[0, count) to tile rows first, first + 1, ... (first is a multiple of 8);
-/// rows up to `padded`, and what the slab has behind a row's end, become zero. All threads of the block take part.
+/// Starts copying the k-th kTileBytes of the rows ids[0, count) to tile rows first, first + 1, ... (first is a multiple
+/// of 8); rows up to `padded`, and what the tile has behind a row's end, become zero. All threads of the block take
+/// part.
 template <int Threads>
 __device__ void load_rows(std::uint8_t* tile, int first, const u32* ids, int count, int padded, const Points& points,
-                          int slab) {
-    constexpr int kChunks = kSlab / 16, kAtOnce = Threads / kChunks;
+                          int k) {
+    constexpr int kChunks = kTileBytes / 16, kAtOnce = Threads / kChunks;
     static_assert(kAtOnce % 8 == 0);  // a thread's rows share the permutation, and their addresses a step
     const int chunk = threadIdx.x % kChunks, start = threadIdx.x / kChunks;
-    const bool inside = chunk * 16 < points.row_bytes - slab * kSlab;
-    const std::uint8_t* column = points.rows + slab * kSlab + chunk * 16;
+    const bool inside = chunk * 16 < points.row_bytes - k * kTileBytes;
+    const std::uint8_t* column = points.rows + k * kTileBytes + chunk * 16;
     u32 target = u32(__cvta_generic_to_shared(tile + chunk_offset(first + start, chunk)));
 #pragma unroll 4
-    for (int row = start; row < padded; row += kAtOnce, target += kAtOnce * kSlab) {
+    for (int row = start; row < padded; row += kAtOnce, target += kAtOnce * kTileBytes) {
         const bool real = inside && row < count;
         const std::uint8_t* source = real ? column + u64(ids[row]) * u32(points.row_bytes) : points.rows;
         asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(target), "l"(source), "r"(real ? 16 : 0));
@@ -50,21 +52,21 @@ __device__ void wait_loads() {
 }
 
 /// Sums on the tensor cores: exact int32 for integer cells, float32 for f16.
-template <Cell C>
-struct TensorEngine {
-    using Sum = std::conditional_t<C == Cell::f16, float, int>;
-    static constexpr Cell cell = C;
+template <PackedType C>
+struct TensorProducts {
+    using Sum = std::conditional_t<C == PackedType::f16, float, int>;
+    static constexpr PackedType packed = C;
     static constexpr bool kTensor = true;
 
-    /// 16 rows of a slab in registers.
+    /// 16 rows of a tile in registers.
     struct Rows {
-        u32 part[kSlab / kStep][4];
+        u32 part[kTileBytes / kStep][4];
     };
 
     __device__ static void load(Rows& rows, const std::uint8_t* tile, int first, int steps) {
         const int matrix = lane_id() / 8, row = first + (matrix & 1) * 8 + lane_id() % 8;
 #pragma unroll
-        for (int step = 0; step < kSlab / kStep; ++step)
+        for (int step = 0; step < kTileBytes / kStep; ++step)
             if (step < steps) load_matrices(rows.part[step], tile + chunk_offset(row, step * 2 + matrix / 2));
     }
 
@@ -86,9 +88,9 @@ struct TensorEngine {
         const u32 *x = reinterpret_cast<const u32*>(points.row(a)), *y = reinterpret_cast<const u32*>(points.row(b));
         Sum sum = 0;
         for (int word = lane_id(); word < points.row_bytes / 4; word += kWarp) {
-            if constexpr (C == Cell::u8)
+            if constexpr (C == PackedType::u8)
                 sum = int(__dp4a(x[word], y[word], u32(sum)));
-            else if constexpr (C == Cell::i8)
+            else if constexpr (C == PackedType::i8)
                 sum = __dp4a(int(x[word]), int(y[word]), sum);
             else {
                 const float2 p = __half22float2(reinterpret_cast<const __half2*>(x)[word]);
@@ -106,11 +108,11 @@ struct TensorEngine {
                      : "r"(u32(__cvta_generic_to_shared(row))));
     }
     __device__ static void instruction(Sum (&c)[4], const u32 (&a)[4], u32 b0, u32 b1) {
-        if constexpr (C == Cell::u8)
+        if constexpr (C == PackedType::u8)
             asm("mma.sync.aligned.m16n8k32.row.col.s32.u8.u8.s32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
                 : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])
                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-        else if constexpr (C == Cell::i8)
+        else if constexpr (C == PackedType::i8)
             asm("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
                 : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])
                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
@@ -123,10 +125,10 @@ struct TensorEngine {
 };
 
 /// Sums of any metric of metric.h, component by component in float32.
-template <Cell C, class M>
-struct ScalarEngine {
+template <PackedType C, class M>
+struct ScalarSums {
     using Sum = float;
-    static constexpr Cell cell = C;
+    static constexpr PackedType packed = C;
     static constexpr bool kTensor = false;
 
     struct Rows {
@@ -138,6 +140,7 @@ struct ScalarEngine {
 
     __device__ static void multiply(Sum (&sum)[4], const Rows& rows, const std::uint8_t* tile, int column, int steps) {
         const int a = rows.first + lane_id() / 4, b = column + lane_id() % 4 * 2;
+#pragma unroll 2
         for (int word = 0; word < steps * (kStep / 4); ++word) {
             float x[2][kPerWord], y[2][kPerWord];
             unpack(x[0], word_of(rows.tile, a, word));
@@ -165,34 +168,36 @@ struct ScalarEngine {
     }
 
   private:
-    static constexpr int kPerWord = C == Cell::f16 ? 2 : 4;
+    static constexpr int kPerWord = C == PackedType::f16 ? 2 : 4;
 
     __device__ static u32 word_of(const std::uint8_t* tile, int row, int word) {
         return *reinterpret_cast<const u32*>(tile + chunk_offset(row, word / 4) + word % 4 * 4);
     }
     __device__ static void unpack(float (&out)[kPerWord], u32 word) {
-        if constexpr (C == Cell::f16) {
+        if constexpr (C == PackedType::f16) {
             const float2 pair = __half22float2(*reinterpret_cast<const __half2*>(&word));
             out[0] = pair.x;
             out[1] = pair.y;
         } else {
 #pragma unroll
             for (int j = 0; j < 4; ++j)
-                out[j] = C == Cell::u8 ? float(word >> 8 * j & 0xff) : float(std::int8_t(word >> 8 * j));
+                out[j] = C == PackedType::u8 ? float(word >> 8 * j & 0xff) : float(std::int8_t(word >> 8 * j));
         }
     }
 };
 
-/// A key orders the partners of one row by distance and names the partner's column in its low bits, so that one minimum
-/// finds both. The row's own bias is the same for all its partners and added afterwards.
-///  - integers: (bias + scale * product) << shift, with the column below. The shift keeps it inside 32 bits; it is at
-///    least kColumnBits for all rows of up to 128 bytes, and then nothing is lost.
-///  - floats: the last kColumnBits of the mantissa make room for the column, 1 in 2^16 of the value.
-inline constexpr int kColumnBits = 8;
+/// A key is one number that orders the partners of a row by distance and names the partner's column in its low
+/// kColumnBits, so that one minimum finds both. What the row's own bias adds is the same for all its partners and comes
+/// in afterwards (distance()).
+///
+///  - integers: (bias + scale * product) << points.shift, with the column in the bits below. The plan chooses the shift
+///    so that keys stay inside 32 bits. For rows of up to 128 bytes it is at least kColumnBits, and keys are exact; for
+///    longer rows it is less, and the column replaces low bits of the value.
+///  - floats: the column replaces the last kColumnBits of the mantissa, which changes the value by 1 in 2^16.
 inline constexpr u32 kColumnMask = (1u << kColumnBits) - 1;
 
-///
-/// Exact (integers in rows of one slab) says that the column fits below the shift: terms bring it along then.
+/// \tparam Exact  of integers: the bits below the shift are free for the column, so that a column's term() can hold its
+///                number, and no instruction is spent on putting it into every key
 template <class Sum, bool Exact>
 struct Key;
 
@@ -200,7 +205,7 @@ template <bool Exact>
 struct Key<int, Exact> {
     static constexpr int kLast = 0x7fffff00;  // from here on no key is valid
     __device__ static int worst() { return 0x7fffffff; }
-    /// What a column adds to all its keys.
+    /// The part of a column's keys that is the same for all rows.
     __device__ static int term(const Points& points, u32 id, int column) {
         const int bias = points.bias == nullptr ? 0 : int(points.bias[id]);
         return bias << points.shift | (Exact ? column : 0);

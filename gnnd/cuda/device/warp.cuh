@@ -25,7 +25,7 @@ __device__ inline int lane_id() {
     return int(threadIdx.x % kWarp);
 }
 
-/// How many of the lanes below this one have their bit set.
+/// The number of lanes below this one that have their bit set.
 __device__ inline int rank_in(u32 ballot) {
     return __popc(ballot & ((1u << lane_id()) - 1));
 }

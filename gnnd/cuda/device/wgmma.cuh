@@ -19,17 +19,18 @@ inline constexpr int kGroupRows = 64, kChunk = 32, kChunkTiles = kChunk / kTileC
 
 #if GNND_HAS_WGMMA
 
-/// Where 64 rows of a slab lie, for the instruction: 128-byte rows, chunks permuted within 8 rows as chunk_offset()
-/// does, groups of 8 rows 1024 bytes apart. The address is a multiple of 1024 but for the step inside the row.
+/// The place of 64 rows of a tile, as the instruction wants it: 128-byte rows, chunks permuted within 8 rows as
+/// chunk_offset() does, groups of 8 rows 1024 bytes apart. The address is a multiple of 1024 but for the step inside
+/// the row.
 __device__ inline u64 rows_descriptor(const std::uint8_t* rows) {
     constexpr u64 kSwizzle128 = u64(1) << 62, kGroupStride = u64(1024 >> 4) << 32;
     return kSwizzle128 | kGroupStride | u64(1) << 16 | (u64(__cvta_generic_to_shared(rows)) & 0x3ffff) >> 4;
 }
 
 /// Adds one step (32 bytes) of the products; the first of a sum overwrites with add = 0.
-template <Cell C, class Sum>
+template <PackedType C, class Sum>
 __device__ void group_instruction(Sum (&c)[kChunkTiles][4], u64 a, u64 b, int add) {
-    if constexpr (C == Cell::u8)
+    if constexpr (C == PackedType::u8)
         asm volatile(
             "{.reg .pred p; setp.ne.b32 p, %18, 0;\n"
             "wgmma.mma_async.sync.aligned.m64n32k32.s32.u8.u8 "
@@ -38,7 +39,7 @@ __device__ void group_instruction(Sum (&c)[kChunkTiles][4], u64 a, u64 b, int ad
               "+r"(c[1][3]), "+r"(c[2][0]), "+r"(c[2][1]), "+r"(c[2][2]), "+r"(c[2][3]), "+r"(c[3][0]), "+r"(c[3][1]),
               "+r"(c[3][2]), "+r"(c[3][3])
             : "l"(a), "l"(b), "r"(add));
-    else if constexpr (C == Cell::i8)
+    else if constexpr (C == PackedType::i8)
         asm volatile(
             "{.reg .pred p; setp.ne.b32 p, %18, 0;\n"
             "wgmma.mma_async.sync.aligned.m64n32k32.s32.s8.s8 "
@@ -60,13 +61,13 @@ __device__ void group_instruction(Sum (&c)[kChunkTiles][4], u64 a, u64 b, int ad
 
 /// Products of 64 rows with 32 others, by the four warps of a group together; `rows` and `columns` point to the first
 /// of each in shared memory. Needs publish_rows() and a barrier before.
-template <Cell C, class Sum>
+template <PackedType C, class Sum>
 __device__ void group_multiply(Sum (&sum)[kChunkTiles][4], const std::uint8_t* rows, const std::uint8_t* columns,
                                bool add) {
     const u64 a = rows_descriptor(rows), b = rows_descriptor(columns);
     asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 #pragma unroll
-    for (int step = 0; step < kSlab / kStep; ++step)  // all of them: behind a row's end the slab holds zeros
+    for (int step = 0; step < kTileBytes / kStep; ++step)  // all of them: behind a row's end the tile holds zeros
         group_instruction<C>(sum, a + step * (kStep >> 4), b + step * (kStep >> 4), add || step > 0);
     asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
     asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
@@ -77,23 +78,23 @@ __device__ void group_multiply(Sum (&sum)[kChunkTiles][4], const std::uint8_t* r
 /// Adds to, or with add = false sets, the sums of this warp's 16 rows with kChunk others. The warps of a group (four,
 /// or fewer where a tile has fewer rows: kWarps) take 16 rows each from tile row `first` on; the others start at tile
 /// row `column`, and `tiles` says how many eights of them count. All warps of the group call it together.
-template <class Engine, int kWarps>
-__device__ void multiply_group(typename Engine::Sum (&sum)[kChunkTiles][4], const std::uint8_t* tile, int first,
+template <class Arithmetic, int kWarps>
+__device__ void multiply_group(typename Arithmetic::Sum (&sum)[kChunkTiles][4], const std::uint8_t* tile, int first,
                                int column, int steps, int tiles, bool add) {
 #if GNND_HAS_WGMMA
-    if constexpr (Engine::kTensor && kWarps * kTileRows == kGroupRows) {
-        group_multiply<Engine::cell>(sum, tile + first * kSlab, tile + column * kSlab, add);
+    if constexpr (Arithmetic::kTensor && kWarps * kTileRows == kGroupRows) {
+        group_multiply<Arithmetic::packed>(sum, tile + first * kTileBytes, tile + column * kTileBytes, add);
         return;
     }
 #endif
     if (!add)
 #pragma unroll
         for (int i = 0; i < kChunkTiles * 4; ++i) sum[i / 4][i % 4] = 0;
-    typename Engine::Rows rows;
-    Engine::load(rows, tile, first + threadIdx.x / kWarp % kWarps * kTileRows, steps);
+    typename Arithmetic::Rows rows;
+    Arithmetic::load(rows, tile, first + threadIdx.x / kWarp % kWarps * kTileRows, steps);
 #pragma unroll
     for (int t = 0; t < kChunkTiles; ++t)
-        if (t < tiles) Engine::multiply(sum[t], rows, tile, column + t * kTileColumns, steps);
+        if (t < tiles) Arithmetic::multiply(sum[t], rows, tile, column + t * kTileColumns, steps);
 }
 
 /// To be called between the arrival of this thread's rows and the barrier before multiply_group().

@@ -1,100 +1,120 @@
 #pragma once
 /// \file engine.cuh
-/// Fills in the table of launch.h for one engine. Each engine is compiled in a file of its own.
+/// Fills in the table of engine.h for one arithmetic.
 
 #include <algorithm>
 
-#include "gnnd/cuda/algorithm.h"
-#include "gnnd/cuda/cross_match.cuh"
-#include "gnnd/cuda/device/launch.cuh"
-#include "gnnd/cuda/init.cuh"
+#include "gnnd/cuda/append/find_nearest.cuh"
+#include "gnnd/cuda/engine/cross_match_launch.cuh"
+#include "gnnd/cuda/engine/instances.h"
+#include "gnnd/cuda/init/assign_to_pivots.cuh"
+#include "gnnd/cuda/init/init_neighbors.cuh"
+#include "gnnd/cuda/init/join_window.cuh"
 #include "gnnd/cuda/links/prune.cuh"
-#include "gnnd/cuda/update.cuh"
 
 namespace gnnd::cuda {
 
-template <class E, bool kHasOneSlab>
-Engine make_engine() {
-    Engine engine{};
-    engine.leaf = [](const Points& points) {
-        return std::int64_t(kHasOneSlab && points.row_bytes <= kSlab && !points.pairs.all() ? kWideWindow : kWindow);
-    };
-    engine.meet = [](const Points& points, const u32* order, const Candidates& candidates, int at, int take,
-                     cudaStream_t stream) {
-        const auto start = [&]<bool OneSlab, bool Across>(Meeting<OneSlab, Across>) {
-            using Shape = Meeting<OneSlab, Across>;
-            launch("meet", meet_kernel<E, OneSlab, Across>, blocks_for(points.n, Shape::kRows), Shape::kThreads,
-                   Shape::kBytes, stream, points, order, candidates, at, take);
-        };
-        if (!kHasOneSlab || points.row_bytes > kSlab)
-            start(Meeting<false, false>());
-        else if (points.pairs.all())
-            start(Meeting<kHasOneSlab, false>());
-        else
-            start(Meeting<kHasOneSlab, kHasOneSlab>());
-    };
-    engine.seed = [](const Points& points, const Candidates& candidates, const std::int32_t* graph, int width,
-                     int first, int count, u32 seed, bool ordered, cudaStream_t stream) {
-        launch("seed", seed_kernel<E>, blocks_for(points.n, 8), 8 * kWarp, 0, stream, points, candidates, graph, width,
-               first, count, seed, ordered);
-    };
-    engine.cross_match = [](const Points& points, const Samples& samples, const Lists& lists, const Variant& variant,
-                            const u32* visit, std::int64_t first, int stride, const Control* control,
-                            Counters* counters, cudaStream_t stream) {
-        const unsigned blocks = blocks_for(points.n - first, stride);
-        const auto start_as = [&]<int T, bool OneSlab, class U>(const U& update) {
-            launch("cross_match", cross_match_kernel<E, T, OneSlab, U>, blocks, 2 * T,
-                   cross_match_bytes<E, T, OneSlab, U>(), stream, points, samples, update, visit, first, stride,
-                   control, counters);
-        };
-        const auto start = [&]<int T>(std::integral_constant<int, T>) {
-            const bool one_slab = kHasOneSlab && points.row_bytes <= kSlab;
-            const AppendUpdate append{lists.bounds, variant.filter, variant.candidates};
-            const LockedLists locked{lists, variant.locks, counters};
-            if (variant.update == Update::all)
-                start_as.template operator()<T, false>(SortUpdate{locked});
-            else if (variant.update == Update::selective)
-                start_as.template operator()<T, false>(LockUpdate{locked});
-            else if (variant.locks != nullptr)
-                one_slab ? start_as.template operator()<T, kHasOneSlab>(CompleteUpdate{append, locked})
-                         : start_as.template operator()<T, false>(CompleteUpdate{append, locked});
-            else
-                one_slab ? start_as.template operator()<T, kHasOneSlab>(append)
-                         : start_as.template operator()<T, false>(append);
-        };
-        if (samples.p <= 16)
-            start(std::integral_constant<int, 32>());
-        else if (samples.p <= 32)
-            start(std::integral_constant<int, 64>());
-        else
-            start(std::integral_constant<int, 128>());
-    };
-    engine.prune = [](const Points& points, const std::int32_t* graph, std::int64_t k, const Links& links,
-                      std::int64_t first, std::int64_t count, cudaStream_t stream) {
-        const int entries = int(std::min<std::int64_t>(k, kMaxPruned));
-        const auto start = [&]<int T>(std::integral_constant<int, T>) {
-            launch("prune", prune_kernel<E, T>, unsigned(count), 2 * T, 0, stream, points, graph, k, entries, links,
-                   first);
-        };
-        if (entries <= 32)
-            start(std::integral_constant<int, 32>());
-        else if (entries <= 64)
-            start(std::integral_constant<int, 64>());
-        else
-            start(std::integral_constant<int, kMaxPruned>());
-    };
-    return engine;
+/// Rows of one tile have kernels of their own where sums come from tensor cores.
+template <class Arithmetic>
+bool has_short_rows(const Points& points) {
+    return Arithmetic::kTensor && points.row_bytes <= kTileBytes;
 }
 
-/// An engine that can divide as well.
-template <class E>
-Engine make_tensor_engine() {
-    Engine engine = make_engine<E, true>();
-    engine.divide = [](const Points& points, const u32* order, std::int64_t window, int pivots, u32 seed, u32* keys,
-                       cudaStream_t stream) {
-        launch("divide", divide_kernel<E>, blocks_for(points.n, kBlockRows), 2 * kBlockRows, 0, stream, points, order,
-               window, pivots, seed, keys);
+template <class Arithmetic>
+std::int64_t window_size(const Points& points) {
+    return has_short_rows<Arithmetic>(points) && !points.pairs.all() ? kWideWindow : kWindow;
+}
+
+template <class Arithmetic>
+void assign_to_pivots(const Points& points, const AssignToPivotsArgs& args, cudaStream_t stream) {
+    launch("assign_to_pivots", assign_to_pivots_kernel<Arithmetic>, blocks_for(points.n, kBlockRows), 2 * kBlockRows, 0,
+           stream, points, args);
+}
+
+template <class Arithmetic>
+void join_window(const Points& points, const JoinWindowArgs& args, cudaStream_t stream) {
+    const auto start = [&]<bool ShortRows, bool Across>(WindowShape<ShortRows, Across>) {
+        using Shape = WindowShape<ShortRows, Across>;
+        launch("join_window", join_window_kernel<Arithmetic, ShortRows, Across>, blocks_for(points.n, Shape::kRows),
+               Shape::kThreads, Shape::kBytes, stream, points, args);
     };
+    constexpr bool kTensor = Arithmetic::kTensor;
+    if (!has_short_rows<Arithmetic>(points))
+        start(WindowShape<false, false>());
+    else if (points.pairs.all())
+        start(WindowShape<kTensor, false>());
+    else
+        start(WindowShape<kTensor, kTensor>());
+}
+
+template <class Arithmetic>
+void init_neighbors(const Points& points, const InitNeighborsArgs& args, cudaStream_t stream) {
+    const auto start = [&]<class Source>(Source) {
+        launch("init_neighbors", init_neighbors_kernel<Arithmetic, Source>, blocks_for(points.n, kInitWarps),
+               kInitWarps * kWarp, 0, stream, points, args);
+    };
+    if (args.graph != nullptr) return start(GivenGraph());
+    visit(args.init, [&]<class I>(I init) {
+        if constexpr (!I::trees) start(init);
+    });
+}
+
+template <class Arithmetic>
+void cross_match(const Points& points, const CrossMatchArgs& args, cudaStream_t stream) {
+    if (args.variant.update != Update::automatic) {
+#ifdef GNND_CUDA_VARIANTS
+        cross_match_variant<Arithmetic>(points, args, stream);
+#endif
+        return;
+    }
+    const BufferedUpdate buffered{args.lists.bounds, args.variant.filter, args.variant.candidates};
+    const CompleteUpdate complete{buffered, {args.lists, args.variant.locks, args.counters}};
+    const bool short_rows = has_short_rows<Arithmetic>(points), ordered = args.variant.locks != nullptr;
+    constexpr bool kTensor = Arithmetic::kTensor;
+    if (ordered && short_rows)
+        launch_cross_match<Arithmetic, kTensor>(points, args, complete, stream);
+    else if (ordered)
+        launch_cross_match<Arithmetic, false>(points, args, complete, stream);
+    else if (short_rows)
+        launch_cross_match<Arithmetic, kTensor>(points, args, buffered, stream);
+    else
+        launch_cross_match<Arithmetic, false>(points, args, buffered, stream);
+}
+
+template <class Arithmetic>
+void prune(const Points& points, const PruneArgs& args, cudaStream_t stream) {
+    const int entries = int(std::min<std::int64_t>(args.k, kMaxPruned));
+    const auto start = [&]<int T>(std::integral_constant<int, T>) {
+        launch("prune", prune_kernel<Arithmetic, T>, unsigned(args.count), 2 * T, 0, stream, points, args, entries);
+    };
+    if (entries <= 32)
+        start(std::integral_constant<int, 32>());
+    else if (entries <= 64)
+        start(std::integral_constant<int, 64>());
+    else
+        start(std::integral_constant<int, kMaxPruned>());
+}
+
+template <class Arithmetic>
+void find_nearest(const Points& points, const FindNearestArgs& args, cudaStream_t stream) {
+    const dim3 blocks(blocks_for(args.rows, kBlockRows), blocks_for(args.columns, kGroup));
+    find_nearest_kernel<Arithmetic><<<blocks, 2 * kBlockRows, 0, stream>>>(points, args);
+    GNND_LAUNCHED("find_nearest_kernel");
+}
+
+template <class Arithmetic>
+const Engine& engine_of() {
+    static const Engine engine = [] {
+        Engine made{.window_size = window_size<Arithmetic>,
+                    .assign_to_pivots = nullptr,
+                    .join_window = join_window<Arithmetic>,
+                    .init_neighbors = init_neighbors<Arithmetic>,
+                    .cross_match = cross_match<Arithmetic>,
+                    .prune = prune<Arithmetic>,
+                    .find_nearest = find_nearest<Arithmetic>};
+        if constexpr (Arithmetic::kTensor) made.assign_to_pivots = assign_to_pivots<Arithmetic>;
+        return made;
+    }();
     return engine;
 }
 

@@ -1,31 +1,36 @@
-// From cells and metric to kernels. A new metric without a product: a file like engine_l1.cu and a line here.
-#include "gnnd/cuda/algorithm.h"
+// From packed types and metrics to engines.
+#include "gnnd/cuda/engine/instances.h"
 
 namespace gnnd::cuda {
 
-const Engine& dividing_engine_for(Cell cell) {
-    switch (cell) {
-        case Cell::u8:
-            return engine_u8();
-        case Cell::i8:
-            return engine_i8();
-        case Cell::f16:
+const Engine& assigning_engine_for(PackedType packed) {
+    switch (packed) {
+        case PackedType::u8:
+            return engine_of<TensorProducts<PackedType::u8>>();
+        case PackedType::i8:
+            return engine_of<TensorProducts<PackedType::i8>>();
+        case PackedType::f16:
             break;
     }
-    return engine_f16();
+    return engine_of<TensorProducts<PackedType::f16>>();
 }
 
-const Engine& engine_for(Cell cell, Metric metric) {
-    switch (metric) {
-        case Metric::L1:
-            return engine_l1();
-        case Metric::Linf:
-            return engine_linf();
-        case Metric::ChiSquare:
-            return engine_chi2();
-        default:
-            return dividing_engine_for(cell);
-    }
+const Engine& engine_for(PackedType packed, Metric metric) {
+    return visit(metric, [&]<class M>(M) -> const Engine& {
+        // Cosine is half the squared distance of normalised vectors, which is a product as well.
+        if constexpr (M::is_product)
+            return assigning_engine_for(packed);
+        else
+            return engine_of<ScalarSums<PackedType::f16, M>>();
+    });
+}
+
+bool has_variants() {
+#ifdef GNND_CUDA_VARIANTS
+    return true;
+#else
+    return false;
+#endif
 }
 
 }  // namespace gnnd::cuda

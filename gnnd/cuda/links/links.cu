@@ -14,11 +14,11 @@ namespace {
 /// Objects between two questions to the interrupt callback.
 constexpr std::int64_t kAtOnce = 1 << 20;
 
-void complete(const Links& links, const u64* ends, const u64* edges, const std::int32_t* graph, std::int64_t k,
+void complete(const Links& links, const u64* offsets, const u64* edges, const std::int32_t* graph, std::int64_t k,
               std::int64_t n, cudaStream_t stream) {
     const auto start = [&]<int Chunks>(std::integral_constant<int, Chunks>) {
         complete_kernel<Chunks>
-            <<<blocks_for(n, kLinkWarps), kLinkWarps * kWarp, 0, stream>>>(links, ends, edges, graph, k, n);
+            <<<blocks_for(n, kLinkWarps), kLinkWarps * kWarp, 0, stream>>>(links, offsets, edges, graph, k, n);
         GNND_LAUNCHED("complete_kernel");
     };
     static_assert(kMaxGpuDegree == 4 * kWarp);
@@ -45,7 +45,7 @@ void search_links(const VectorView& vectors, const KnnGraphView& graph, const Li
     const auto at = [&]<class T>(const Part& part, T*) { return reinterpret_cast<T*>(memory.data() + part.offset); };
     const auto words = [&](const Part& part) { return at(part, static_cast<u32*>(nullptr)); };
     const auto ids_at = [&](const Part& part) { return at(part, static_cast<std::int32_t*>(nullptr)); };
-    u64 *ends = at(plan.ends, static_cast<u64*>(nullptr)), *edges = at(plan.edges, static_cast<u64*>(nullptr));
+    u64 *offsets = at(plan.offsets, static_cast<u64*>(nullptr)), *edges = at(plan.edges, static_cast<u64*>(nullptr));
 
     const RawVectors raw =
         upload({{vectors}, {}}, vectors_here, memory.data() + plan.vectors.offset, resources, stream);
@@ -65,14 +65,20 @@ void search_links(const VectorView& vectors, const KnnGraphView& graph, const Li
     const Links made{links_here ? links : ids_at(plan.links), words(plan.sizes), words(plan.counts), params.degree};
     GNND_CUDA(cudaMemsetAsync(made.counts, 0, plan.counts.bytes, stream));
     for (std::int64_t first = 0; first < n; first += kAtOnce) {
-        engine_for(plan.cell, graph.metric)
-            .prune(points, graph_ids, graph.k, made, first, std::min(kAtOnce, n - first), stream);
+        engine_for(plan.packed, graph.metric)
+            .prune(points,
+                   {.graph = graph_ids,
+                    .k = graph.k,
+                    .links = made,
+                    .first = first,
+                    .count = std::min(kAtOnce, n - first)},
+                   stream);
         await(stream, callbacks);
     }
-    reserve(made.counts, ends, n, nullptr, stream);
-    scatter_links_kernel<<<blocks_for(n, kLinkWarps), kLinkWarps * kWarp, 0, stream>>>(made, ends, edges, n);
+    allocate_offsets(made.counts, offsets, n, nullptr, stream);
+    scatter_links_kernel<<<blocks_for(n, kLinkWarps), kLinkWarps * kWarp, 0, stream>>>(made, offsets, edges, n);
     GNND_LAUNCHED("scatter_links_kernel");
-    complete(made, ends, edges, graph_ids, graph.k, n, stream);
+    complete(made, offsets, edges, graph_ids, graph.k, n, stream);
     if (!links_here)
         copy_out(links, made.ids, std::size_t(n) * params.degree * sizeof(std::int32_t), resources, stream);
     GNND_CUDA(cudaStreamSynchronize(stream));

@@ -4,6 +4,7 @@
 /// reverse.cuh all objects that chose an object are written down in any order; sorting them by rank makes the order
 /// one.
 
+#include "gnnd/cuda/device/edges.cuh"
 #include "gnnd/cuda/device/sort.cuh"
 #include "gnnd/cuda/device/state.cuh"
 
@@ -12,22 +13,22 @@ namespace gnnd::cuda {
 inline constexpr int kLinkWarps = 8;
 
 /// A warp an object: adds it, with the rank of the link above its number, to the edges of those that it chose. Moves
-/// ends[] to where they say.
+/// the offsets.
 __global__ void __launch_bounds__(kLinkWarps* kWarp)
-    scatter_links_kernel(Links links, u64* ends, u64* edges, std::int64_t n) {
+    scatter_links_kernel(Links links, u64* offsets, u64* edges, std::int64_t n) {
     const std::int64_t object = std::int64_t(blockIdx.x) * kLinkWarps + threadIdx.x / kWarp;
     if (object >= n) return;
     const int size = int(links.sizes[object]);
     for (int j = lane_id(); j < size; j += kWarp) {
         const std::int32_t id = links.ids[object * links.degree + j];
-        edges[atomicAdd(&ends[id], u64(1))] = u64(j) << 32 | u64(object);
+        scatter_edge(offsets, edges, id, u64(j) << 32 | u64(object));
     }
 }
 
 /// A warp an object: completes its row. Chunks: 32 links each, for the degree.
 template <int Chunks>
 __global__ void __launch_bounds__(kLinkWarps* kWarp)
-    complete_kernel(Links links, const u64* ends, const u64* edges, const std::int32_t* graph, std::int64_t k,
+    complete_kernel(Links links, const u64* offsets, const u64* edges, const std::int32_t* graph, std::int64_t k,
                     std::int64_t n) {
     __shared__ u32 rows[kLinkWarps][Chunks * kWarp];
     const std::int64_t object = std::int64_t(blockIdx.x) * kLinkWarps + threadIdx.x / kWarp;
@@ -47,7 +48,8 @@ __global__ void __launch_bounds__(kLinkWarps* kWarp)
     u64 best[Chunks];
 #pragma unroll
     for (int c = 0; c < Chunks; ++c) best[c] = kNothing;
-    const u64 *end = edges + ends[object], *next = end - links.counts[object];
+    const auto [begin, end] = EdgeRange<u64>(offsets, links.counts, edges, object);
+    const u64* next = begin;
     for (; next < end && chosen < degree; next += Chunks * kWarp) {
         u64 others[Chunks];
 #pragma unroll
@@ -57,7 +59,7 @@ __global__ void __launch_bounds__(kLinkWarps* kWarp)
             others[c] = edge != kNothing && has(u32(edge)) ? kNothing : edge;
         }
         sort_warp(others, int(min(std::int64_t(Chunks * kWarp), std::int64_t(end - next))));
-        merge_warp(best, others);
+        keep_least(best, others);
     }
     __syncwarp();
 #pragma unroll

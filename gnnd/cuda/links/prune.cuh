@@ -1,10 +1,11 @@
 #pragma once
 /// \file prune.cuh
-/// Step 1 of search_links(): which of an object's nearest neighbours become its links. Whether one may block another
-/// needs the distances of all their pairs, a product of matrices; the choice itself is a walk over bits.
+/// Step 1 of search_links() chooses the links of an object among its nearest neighbours. To know which of them block
+/// which others takes the distances of all their pairs, a product of matrices; the choice itself is a walk over bits.
 
+#include "gnnd/cuda/device/k_tiles.cuh"
 #include "gnnd/cuda/device/state.cuh"
-#include "gnnd/cuda/device/tile.cuh"
+#include "gnnd/cuda/engine/engine.h"
 #include "gnnd/search_links.h"
 
 namespace gnnd::cuda {
@@ -13,45 +14,36 @@ namespace gnnd::cuda {
 ///
 /// Distances from the object to its entries are computed along with those between them, not taken from the graph: so
 /// equal vectors have equal distances whatever the cells round.
-template <class Engine, int T>
-__global__ void __launch_bounds__(2 * T) prune_kernel(Points points, const std::int32_t* graph, std::int64_t k,
-                                                      int entries, Links links, std::int64_t first) {
-    using Sum = typename Engine::Sum;
+template <class Arithmetic, int T>
+__global__ void __launch_bounds__(2 * T) prune_kernel(Points points, PruneArgs args, int entries) {
+    using Sum = typename Arithmetic::Sum;
     using Keys = Key<Sum, false>;
     constexpr int kColumns = T + kTileColumns;  // the entries and the object
     constexpr int kTiles = kColumns / kTileColumns, kWords = T / kWarp, kTilesOfWord = kWarp / kTileColumns;
-    __shared__ __align__(128) std::uint8_t tile[kColumns * kSlab];
+    __shared__ __align__(128) std::uint8_t tile[kColumns * kTileBytes];
     __shared__ u32 ids[kColumns];
     __shared__ Sum terms[kColumns];
     __shared__ u32 blockers[T][kWords];  // bit c of row r: if c is a link, r is none
-    const std::int64_t object = first + blockIdx.x;
+    const std::int64_t object = args.first + blockIdx.x;
     if (threadIdx.x < kColumns) {
-        u32 id = threadIdx.x < entries ? u32(graph[object * k + threadIdx.x]) : u32(object);
+        u32 id = threadIdx.x < entries ? u32(args.graph[object * args.k + threadIdx.x]) : u32(object);
         if (id >= u32(points.n)) id = u32(object);  // stands for none
         ids[threadIdx.x] = id;
         terms[threadIdx.x] = Keys::term(points, id, 0);
     }
     __syncthreads();
 
-    const int stripe = threadIdx.x / kWarp * kTileRows, slabs = (points.row_bytes + kSlab - 1) / kSlab;
+    const int stripe = threadIdx.x / kWarp * kTileRows;
     const int end = stripe < entries ? stripe + kTileRows : 0;  // columns that this warp's rows need
     Sum sums[kTiles][4] = {};
-    for (int slab = 0; slab < slabs; ++slab) {
-        load_rows<2 * T>(tile, 0, ids, entries, T, points, slab);
-        load_rows<2 * T>(tile, T, ids + T, 1, kTileColumns, points, slab);
-        commit_loads();
-        wait_loads<0>();
-        __syncthreads();
-        const int steps = min(kSlab, points.row_bytes - slab * kSlab) / kStep;
-        typename Engine::Rows rows;
-        Engine::load(rows, tile, stripe, steps);
-#pragma unroll
-        for (int t = 0; t < kTiles; ++t)
-            if (t * kTileColumns < end || t == kTiles - 1)
-                Engine::multiply(sums[t], rows, tile, t * kTileColumns, steps);
-        __syncthreads();
-    }
-
+    multiply_rows<Arithmetic, kTiles>(
+        sums, tile, stripe, 0, points,
+        [&](int k_tile, std::uint8_t*) {
+            load_rows<2 * T>(tile, 0, ids, entries, T, points, k_tile);
+            load_rows<2 * T>(tile, T, ids + T, 1, kTileColumns, points, k_tile);
+            commit_loads();
+        },
+        [&](int t) { return t * kTileColumns < end || t == kTiles - 1; });
     const Sum factor = Keys::factor(points);
     const int row = stripe + lane_id() / 4, column = lane_id() % 4 * 2;  // and row + 8, column + 1 of every tile
     Sum own[2];                                                          // keys of the object for both rows
@@ -82,7 +74,7 @@ __global__ void __launch_bounds__(2 * T) prune_kernel(Points points, const std::
 
     u32 linked = 0;  // of the entries from lane * 32 on
     int size = 0;
-    for (int r = 0; r < entries && size < links.degree; ++r) {
+    for (int r = 0; r < entries && size < args.links.degree; ++r) {
         if (ids[r] == u32(object)) continue;
         const bool blocked = lane_id() < kWords && (blockers[r][lane_id()] & linked) != 0;
         if (__any_sync(kAllLanes, blocked)) continue;
@@ -94,12 +86,12 @@ __global__ void __launch_bounds__(2 * T) prune_kernel(Points points, const std::
         const u32 here = __shfl_sync(kAllLanes, linked, word);
         if (here >> lane_id() & 1) {
             const u32 id = ids[word * kWarp + lane_id()];
-            links.ids[object * links.degree + at + rank_in(here)] = std::int32_t(id);
-            atomicAdd(&links.counts[id], 1u);
+            args.links.ids[object * args.links.degree + at + rank_in(here)] = std::int32_t(id);
+            atomicAdd(&args.links.counts[id], 1u);
         }
         at += __popc(here);
     }
-    if (lane_id() == 0) links.sizes[object] = u32(size);
+    if (lane_id() == 0) args.links.sizes[object] = u32(size);
 }
 
 }  // namespace gnnd::cuda

@@ -1,8 +1,12 @@
 #pragma once
 /// \file layout.h
-/// What the plans of device memory are made with.
+/// The tools that plans of device memory are made with.
+
+#include <algorithm>
+#include <string>
 
 #include "gnnd/cuda/memory/plan.h"
+#include "gnnd/error.h"
 
 namespace gnnd::cuda {
 
@@ -20,6 +24,32 @@ class Layout {
     }
     std::size_t end_ = 0;
 };
+
+/// The bytes that a plan may take.
+struct MemoryLimits {
+    std::size_t allowed;  ///< by BuildParams::device_memory; 0: any number
+    std::size_t free;     ///< 0: any number
+
+    bool allow(std::size_t bytes) const { return allowed == 0 || bytes <= allowed; }
+    bool hold(std::size_t bytes) const { return allow(bytes) && (free == 0 || bytes <= free); }
+
+    /// \throws OutOfDeviceMemory with `who` needs how much, and what there is
+    void check(const char* who, std::size_t bytes) const {
+        if (hold(bytes)) return;
+        throw OutOfDeviceMemory(
+            std::string(who) + " needs at least " + std::to_string(bytes) + " bytes of device memory, " +
+            (allow(bytes) ? std::to_string(free) + " are free"
+                          : std::to_string(allowed) + " are allowed by BuildParams::device_memory"));
+    }
+};
+
+/// Lays a plan out with `wanted` of something, or, until fits() says so, with less and less of it down to `least`.
+/// \param less  the next number to try
+template <class Number, class LayOut, class Fits, class Less>
+void lay_out_to_fit(Number wanted, Number least, const LayOut& lay_out, const Fits& fits, const Less& less) {
+    lay_out(wanted);
+    while (wanted > least && !fits()) lay_out(wanted = std::max(less(wanted), least));
+}
 
 /// The form that vectors get, as far as it does not depend on their values.
 VectorForm form_of(const VectorView& vectors, bool on_device, Metric metric);

@@ -1,19 +1,18 @@
 #include "gnnd/cuda/memory/plan.h"
 
 #include <algorithm>
-#include <string>
 
 #include "gnnd/cuda/memory/layout.h"
-#include "gnnd/error.h"
 
 namespace gnnd::cuda {
 namespace {
 
 constexpr std::int64_t kFilterBytes = 64;  // kFilterWords words a list
 
-/// How far a key of integers can be shifted to the left: its value lies between -largest and 3 * largest squared norms.
-int shift_for(Cell cell, std::int64_t d) {
-    const std::int64_t bound = cell == Cell::u8 ? d * 255 * 255 : 3 * d * 128 * 128;
+/// The bits that a key of integers can be shifted to the left: its value lies between -largest and 3 * largest squared
+/// norms.
+int shift_for(PackedType packed, std::int64_t d) {
+    const std::int64_t bound = packed == PackedType::u8 ? d * 255 * 255 : 3 * d * 128 * 128;
     int shift = 0;
     while (shift < 8 && bound << (shift + 1) < (std::int64_t(1) << 31) - 256) ++shift;
     return shift;
@@ -29,31 +28,31 @@ VectorForm form_of(const VectorView& vectors, bool on_device, Metric metric) {
         form.row_bytes = int(round_up(d * 2, kStep));
         return form;
     }
-    VectorForm form = integer_form(vectors.dtype == DType::u8 ? Cell::u8 : Cell::i8, d);
+    VectorForm form = integer_form(vectors.dtype == DType::u8 ? PackedType::u8 : PackedType::i8, d);
     const bool aligned = !on_device || reinterpret_cast<std::uintptr_t>(vectors.data) % 16 == 0;
     const std::int64_t stride = on_device ? vectors.row_bytes() : d;
     form.vectors_in_place = stride == form.row_bytes && aligned && d == form.row_bytes;
     return form;
 }
 
-VectorForm integer_form(Cell cell, std::int64_t d) {
+VectorForm integer_form(PackedType packed, std::int64_t d) {
     VectorForm form;
-    form.cell = cell;
+    form.packed = packed;
     form.row_bytes = int(round_up(d, kStep));
-    form.trusted = form.row_bytes <= kSlab;
-    form.shift = shift_for(cell, d);
+    form.exact_distances = form.row_bytes <= kTileBytes;
+    form.shift = shift_for(packed, d);
     return form;
 }
 
-Plan make_plan(const detail::Input& input, const InPlace& in_place, const BuildParams& params, const Choices& choices,
-               std::size_t sort_bytes, std::size_t free) {
+BuildPlan make_build_plan(const detail::Input& input, const InPlace& in_place, const BuildParams& params,
+                          const Choices& choices, std::size_t sort_bytes, std::size_t free) {
     const std::int64_t n = input.n(), d = input.d(), k = params.k;
-    Plan plan;
+    BuildPlan plan;
     plan.VectorForm::operator=(form_of(input.vectors[0], in_place.vectors, params.metric));
     plan.samples = choices.samples;
     plan.length = choices.list_size;
 
-    const bool append = params.update == Update::automatic;
+    const bool buffered = params.update == Update::automatic;
     if (params.update == Update::selective && params.locks == Locks::segment)
         plan.segments = (plan.length + kSegmentLength - 1) / kSegmentLength;
 
@@ -77,9 +76,9 @@ Plan make_plan(const detail::Input& input, const InPlace& in_place, const BuildP
         plan.reverse = layout.take(n * 8);
         plan.counts = layout.take(n * 4);
         plan.small = layout.take(kSmallBytes);
-        if (append) plan.filter = layout.take(n * kFilterBytes);
-        if (!append || params.deterministic) plan.locks = layout.take(n * plan.segments * 4);
-        if (params.deterministic) plan.ends = layout.take(n * 16 + 8);
+        if (buffered) plan.filter = layout.take(n * kFilterBytes);
+        if (!buffered || params.deterministic) plan.locks = layout.take(n * plan.segments * 4);
+        if (params.deterministic) plan.offsets = layout.take(n * 16 + 8);
         // Holds in turn: means (2 d floats), candidates, and the edges of reverse samples.
         const std::int64_t edges = params.deterministic ? n * 2 * plan.samples * 4 : 0;
         plan.candidates = layout.take(std::max({n * capacity * 8, edges, d * 8}));
@@ -98,16 +97,13 @@ Plan make_plan(const detail::Input& input, const InPlace& in_place, const BuildP
         plan.total = std::max({layout.end_, starting.end_, growing.end_, ending.end_});
     };
     const int wanted = choices.capacity, least = 4;
-    const auto cap = std::size_t(params.device_memory);
-    const auto fits = [&](std::size_t limit) { return limit == 0 || plan.total <= limit; };
-    lay_out(wanted);
-    for (int capacity = wanted; capacity > least && !(fits(cap) && (params.deterministic || fits(free))); --capacity)
-        lay_out(capacity - 1);
-    if (!fits(cap) || !fits(free))
-        throw OutOfDeviceMemory("the build needs at least " + std::to_string(plan.total) + " bytes of device memory, " +
-                                (fits(cap) ? std::to_string(free) + " are free"
-                                           : std::to_string(cap) + " are allowed by BuildParams::device_memory"));
-    plan.batches = (wanted + plan.capacity - 1) / plan.capacity;
+    const MemoryLimits limits{std::size_t(params.device_memory), free};
+    lay_out_to_fit(
+        wanted, least, lay_out,
+        [&] { return params.deterministic ? limits.allow(plan.total) : limits.hold(plan.total); },
+        [](int capacity) { return capacity - 1; });
+    limits.check("the build", plan.total);
+    plan.passes = (wanted + plan.capacity - 1) / plan.capacity;
     return plan;
 }
 
@@ -124,13 +120,11 @@ LinkPlan make_link_plan(const VectorView& vectors, bool vectors_on_device, std::
     plan.bias = layout.take(n * 4);
     plan.sizes = layout.take(n * 4);
     plan.counts = layout.take(n * 4);
-    plan.ends = layout.take(n * 8 + 8);
+    plan.offsets = layout.take(n * 8 + 8);
     plan.info = layout.take(kSmallBytes);
     plan.edges = layout.take(std::max(n * std::min<std::int64_t>(degree, k) * 8, d * 8));
     plan.total = layout.end_;
-    if (free != 0 && plan.total > free)
-        throw OutOfDeviceMemory("search_links needs " + std::to_string(plan.total) + " bytes of device memory, " +
-                                std::to_string(free) + " are free");
+    MemoryLimits{0, free}.check("search_links", plan.total);
     return plan;
 }
 

@@ -1,11 +1,11 @@
 #pragma once
 /// \file plan.h
-/// How much device memory a build takes, and where everything lies in it, before anything is allocated.
+/// The device memory of a build: how much it takes and where everything lies in it, before anything is allocated.
 
 #include <cstddef>
 #include <cstdint>
 
-#include "gnnd/cuda/cells.h"
+#include "gnnd/cuda/packed_type.h"
 #include "gnnd/detail/input.h"
 #include "gnnd/params.h"
 #include "gnnd/stats.h"
@@ -22,35 +22,37 @@ struct Part {
     std::size_t offset = 0, bytes = 0;
 };
 
-/// In what form the kernels see the vectors.
+/// The form in which kernels see the vectors.
 struct VectorForm {
-    Cell cell = Cell::f16;
+    PackedType packed = PackedType::f16;
     bool vectors_in_place = false;  ///< the kernels read the caller's (or the copied) vectors as they are
-    bool trusted = false;           ///< list distances are exact, nothing is computed again at the end
+    bool exact_distances = false;   ///< list distances are exact, nothing is computed again at the end
     int row_bytes = 0;
     int shift = 0;  ///< of integer keys, see device/tile.cuh
 };
 
 /// The form of vectors of u8 or i8, or of floats that are such integers (space.h).
-VectorForm integer_form(Cell cell, std::int64_t d);
+VectorForm integer_form(PackedType packed, std::int64_t d);
 
-/// What lies on the device and is worked on where it is.
+/// The arrays that lie on the device and are worked on where they are.
 struct InPlace {
     bool vectors = false, graphs[2] = {false, false}, result = false;
 };
 
 /// All sizes in bytes. The parts of one work block; some that are needed before or after the samples share their place.
-struct Plan : VectorForm {
+struct BuildPlan : VectorForm {
     int samples = 0, length = 0, capacity = 0;
     int segments = 1;  ///< of each list while it is updated
-    int batches = 0;   ///< where a full buffer would need one
+    /// The cross-matches of an iteration are split into so many passes, after each of which candidates are applied: one
+    /// where buffers have all the places that are wanted, more where memory is short. First iterations take a multiple.
+    int passes = 0;
 
     Part vectors, rows;               ///< copy of host vectors; packed rows
     Part graph_ids, graph_distances;  ///< result, where it goes to the host
     Part list_ids, list_distances;    ///< where lists are longer than k
     Part visit, bias, bounds, own, reverse, counts, filter, sample_ids, candidates, small;
-    Part locks;  ///< where lists have them
-    Part ends;   ///< of reverse samples, where their order counts; they themselves are in `candidates`
+    Part locks;    ///< where lists have them
+    Part offsets;  ///< of reverse samples, where their order counts; they themselves are in `candidates`
     Part keys[2], order[2], sort;  ///< for growing trees
     Part given[2];                 ///< before: the graphs to start from, or the columns of them that stay in the lists
     Part set_aside[2];             ///< at the end: the other columns
@@ -61,24 +63,24 @@ struct Plan : VectorForm {
     std::size_t work_bytes() const { return total - vector_bytes() - graph_bytes(); }
 };
 
-/// Where memory is short candidates get fewer places and iterations are split into more batches; but the graph of a
+/// Where memory is short candidates get fewer places and iterations are split into more passes; but the graph of a
 /// deterministic build must depend on params.device_memory only.
 /// \param sort_bytes  what sorting n keys takes
 /// \param free        bytes that can be taken, 0: any number. \throws OutOfDeviceMemory where even the least does not
 /// fit
-Plan make_plan(const detail::Input& input, const InPlace& in_place, const BuildParams& params, const Choices& choices,
-               std::size_t sort_bytes, std::size_t free);
+BuildPlan make_build_plan(const detail::Input& input, const InPlace& in_place, const BuildParams& params,
+                          const Choices& choices, std::size_t sort_bytes, std::size_t free);
 
 /// The same for search_links(). Copies of what lies on the host are parts of the block too.
 struct LinkPlan : VectorForm {
     Part vectors, rows, graph, links;
-    Part bias, sizes, counts, ends, info;
+    Part bias, sizes, counts, offsets, info;
     Part edges;  ///< before them, the means of the components
     std::size_t total = 0;
 };
 
 /// \param k  entries of a row of the graph
-/// \throws OutOfDeviceMemory where it does not fit into `free`, see make_plan()
+/// \throws OutOfDeviceMemory where it does not fit into `free`, see make_build_plan()
 LinkPlan make_link_plan(const VectorView& vectors, bool vectors_on_device, std::int64_t k, bool graph_on_device,
                         Metric metric, int degree, bool links_on_device, std::size_t free);
 

@@ -1,0 +1,20 @@
+#pragma once
+/// \file bad_row.h
+/// The error for a vector that no build can work with.
+
+#include <string>
+
+#include "gnnd/metric.h"
+#include "gnnd/vectors.h"
+
+namespace gnnd::cuda {
+
+/// Copies the row to the host, where the CPU's check says what is wrong with it in the CPU's words.
+/// \param who     "append: of the added vectors: " or nothing
+/// \param vectors on the host or on a device
+/// \param row     of the vectors
+/// \param number  by which the message calls it
+[[noreturn]] void throw_bad_row(const std::string& who, const VectorView& vectors, std::int64_t row,
+                                std::int64_t number, Metric metric);
+
+}  // namespace gnnd::cuda

@@ -1,0 +1,75 @@
+// From the plan of a build to its arrays.
+#include "gnnd/cuda/build_state.h"
+#include "gnnd/cuda/errors.h"
+
+namespace gnnd::cuda {
+
+BuildState make_state(const detail::Input& input, const BuildParams& params, const Choices& choices, BuildPlan& plan,
+                      bool vectors_in_place, Resources& resources, std::byte* memory, cudaStream_t stream,
+                      std::int32_t* ids, float* distances) {
+    const auto at = [&]<class T>(const Part& part, T*) { return reinterpret_cast<T*>(memory + part.offset); };
+    const auto words = [&](const Part& part) { return at(part, static_cast<u32*>(nullptr)); };
+    const auto floats = [&](const Part& part) { return at(part, static_cast<float*>(nullptr)); };
+
+    std::byte* small = memory + plan.small.offset;
+    auto* stop = reinterpret_cast<StopFlag*>(small);
+    auto* info = reinterpret_cast<SpaceInfo*>(small + 256);
+    auto* records = reinterpret_cast<Record*>(small + 512);
+    auto* counters = reinterpret_cast<Counters*>(small + 4096);
+    static_assert(512 + (kAhead + 1) * sizeof(Record) <= 4096 && 4096 + kSpread * sizeof(Counters) <= kSmallBytes);
+
+    const RawVectors raw = upload(input, vectors_in_place, memory + plan.vectors.offset, resources, stream);
+    GNND_CUDA(cudaMemsetAsync(small, 0, plan.small.bytes, stream));
+    find_integers(raw, params.metric, plan, &info->largest, stream);
+    std::uint8_t* rows = plan.vectors_in_place ? nullptr : at(plan.rows, static_cast<std::uint8_t*>(nullptr));
+    u32* bias = words(plan.bias);
+    float* mean = floats(plan.candidates);  // needed before the first list is, and no longer
+    prepare_space(raw, params.metric, plan, rows, bias, mean, info, stream);
+
+    if (plan.graph_ids.bytes != 0) {
+        ids = at(plan.graph_ids, static_cast<std::int32_t*>(nullptr));
+        distances = floats(plan.graph_distances);
+    }
+    const bool lists_in_result = plan.length == params.k;
+    return {.input = input,
+            .params = params,
+            .choices = choices,
+            .plan = plan,
+            .resources = resources,
+            .stream = stream,
+            .engine = engine_for(plan.packed, params.metric),
+            .memory = memory,
+            .n = input.n(),
+            .raw = raw,
+            .points = points_of(raw, params.metric, plan, rows, bias, input.pairs()),
+            .assigning = points_of(raw, Metric::L2, plan, rows, bias),
+            .lists = {.ids = lists_in_result ? reinterpret_cast<u32*>(ids) : words(plan.list_ids),
+                      .distances = lists_in_result ? distances : floats(plan.list_distances),
+                      .bounds = floats(plan.bounds),
+                      .length = plan.length,
+                      .segments = 1},
+            .samples = {.ids = words(plan.sample_ids),
+                        .own = words(plan.own),
+                        .reverse = words(plan.reverse),
+                        .offsets = params.deterministic ? at(plan.offsets, static_cast<u64*>(nullptr)) : nullptr,
+                        .edges = params.deterministic ? words(plan.candidates) : nullptr,
+                        .p = plan.samples},
+            .variant = {.update = params.update,
+                        .filter = {.words = plan.filter.bytes != 0 ? words(plan.filter) : nullptr, .salt = 0},
+                        .candidates = {.entries = at(plan.candidates, static_cast<u64*>(nullptr)),
+                                       .counts = words(plan.counts),
+                                       .capacity = plan.capacity},
+                        .locks = plan.locks.bytes != 0 ? words(plan.locks) : nullptr},
+            .keys = {words(plan.keys[0]), words(plan.keys[1])},
+            .order = {words(plan.order[0]), words(plan.order[1])},
+            .visit = nullptr,
+            .sort_work = memory + plan.sort.offset,
+            .stop = stop,
+            .counters = counters,
+            .records = records,
+            .info = info,
+            .ids = ids,
+            .distances = distances};
+}
+
+}  // namespace gnnd::cuda

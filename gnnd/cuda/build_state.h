@@ -1,0 +1,63 @@
+#pragma once
+/// \file build_state.h
+/// The arrays of a build on the device, which the host's steps share.
+
+#include "gnnd/cuda/algorithm.h"
+#include "gnnd/cuda/memory/plan.h"
+#include "gnnd/resources.h"
+#include "gnnd/stats.h"
+
+namespace gnnd::cuda {
+
+/// Iterations that the host is ahead of the device. One keeps it busy; after the last, each is launched for nothing.
+inline constexpr int kAhead = 1;
+
+struct BuildState {
+    const detail::Input& input;
+    const BuildParams& params;
+    const Choices& choices;
+    const BuildPlan& plan;
+    Resources& resources;
+    cudaStream_t stream;
+    const Engine& engine;
+    std::byte* memory;  ///< the block that the plan divides
+    std::int64_t n;
+    RawVectors raw;
+    Points points;
+    Points assigning;  ///< the same under l2, for trees
+    Lists lists;
+    Samples samples;
+    Variant variant;
+    u32* keys[2];      ///< n: of the tree that grows, and room to sort
+    u32* order[2];     ///< n: its order, and room to sort
+    const u32* visit;  ///< n: the order of the last tree; null without trees
+    void* sort_work;
+    StopFlag* stop;
+    Counters* counters;  ///< kSpread
+    Record* records;     ///< kAhead + 1, in turn
+    SpaceInfo* info;
+    std::int32_t* ids;  ///< n x k: the result
+    float* distances;   ///< n x k
+
+    u32 seed_of(u32 purpose) const { return mix(u32(params.seed) ^ mix(u32(params.seed >> 32) + purpose)); }
+    void take_candidates() const { apply_candidates(lists, variant.candidates, n, stop, counters, stream); }
+};
+
+/// Uploads and packs the vectors and divides the memory of the plan. The form of the vectors in the plan may change to
+/// that of integers.
+/// \param ids, distances  the result's arrays where the plan has none
+BuildState make_state(const detail::Input& input, const BuildParams& params, const Choices& choices, BuildPlan& plan,
+                      bool vectors_in_place, Resources& resources, std::byte* memory, cudaStream_t stream,
+                      std::int32_t* ids, float* distances);
+
+/// Step 1: the lists to start from.
+void initialize(BuildState& state);
+/// Steps 2 to 4.
+void iterate(BuildState& state, int iteration);
+
+/// Of the graphs of a merge (GGM) the columns that stay in the lists, before step 1.
+void load_kept_columns(const BuildState& state);
+/// And the other columns, for step 5.
+Columns set_aside_columns(const BuildState& state, int set);
+
+}  // namespace gnnd::cuda

@@ -1,0 +1,27 @@
+#pragma once
+/// \file cross_match_launch.cuh
+/// Starts the cross-match with an update.
+
+#include "gnnd/cuda/cross_match.cuh"
+#include "gnnd/cuda/device/launch.cuh"
+#include "gnnd/cuda/engine/engine.h"
+
+namespace gnnd::cuda {
+
+template <class Arithmetic, bool ShortRows, class Update>
+void launch_cross_match(const Points& points, const CrossMatchArgs& args, const Update& update, cudaStream_t stream) {
+    const auto start = [&]<int T>(std::integral_constant<int, T>) {
+        using Match = CrossMatch<Arithmetic, T, ShortRows, Update>;
+        launch("cross_match", cross_match_kernel<Match>, blocks_for(points.n - args.first, args.stride), 2 * T,
+               Match::kBytes, stream, points, args.samples, update, args.visit, args.first, args.stride, args.stop,
+               args.counters);
+    };
+    if (args.samples.p <= 16)
+        start(std::integral_constant<int, 32>());
+    else if (args.samples.p <= 32)
+        start(std::integral_constant<int, 64>());
+    else
+        start(std::integral_constant<int, 128>());
+}
+
+}  // namespace gnnd::cuda

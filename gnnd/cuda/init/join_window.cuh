@@ -1,0 +1,189 @@
+#pragma once
+/// \file join_window.cuh
+/// Step 1 of GNND, the leaves of a projection tree: windows of consecutive objects in the tree's order. The objects of
+/// a window are compared with each other, and each takes the nearest as candidates; in a merge those of the other set.
+
+#include "gnnd/cuda/device/best.cuh"
+#include "gnnd/cuda/device/k_tiles.cuh"
+#include "gnnd/cuda/engine/engine.h"
+
+namespace gnnd::cuda {
+
+/// The shape of a block's work. Across: a merge, where only objects of different sets are compared. Its windows are
+/// twice as long: what two sets of m objects have in products with each other is what one of m has in products with
+/// itself, and sets of other sizes have less.
+/// \tparam ShortRows  rows of one tile of kTileBytes
+template <bool ShortRows, bool Across>
+struct WindowShape {
+    static_assert(ShortRows || !Across);  // the sums over several tiles stay in registers: 256 columns of them fit
+    static constexpr int kObjects = Across ? kWideWindow : kWindow;
+    /// Objects of a block: a whole window where the sums of short rows are chosen from at once, else what registers
+    /// hold.
+    static constexpr int kRows = ShortRows ? kObjects : kBlockRows;
+    /// Across: 33 stripes of rows at most, three a warp, and as many blocks as shared memory holds.
+    static constexpr int kThreads = Across ? 384 : ShortRows ? 512 : 2 * kBlockRows;
+    static constexpr int kBlocks = ShortRows && !Across ? 2 : 3;              ///< on a multiprocessor
+    static constexpr int kPlaces = Across ? kObjects + kTileRows : kObjects;  ///< in shared memory, gaps included
+    static constexpr int kBytes = kPlaces * kTileBytes;
+};
+
+/// Of every eight columns a thread sees two, 2 quarter and 2 quarter + 1, where quarter = lane % 4. A key has room for
+/// 2^kColumnBits numbers, and a window may have more columns. So a key numbers the columns of its thread's quarter
+/// only, 0, 1 for the first eight, 2, 3 for the next, and who reads a key must know the quarter that it comes from.
+__device__ inline int number_in_quarter(int column) {
+    return column / kTileColumns * 2 + column % 2;
+}
+__device__ inline int column_of(int number, int quarter) {
+    return number / 2 * kTileColumns + quarter * 2 + number % 2;
+}
+static_assert(kWideWindow / 4 <= 1 << kColumnBits);
+
+__device__ inline int whole_stripes(int rows) {
+    return (rows + kTileRows - 1) / kTileRows * kTileRows;
+}
+
+/// Puts the ids order[0, count) at places of their set: those of the first set at 0, the others behind them at the next
+/// whole stripe, kNoId between and behind. Returns how many are of the first set. They stay in their order, so that
+/// results do not change from run to run. By all threads of the block.
+template <class Shape>
+__device__ int separate(u32* ids, const u32* order, int count, detail::Pairs pairs) {
+    constexpr int kGroups = Shape::kObjects / kWarp, kWarps = Shape::kThreads / kWarp;
+    constexpr int kRounds = (kGroups + kWarps - 1) / kWarps;
+    static_assert(kGroups <= kWarp);
+    __shared__ u32 firsts[kGroups];
+    u32 id[kRounds], ballot[kRounds];
+#pragma unroll
+    for (int round = 0; round < kRounds; ++round) {
+        const int i = threadIdx.x + round * Shape::kThreads;
+        id[round] = i < count ? order[i] : kNoId;
+        ballot[round] = __ballot_sync(kAllLanes, id[round] < pairs.border);
+        if (i % kWarp == 0 && i < Shape::kObjects) firsts[i / kWarp] = __popc(ballot[round]);
+    }
+    for (int place = threadIdx.x; place < Shape::kPlaces; place += Shape::kThreads) ids[place] = kNoId;
+    __syncthreads();
+    const u32 group = lane_id() < kGroups ? firsts[lane_id()] : 0;
+    const int all = int(__reduce_add_sync(kAllLanes, group));
+#pragma unroll
+    for (int round = 0; round < kRounds; ++round) {
+        const int i = threadIdx.x + round * Shape::kThreads;
+        const u32 below = __reduce_add_sync(kAllLanes, lane_id() < i / kWarp ? group : 0);
+        const int before = int(below) + rank_in(ballot[round]);
+        if (i < count) ids[id[round] < pairs.border ? before : whole_stripes(all) + i - before] = id[round];
+    }
+    return all;
+}
+
+/// Of an object's window the `take` nearest of those that are among the nearest four in one of four quarters of the
+/// window; Across, of the objects of the other set in the window.
+template <class Arithmetic, bool ShortRows, bool Across>
+__global__ void __launch_bounds__(WindowShape<ShortRows, Across>::kThreads, WindowShape<ShortRows, Across>::kBlocks)
+    join_window_kernel(Points points, JoinWindowArgs args) {
+    using Sum = typename Arithmetic::Sum;
+    using Keys = Key<Sum, ShortRows && std::is_same_v<Sum, int>>;
+    using Shape = WindowShape<ShortRows, Across>;
+    constexpr int kTiles = Shape::kObjects / kTileColumns, kThreads = Shape::kThreads;
+    extern __shared__ __align__(1024) std::uint8_t tile[];  // kPlaces x kTileBytes
+    __shared__ u32 ids[Shape::kPlaces];
+    __shared__ __align__(8) Sum terms[Shape::kPlaces];
+    const std::int64_t begin = std::int64_t(blockIdx.x) * Shape::kRows,
+                       start = begin / Shape::kObjects * Shape::kObjects;
+    const int count = int(min(std::int64_t(Shape::kObjects), points.n - start));
+    int sizes[2] = {count, 0}, second = Shape::kObjects,
+        end = Shape::kObjects;  // objects of the sets, where they stand
+    if constexpr (Across) {
+        sizes[0] = separate<Shape>(ids, args.order + start, count, points.pairs);
+        sizes[1] = count - sizes[0];
+        second = whole_stripes(sizes[0]);
+        end = second + whole_stripes(sizes[1]);
+    } else {
+        for (int i = threadIdx.x; i < Shape::kPlaces; i += kThreads) ids[i] = i < count ? args.order[start + i] : kNoId;
+    }
+    __syncthreads();
+    const int quarter = lane_id() % 4;
+    const Sum factor = Keys::factor(points);
+    NearestFour<Sum> nearest[2];  // of this thread's rows of a stripe, lane / 4 and 8 more
+    const auto fetch = [&](int k, std::uint8_t*) {
+        load_rows<kThreads>(tile, 0, ids, sizes[0], second, points, k);
+        if (Across) load_rows<kThreads>(tile, second, ids + second, sizes[1], end - second, points, k);
+        commit_loads();
+        if (k == 0)  // read while the rows are on their way
+            for (int i = threadIdx.x; i < end; i += kThreads)
+                terms[i] = ids[i] != kNoId ? Keys::term(points, ids[i], number_in_quarter(i < second ? i : i - second))
+                                           : Keys::no_term();
+    };
+    const auto choose = [&](const Sum(&sum)[4], int row, int columns, int t) {
+        Sum key[4];
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+            const int r = row + i / 2 * 8, c = columns + t * kTileColumns + quarter * 2 + i % 2;
+            key[i] = Keys::make(sum[i], factor, terms[c], t * 2 + i % 2);
+            if (!Across && (r == c || (!ShortRows && !points.pairs.count(ids[r], ids[c])))) set_worst(key[i]);
+        }
+        nearest[0].take(key[0], key[1]);
+        nearest[1].take(key[2], key[3]);
+    };
+    const auto put = [&](int row, int columns) {
+        for (int j = 0; j < args.take; j += 4)  // four neighbours of a row, one a thread, are a sector of memory
+#pragma unroll
+            for (int r = 0; r < 2; ++r) {
+                Sum key = Sum();
+                int from = 0;
+#pragma unroll
+                for (int i = 0; i < 4; ++i) {
+                    Sum best = nearest[r].key[0];
+                    best = min(best, __shfl_xor_sync(kAllLanes, best, 1));
+                    best = min(best, __shfl_xor_sync(kAllLanes, best, 2));
+                    const u32 holders = __ballot_sync(kAllLanes, nearest[r].key[0] == best) >> (lane_id() - quarter);
+                    const int holder = __ffs(int(holders)) - 1;  // of those with equal keys the first
+                    if (quarter == holder) nearest[r].drop_first();
+                    if (quarter == i) {
+                        key = best;
+                        from = holder;
+                    }
+                }
+                const int mine = row + r * 8;
+                const u32 id = ids[mine];
+                if (j + quarter < args.take && id != kNoId)
+                    args.candidates.entries[std::int64_t(id) * args.candidates.capacity + args.at + j + quarter] =
+                        Keys::valid(key) ? pack(Keys::distance(points, key, terms[mine]),
+                                                ids[columns + column_of(Keys::column(key), from)])
+                                         : pack(INFINITY, kNoId);
+            }
+        const u32 id = ids[row + quarter % 2 * 8];
+        if (quarter < 2 && id != kNoId) args.candidates.counts[id] = u32(args.at + args.take);
+    };
+    const int stripe = threadIdx.x / kWarp * kTileRows;
+    if constexpr (ShortRows) {
+        fetch(0, tile);
+        wait_loads<0>();
+        __syncthreads();
+        constexpr int steps = kTileBytes / kStep;  // all of them: behind a row's end the tile holds zeros
+        for (int first = stripe; first < end; first += kThreads / kWarp * kTileRows) {
+            const bool of_second = first >= second;
+            const int columns = Across && !of_second ? second : 0;
+            const int tiles = Across ? ((of_second ? sizes[0] : sizes[1]) + kTileColumns - 1) / kTileColumns : kTiles;
+            nearest[0].clear();
+            nearest[1].clear();
+            typename Arithmetic::Rows rows;
+            Arithmetic::load(rows, tile, first, steps);
+#pragma unroll 4
+            for (int t = 0; t < tiles; ++t) {
+                Sum sum[4] = {};
+                Arithmetic::multiply(sum, rows, tile, columns + t * kTileColumns, steps);
+                choose(sum, first + lane_id() / 4, columns, t);
+            }
+            put(first + lane_id() / 4, columns);
+        }
+    } else {
+        const int first = int(begin - start) + stripe;
+        Sum sums[kTiles][4] = {};
+        multiply_rows<Arithmetic, kTiles>(sums, tile, first, 0, points, fetch, [](int) { return true; });
+        nearest[0].clear();
+        nearest[1].clear();
+#pragma unroll
+        for (int t = 0; t < kTiles; ++t) choose(sums[t], first + lane_id() / 4, 0, t);
+        put(first + lane_id() / 4, 0);
+    }
+}
+
+}  // namespace gnnd::cuda

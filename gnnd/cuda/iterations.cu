@@ -1,0 +1,107 @@
+#include <algorithm>
+#include <string>
+#include <thread>
+
+#include "gnnd/cuda/bad_row.h"
+#include "gnnd/cuda/iterations.h"
+#include "gnnd/detail/report.h"
+#include "gnnd/error.h"
+
+namespace gnnd::cuda {
+namespace {
+
+/// The cross-matches of an iteration are split into passes, after each of which candidates are applied to the lists, so
+/// that they find room. How many the first iterations need was measured: the first finds least, the second most; a
+/// merge that starts from trees finds little enough for one.
+constexpr int kPasses[] = {1, 3, 2};
+
+int passes_of(const BuildState& state, int iteration) {
+    if (state.variant.update != Update::automatic) return 1;  // those update lists at once
+    const bool finds_little = state.input.merges() && grows_trees(state.params.init);
+    const bool first_ones = iteration <= int(std::size(kPasses)) && !finds_little;
+    return state.plan.passes * (first_ones ? kPasses[iteration - 1] : 1);
+}
+
+}  // namespace
+
+void iterate(BuildState& state, int iteration) {
+    const u32 salt = state.variant.filter.salt = state.seed_of(u32(iteration));
+    sample(state.lists, state.samples, state.variant.filter, salt, state.points.pairs, state.visit, state.n, state.stop,
+           state.stream);
+    const int passes = passes_of(state, iteration);
+    for (int pass = 0; pass < passes; ++pass) {
+        state.engine.cross_match(state.points,
+                                 {.samples = state.samples,
+                                  .lists = state.lists,
+                                  .variant = state.variant,
+                                  .visit = state.visit,
+                                  .first = pass,
+                                  .stride = passes,
+                                  .stop = state.stop,
+                                  .counters = state.counters},
+                                 state.stream);
+        if (state.variant.update == Update::automatic) state.take_candidates();
+    }
+}
+
+void Iterations::run() {
+    const double threshold = detail::convergence_threshold(state_.params, state_.input);
+    GNND_CUDA(cudaMemcpyAsync(&info_[0], state_.info, sizeof(SpaceInfo), cudaMemcpyDeviceToHost, state_.stream));
+    initialize(state_);
+    // Cross-matches read all places of an object before they know how many of them hold samples.
+    GNND_CUDA(cudaMemsetAsync(state_.samples.ids, 0, state_.plan.sample_ids.bytes, state_.stream));
+    if (state_.variant.locks != nullptr)
+        GNND_CUDA(cudaMemsetAsync(state_.variant.locks, 0, state_.plan.locks.bytes, state_.stream));
+    if (state_.plan.segments > 1) split(state_.lists, state_.plan.segments, state_.n, state_.stream);
+    submit(0, 0);
+    int iteration = 0;
+    while (iteration < state_.params.iterations && !converged_) {
+        iterate(state_, ++iteration);
+        submit(iteration, threshold);
+        if (iteration >= kAhead) await(iteration - kAhead);
+    }
+    for (int last = std::max(0, iteration - kAhead + 1); last <= iteration && !converged_; ++last) await(last);
+    stats_.stop = converged_ ? StopReason::converged : StopReason::iterations;
+}
+
+void Iterations::submit(int iteration, double convergence_threshold) {
+    const int slot = iteration % (kAhead + 1);
+    Record* record = state_.records + slot;
+    check_convergence(state_.lists, state_.params.k, state_.n, iteration, convergence_threshold, state_.info,
+                      state_.stop, state_.counters, record, state_.stream);
+    GNND_CUDA(cudaMemcpyAsync(&records_[slot], record, sizeof(Record), cudaMemcpyDeviceToHost, state_.stream));
+    GNND_CUDA(cudaEventRecord(events_[slot], state_.stream));
+}
+
+void Iterations::await(int iteration) {
+    const int slot = iteration % (kAhead + 1);
+    while (callbacks_.interrupt) {
+        const cudaError_t state = cudaEventQuery(events_[slot]);
+        if (callbacks_.interrupt()) throw Interrupted("interrupted in iteration " + std::to_string(iteration));
+        if (state == cudaSuccess) break;
+        if (state != cudaErrorNotReady) check(state, "cudaEventQuery", __FILE__, __LINE__);
+        std::this_thread::sleep_for(std::chrono::microseconds(20));
+    }
+    GNND_CUDA(cudaEventSynchronize(events_[slot]));
+    if (iteration == 0 && info_[0].first_bad != ~0ull) {
+        const auto row = std::int64_t(info_[0].first_bad);
+        const int set = state_.input.set_of(row);
+        throw_bad_row("", state_.input.vectors[set], state_.input.number_in(set, row), row, state_.params.metric);
+    }
+    const Record& record = records_[slot];
+    const std::chrono::duration<double> since_start = std::chrono::steady_clock::now() - start_;
+    IterationStats here;
+    here.iteration = iteration;
+    here.objects = state_.n;
+    here.seconds = iteration == 0 ? since_start.count() : double(record.nanoseconds - last_) * 1e-9;
+    here.phi = record.sum.phi;
+    here.changed = std::int64_t(record.sum.fresh);
+    here.offered = std::int64_t(record.sum.offered);
+    here.accepted = std::int64_t(record.sum.accepted);
+    here.distances = std::int64_t(record.sum.distances);
+    last_ = record.nanoseconds;
+    converged_ = record.converged;
+    detail::report(here, stats_, callbacks_);
+}
+
+}  // namespace gnnd::cuda

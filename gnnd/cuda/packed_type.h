@@ -1,0 +1,16 @@
+#pragma once
+/// \file packed_type.h
+/// The form in which vectors reach the tensor cores.
+
+namespace gnnd::cuda {
+
+/// The type of the components of packed rows. Integers stay exact; all else becomes f16, centred and scaled (space.cu).
+enum class PackedType { u8, i8, f16 };
+
+/// Bytes of a row that are in shared memory at a time, and that one tensor instruction takes of them.
+inline constexpr int kTileBytes = 128, kStep = 32;
+
+/// Bits of a key (device/tile.cuh) that hold the number of a column, and as many columns as have numbers in them.
+inline constexpr int kColumnBits = 8, kGroup = 1 << kColumnBits;
+
+}  // namespace gnnd::cuda
