@@ -59,7 +59,7 @@ struct MemoryPlan {
     std::size_t total() const { return vectors + graph + work; }
 };
 
-/// What build() would take; nothing is allocated, vectors.data may be null.
+/// The memory that build() would take; nothing is allocated, vectors.data may be null.
 /// \throws as build() for parameters, Unavailable without that GPU, OutOfDeviceMemory where it would not fit there
 MemoryPlan plan_memory(const VectorView& vectors, const BuildParams& params);
 

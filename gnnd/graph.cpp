@@ -29,7 +29,7 @@ KnnGraph::KnnGraph(std::int64_t n, std::int64_t k, Metric metric) : n_(n), k_(k)
 
 namespace {
 
-/// What breaks invariants 1 and 2 in a row; empty where nothing does. `sorted` is scratch space.
+/// Says how a row breaks invariant 1 or 2; empty where it keeps them. `sorted` is scratch space.
 std::string fault_of_row(const KnnGraphView& graph, std::int64_t i, std::vector<std::int32_t>& sorted) {
     const bool similarity = is_similarity(graph.metric);
     const std::int64_t full = std::min(graph.k, std::max<std::int64_t>(graph.n - 1, 0));

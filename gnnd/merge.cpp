@@ -14,7 +14,7 @@
 namespace gnnd {
 namespace {
 
-/// How messages call what is merged.
+/// The words of messages for what is merged.
 struct Names {
     const char *call, *first, *second;
 };
@@ -53,7 +53,8 @@ void check_vectors(const Names& names, const VectorView& x1, const VectorView& x
                           std::to_string(x2.d) + " " + std::string(name_of(x2.dtype)));
 }
 
-/// What runs: both sets, or the only one that has objects, whose graph needs no work unless columns are missing.
+/// The input that runs: both sets, or the only one that has objects, whose graph needs no work unless columns are
+/// missing.
 struct Merge {
     Merge(const VectorView& x1, const KnnGraphView& g1, const VectorView& x2, const KnnGraphView& g2,
           const BuildParams& given)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 /// \file backend.h
-/// What builder.h, merge.h and search_links.h offer, on the CPU. Arguments were checked by the caller.
+/// The CPU's side of builder.h, merge.h and search_links.h. The caller has checked the arguments.
 
 #include <string>
 
@@ -33,7 +33,7 @@ void search_links(const VectorView& vectors, const KnnGraphView& graph, const Li
 /// components under chi2. \throws InvalidArgument that names the row
 void check_vectors(const VectorView& vectors, Metric metric, int threads, const Callbacks& callbacks);
 
-/// What makes the first of the rows unusable, for a message; empty where nothing does.
+/// Says for a message why the metric cannot work with the first of the rows; empty where it can.
 std::string fault_of_row(const VectorView& vectors, Metric metric);
 
 }  // namespace gnnd::cpu

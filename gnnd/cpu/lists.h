@@ -103,7 +103,7 @@ class Lists {
 
   private:
     bool insert_sorted(Entry* list, Entry entry) const {
-        // Where the entry goes is as good as random: a search without branches has nothing to mispredict.
+        // The place of an entry is as good as random: a search without branches has nothing to mispredict.
         Entry* place = list;
         for (int left = length_; left > 1;) {
             const int half = left / 2;

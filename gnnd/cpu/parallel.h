@@ -15,7 +15,7 @@
 
 namespace gnnd::cpu {
 
-/// How loops run: on how many threads, and whom to ask whether to stop.
+/// Threads that share the iterations of a loop, and the callback that may end it.
 struct Team {
     int threads = 1;
     const std::function<bool()>* interrupt = nullptr;  ///< asked by the calling thread only, between chunks

@@ -33,23 +33,40 @@ void Samples::draw_own(State& state, std::int64_t i) {
                   std::uint16_t(old_count)};
 }
 
-/// Fills the samples of objects [first, last). All threads read all own samples, which nobody writes meanwhile, and
-/// each writes to its own objects: no locks, and the order of arrival is always the same.
-void Samples::append_reverse(std::int64_t first, std::int64_t last, std::int64_t start) {
-    const auto append = [&](const std::int32_t* own, int count, std::int32_t u, std::int32_t* all,
-                            std::uint16_t Counts::*total) {
-        for (int j = 0; j < count; ++j) {
-            const std::int32_t v = own[j];
-            if (v < first || v >= last) continue;
-            std::uint16_t& size = counts_[v].*total;
-            if (size < 2 * p_) all[std::int64_t(v) * 4 * p_ + size++] = u;
-        }
+/// Appends u to the samples of every v that it took, source after source from `start` on. A part of the sources at a
+/// time: threads sort their edges by the range of v, then each thread takes one range, in the order of the sources. So
+/// each edge is touched twice, however many threads there are, and the order of arrival is always the same.
+void Samples::append_reverse(const Team& team, std::int64_t start) {
+    struct Edge {
+        std::int32_t to, from;  // from: u, or ~u where u took it as an OLD one
     };
-    for (std::int64_t step = 0; step < n_; ++step) {
-        std::int64_t u = start + step;
-        if (u >= n_) u -= n_;
-        append(new_of(u), counts_[u].new_own, std::int32_t(u), ids_.data(), &Counts::new_all);
-        append(old_of(u), counts_[u].old_own, std::int32_t(u), ids_.data() + 2 * p_, &Counts::old_all);
+    constexpr std::int64_t kPart = 1 << 12;  // sources of a thread at a time: about 1 MB of edges
+    const std::int64_t threads = team.threads;
+    std::vector<std::vector<Edge>> edges(threads * threads);  // of a thread's sources, to a thread's range
+    const auto source = [&](std::int64_t step) { return start + step < n_ ? start + step : start + step - n_; };
+    for (std::int64_t part = 0; part < n_; part += kPart * threads) {
+        const std::int64_t sources = std::min(kPart * threads, n_ - part);
+        team.for_chunks(threads, 1, [&](int, std::int64_t t, std::int64_t) {
+            std::vector<Edge>* const mine = &edges[t * threads];
+            for (std::int64_t r = 0; r < threads; ++r) mine[r].clear();
+            for (std::int64_t step = t * sources / threads; step < (t + 1) * sources / threads; ++step) {
+                const auto u = std::int32_t(source(part + step));
+                const auto sort_out = [&](const std::int32_t* own, int count, std::int32_t from) {
+                    for (int j = 0; j < count; ++j) mine[own[j] * threads / n_].push_back({own[j], from});
+                };
+                sort_out(new_of(u), counts_[u].new_own, u);
+                sort_out(old_of(u), counts_[u].old_own, ~u);
+            }
+        });
+        team.for_chunks(threads, 1, [&](int, std::int64_t r, std::int64_t) {
+            for (std::int64_t t = 0; t < threads; ++t)
+                for (const auto [to, from] : edges[t * threads + r]) {
+                    const bool is_new = from >= 0;
+                    std::uint16_t& size = is_new ? counts_[to].new_all : counts_[to].old_all;
+                    std::int32_t* all = ids_.data() + std::int64_t(to) * 4 * p_ + (is_new ? 0 : 2 * p_);
+                    if (size < 2 * p_) all[size++] = is_new ? from : ~from;
+                }
+        });
     }
 }
 
@@ -58,11 +75,7 @@ void Samples::draw(State& state, int round) {
         for (std::int64_t i = begin; i < end; ++i) draw_own(state, i);
     });
     // Where the scan starts decides who comes first, and must not be the same objects every time.
-    const auto start = std::int64_t(Random(state.params.seed ^ 0x5a11, round).below(std::uint32_t(n_)));
-    const std::int64_t threads = state.team.threads;
-    state.team.for_chunks(threads, 1, [&](int, std::int64_t t, std::int64_t) {
-        append_reverse(t * n_ / threads, (t + 1) * n_ / threads, start);
-    });
+    append_reverse(state.team, std::int64_t(Random(state.params.seed ^ 0x5a11, round).below(std::uint32_t(n_))));
 }
 
 }  // namespace gnnd::cpu

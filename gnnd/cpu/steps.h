@@ -120,7 +120,7 @@ class Samples {
 
     /// Step 2, ParallelSample: the first p NEW and the first p OLD entries of every list; the NEW ones become OLD in
     /// the list. Then every object u that took v as a sample is appended to v's samples of the same kind, up to 2p.
-    /// Which ones, where there are more, depends on the round only, not on threads.
+    /// Where there are more the round alone, not threads, decides which are taken.
     void draw(State& state, int round);
 
   private:
@@ -128,7 +128,7 @@ class Samples {
         std::uint16_t new_own, old_own, new_all, old_all;
     };
     void draw_own(State& state, std::int64_t i);
-    void append_reverse(std::int64_t first, std::int64_t last, std::int64_t start);
+    void append_reverse(const Team& team, std::int64_t start);
 
     std::int64_t n_;
     int p_;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 /// \file checks.h
-/// What the entry points check before they start, and how they find a device.
+/// Checks of the entry points' arguments, and the choice of a device.
 
 #include <cstdint>
 #include <initializer_list>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 /// \file input.h
-/// What a run of GNND starts from, and which pairs of objects it compares.
+/// The input of a run of GNND, and the rule of which pairs of objects it compares.
 
 #include <algorithm>
 #include <cstdint>
@@ -43,7 +43,7 @@ struct Input {
     /// The set that an object is in, and its number there.
     int set_of(std::int64_t object) const { return object >= vectors[0].n; }
     std::int64_t number_in(int set, std::int64_t object) const { return set == 0 ? object : object - vectors[0].n; }
-    /// Whether the vectors of two sets follow each other in memory, as those of one.
+    /// True where the vectors of both sets follow each other in memory, as those of one.
     bool adjoining() const {
         return !merges() || (vectors[0].row_bytes() == vectors[1].row_bytes() &&
                              vectors[0].row(vectors[0].n) == static_cast<const std::byte*>(vectors[1].data));

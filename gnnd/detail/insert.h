@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 /// \file insert.h
-/// How append() inserts objects into a graph by searching it, on either backend. Batch after batch:
+/// append() inserts objects into a graph by searching it, on either backend, batch after batch:
 ///  1. every object of the batch is compared with pivots, a sample of the graph's objects, and with the whole batch:
 ///     the nearest pivots are where its search starts, the nearest of the batch are its peers;
 ///  2. a greedy search with a beam walks from there along the rows of the graph, and of other objects of the batch

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 /// \file process_memory.h
-/// What the system tells of this process's memory.
+/// The system's account of this process's memory.
 
 #include <cstdint>
 #include <fstream>

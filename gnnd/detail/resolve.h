@@ -9,7 +9,7 @@
 
 namespace gnnd::detail {
 
-/// What a run of this input does. On a GPU its plan may lower `capacity`, and raise `batches`, to fit the memory.
+/// The choices for a run of this input. On a GPU its plan may lower `capacity`, and raise `batches`, to fit the memory.
 /// \param device  chosen: cpu or cuda
 /// \throws InvalidArgument for more samples than the device takes
 Choices resolve(const BuildParams& params, const Input& input, const Device& device);
