@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Checks the style: clang-format and clang-tidy for C++, shellcheck for scripts, the length of commits' subjects. Installs
-# what is missing.
+# Checks the style: clang-format and clang-tidy for C++, shellcheck for scripts, licenses, and the length of
+# commits' subjects. Installs what is missing.
 # Usage: contrib/lint.sh [--fix]   (--fix rewrites the files as clang-format wants them and stops there)
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -22,15 +22,26 @@ tracked "${cpp[@]}" | xargs -0 clang-format --dry-run -Werror
 echo "== shellcheck"
 tracked '*.sh' .ci/run | xargs -0 shellcheck
 
+none() { # what it is about; files on standard input, of which there must be none
+    local files
+    files=$(cat)
+    [ -z "$files" ] || { echo "$1: $files" >&2 && exit 1; }
+}
+
+echo "== licenses"
+tracked "${cpp[@]}" '*.in' '*.sh' .ci/run '*.py' '*.cmake' '*CMakeLists.txt' contrib/docs/Doxyfile '*.sed' |
+    { xargs -0 grep -L 'SPDX-License-Identifier: MIT' || true; } | none 'without "SPDX-License-Identifier: MIT"'
+
 # By date, so that it works in a clone of any depth: the history before the rule has longer ones.
 echo "== commit subjects"
-repository log --since=2026-11-22T20:27:00Z --format=%s |
+repository log --since=2026-11-22T21:50:00Z --format=%s |
     awk 'length > 72 { print "longer than 72 characters: " $0; long = 1 } END { exit long }'
 
 # Tests and benchmarks are left out: their frameworks' macros cost most of the time and give most of the noise. What needs
 # CUDA is, since a machine without the toolkit shall be able to check the rest.
 echo "== clang-tidy"
 cmake --preset cpu -B build/lint -DCMAKE_UNITY_BUILD=OFF >/dev/null
+{ grep -RL 'arXiv 2103.15386' build/lint/include || true; } | none 'public, but does not cite the paper'
 tracked 'gnnd/*.cpp' 'faiss_ext/*.cpp' 'contrib/cli/*.cpp' ':!gnnd/cuda' \
     ':!faiss_ext/faiss_resources.cpp' ':!faiss_ext/detail/gpu_*' | xargs -0 -n 1 -P "$(nproc)" clang-tidy -p build/lint --quiet 2>&1 |
     { grep -v 'warnings generated\.$' || true; }

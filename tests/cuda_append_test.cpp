@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // append() by searching on a GPU: the same cases as on the CPU, true neighbours where searches can meet all, what lies
 // on the device, and memory. Without a GPU all of it is skipped.
 #include <cuda_runtime_api.h>

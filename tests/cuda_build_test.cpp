@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // build() on a GPU: the invariants over all kinds of input and of updates, and recall against the CPU backend. Without
 // a GPU all of it is skipped.
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Steps 3 and 4 on every engine, from random samples and lists, against their definition. Without a GPU all of it is
 // skipped.
 #include <gtest/gtest.h>

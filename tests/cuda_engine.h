@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #pragma once
 /// \file cuda_engine.h
 /// What the kernels of an engine are tried on: vectors whose distances it computes exactly, in its own form.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Step 1 on every engine: distances of given and of random neighbours, windows of objects, pivots. Without a GPU all of
 // it is skipped.
 #include <gtest/gtest.h>

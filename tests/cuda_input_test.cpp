@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // build() and refine() on a GPU: hard and bad input, what is told and when it ends, and devices that are not there. All
 // but the last is skipped without a GPU.
 #include <gtest/gtest.h>

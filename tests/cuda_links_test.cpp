@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // search_links() on a GPU against the CPU's. Without a GPU all of it is skipped.
 #include <cuda_runtime_api.h>
 #include <gtest/gtest.h>

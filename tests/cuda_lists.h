@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #pragma once
 /// \file cuda_lists.h
 /// Lists on the host, to try the kernels on one by one. Components and distances are small integers, so that every

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Sampling and merging of lists against naive references. Without a GPU all of it is skipped.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Device memory: vectors and graphs that lie there, builds side by side, and what builds take and keep of it. Without a
 // GPU all of it is skipped.
 #include <cuda_runtime_api.h>

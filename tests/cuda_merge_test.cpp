@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // merge() on a GPU: the invariants over all kinds of input and every variant, recall against one build, graphs and
 // vectors on the device, determinism, memory. Without a GPU all of it is skipped.
 #include <cuda_runtime_api.h>

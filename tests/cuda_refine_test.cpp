@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // refine() on a GPU. Without one all of it is skipped.
 #include <gtest/gtest.h>
 

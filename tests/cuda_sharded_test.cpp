@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Graphs in shards on a GPU: with shards kept on the device and without, several workers, interrupts. Without a GPU all
 // of it is skipped.
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #pragma once
 /// \file beam.h
 /// The state of one greedy search along a graph's rows.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #pragma once
 /// \file algorithm.h
 /// GNND as the paper orders it, on the device. These functions start kernels on a stream and return; steps that depend

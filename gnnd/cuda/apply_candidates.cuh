@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #pragma once
 /// \file apply_candidates.cuh
 /// Merges buffered candidates into the lists, a warp an object: drops what cannot enter and what the list or another

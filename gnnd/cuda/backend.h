@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #pragma once
 /// \file backend.h
 /// The functions of builder.h, merge.h and search_links.h on a GPU. Arguments were checked by the caller. Needs no CUDA

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "gnnd/cuda/bad_row.h"
 
 #include <vector>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #pragma once
 /// \file bad_row.h
 /// The error for a vector that no build can work with.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // build(), refine(), merge() and append() on a GPU: where each goes, and what comes before and after the iterations.
 #include <chrono>
 #include <string>

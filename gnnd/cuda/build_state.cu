@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // From the plan of a build to its arrays.
 #include "gnnd/cuda/build_state.h"
 #include "gnnd/cuda/errors.h"

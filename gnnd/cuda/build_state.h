@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #pragma once
 /// \file build_state.h
 /// The arrays of a build on the device, which the host's steps share.

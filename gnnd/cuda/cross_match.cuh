@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #pragma once
 /// \file cross_match.cuh
 /// Steps 3 and 4 of GNND: every object's NEW samples are compared with each other and with its OLD samples, in shared

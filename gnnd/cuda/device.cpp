@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The GPUs of this machine: their number, the pointers into their memory, and copies from it.
 #include <cuda_runtime_api.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "gnnd/cuda/driver.h"
 
 #include <cudaTypedefs.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #pragma once
 /// \file driver.h
 /// Calls of CUDA's driver for what its runtime does not offer without making a context on the current device. The

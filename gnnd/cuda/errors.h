@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #pragma once
 /// \file errors.h
 /// Every CUDA call and every launch goes through these.

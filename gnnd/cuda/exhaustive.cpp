@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "gnnd/cuda/exhaustive.h"
 
 #include <numeric>

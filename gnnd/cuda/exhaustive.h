@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #pragma once
 /// \file exhaustive.h
 /// Sets so small that comparing all pairs, on the host, costs less than sampling.

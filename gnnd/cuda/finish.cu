@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Between graphs and lists. Step 5: from lists to a graph, with exact distances; segments are merged here, and in a
 // merge what was set aside. And before a merge, from graphs to lists.
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // GGM, the merge of two graphs: their columns on the way into the lists, and those that are set aside until the end.
 #include "gnnd/cuda/backend.h"
 #include "gnnd/cuda/build_state.h"

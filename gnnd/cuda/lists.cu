@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The steps that see lists only, whatever the vectors are.
 #include <algorithm>
 #include <cub/device/device_radix_sort.cuh>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #pragma once
 /// \file packed_type.h
 /// The form in which vectors reach the tensor cores.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #pragma once
 /// \file reverse.cuh
 /// Step 2's reverse samples for a deterministic build: the choice of p of the objects that took an object must not

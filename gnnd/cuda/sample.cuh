@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #pragma once
 /// \file sample.cuh
 /// Step 2 of GNND, ParallelSample: the first p NEW and the first p OLD entries of every list; the NEW ones are OLD from

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Checking and packing: what the vectors go through before the first step.
 #include <cfloat>
 #include <cmath>

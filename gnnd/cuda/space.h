@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #pragma once
 /// \file space.h
 /// The vectors on the device: checked and packed for the kernels, and as they came for exact distances.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #pragma once
 /// \file update.cuh
 /// Step 4 of GNND: what a cross-match found reaches the lists. The cross-match is the same for all updates; they differ

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #pragma once
 /// \file wait.h
 /// Waiting for the device while the caller may want to end it.

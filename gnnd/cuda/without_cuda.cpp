@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // What backend.h offers where the CUDA backend was not compiled in.
 #include "gnnd/cuda/backend.h"
 #include "gnnd/error.h"

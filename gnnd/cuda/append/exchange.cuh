@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #pragma once
 /// \file exchange.cuh
 /// Step 3 of append() by searching: objects that were found are offered those that found them.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #pragma once
 /// \file find_nearest.cuh
 /// A block of objects against many others, all pairs: of every 256 the nearest.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // append() by searching on the GPU: the batches, see detail/insert.h.
 #include <algorithm>
 #include <chrono>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #pragma once
 /// \file insert.cuh
 /// The arrays that the kernels of append() by searching share.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #pragma once
 /// \file insert.h
 /// append() by searching, on a GPU.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #pragma once
 /// \file rows.cuh
 /// The first and the last kernels of append() by searching: rows of the old graph, links back to objects that no row

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #pragma once
 /// \file search.cuh
 /// Step 2 of append() by searching: a greedy search with a beam for every object of the batch, by a warp.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #pragma once
 /// \file best.cuh
 /// The nearest partners of a row of a tile: one or two for a selective update, four for an object of a window.

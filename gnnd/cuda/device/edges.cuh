@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #pragma once
 /// \file edges.cuh
 /// Edges to the arrays of their owners: they are counted, offsets are allocated, and they are scattered, in any order.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #pragma once
 /// \file exact.cuh
 /// The metric's value of a pair of rows in the caller's own type: float32 sums, integers exactly.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #pragma once
 /// \file k_tiles.cuh
 /// Rows longer than kTileBytes pass through shared memory in tiles of so many bytes, and the products of all tiles add

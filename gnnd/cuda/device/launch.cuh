@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #pragma once
 /// \file launch.cuh
 /// Starting kernels that need much shared memory.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #pragma once
 /// \file points.cuh
 /// The vectors as the kernels see them: rows of small cells, and what turns a product of two rows into a distance.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #pragma once
 /// \file raw.cuh
 /// Components of vectors in the caller's own type.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #pragma once
 /// \file sample_tile.cuh
 /// The samples that a block compares, each once.

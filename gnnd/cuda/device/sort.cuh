@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #pragma once
 /// \file sort.cuh
 /// Entries that compare as integers, and sorting them within a warp.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #pragma once
 /// \file sorted_list.cuh
 /// A row of a graph while it changes.

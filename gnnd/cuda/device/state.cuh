@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #pragma once
 /// \file state.cuh
 /// The arrays of a build on the device.

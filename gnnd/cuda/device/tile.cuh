@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #pragma once
 /// \file tile.cuh
 /// Rows of points in shared memory, and the products of all pairs of 16 rows with 8 others, one warp at a time.

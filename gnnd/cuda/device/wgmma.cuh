@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #pragma once
 /// \file wgmma.cuh
 /// Hopper's matrix instruction for four warps at once: 64 rows times 32 others, both read from shared memory by the

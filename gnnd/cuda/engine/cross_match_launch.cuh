@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #pragma once
 /// \file cross_match_launch.cuh
 /// Starts the cross-match with an update.

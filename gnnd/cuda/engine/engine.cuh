@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #pragma once
 /// \file engine.cuh
 /// Fills in the table of engine.h for one arithmetic.

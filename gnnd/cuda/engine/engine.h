@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #pragma once
 /// \file engine.h
 /// The steps whose kernels depend on the type that vectors are packed to and on the metric: a table of functions,

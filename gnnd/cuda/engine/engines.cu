@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // From packed types and metrics to engines.
 #include "gnnd/cuda/engine/instances.h"
 

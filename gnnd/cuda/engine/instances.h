@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #pragma once
 /// \file instances.h
 /// The engines' templates. Each is instantiated in a file of its own, which CMake makes from engine.cu.in and

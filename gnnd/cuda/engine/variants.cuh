@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #pragma once
 /// \file variants.cuh
 /// The paper's variants of the update for one arithmetic.

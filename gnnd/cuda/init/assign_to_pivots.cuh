@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #pragma once
 /// \file assign_to_pivots.cuh
 /// Step 1 of GNND, one level of a projection tree: every object goes to the nearest of its node's pivots. Trees are as

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #pragma once
 /// \file init_neighbors.cuh
 /// Step 1 of GNND without trees: neighbours that an init of gnnd/init.h picks, random ones as in the paper; and

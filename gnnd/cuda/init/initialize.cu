@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Step 1 of GNND as the host sees it: trees, or random or given neighbours.
 #include <algorithm>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #pragma once
 /// \file join_window.cuh
 /// Step 1 of GNND, the leaves of a projection tree: windows of consecutive objects in the tree's order. The objects of

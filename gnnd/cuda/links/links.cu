@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // search_links() on the GPU.
 #include <algorithm>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #pragma once
 /// \file links.cuh
 /// Steps 2 and 3 of search_links(): links in the other direction, and what fills the room that is left. As in

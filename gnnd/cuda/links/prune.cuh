@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #pragma once
 /// \file prune.cuh
 /// Step 1 of search_links() chooses the links of an object among its nearest neighbours. To know which of them block

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #pragma once
 /// \file layout.h
 /// The tools that plans of device memory are made with.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "gnnd/cuda/memory/memory.h"
 
 #include <map>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #pragma once
 /// \file plan.h
 /// The device memory of a build: how much it takes and where everything lies in it, before anything is allocated.

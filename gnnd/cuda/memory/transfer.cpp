@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "gnnd/cuda/memory/transfer.h"
 
 #include <omp.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #pragma once
 /// \file transfer.h
 /// Between the host and the device. Ordinary (pageable) host memory goes through a page-locked buffer, the resources'

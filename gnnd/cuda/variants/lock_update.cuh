@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #pragma once
 /// \file lock_update.cuh
 /// Update::selective, the paper's: the nearest of each kind, inserted under a spinlock per segment (the paper's full

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #pragma once
 /// \file sort_update.cuh
 /// Update::all, the paper's GNND-r1: every pair. A sample's partners are sorted and merged under its list's spinlock.
