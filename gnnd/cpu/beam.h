@@ -41,8 +41,8 @@ class Beam {
     std::vector<Entry> entries_;
 };
 
-/// Remembers which objects a search has seen. It forgets one whose place another takes, which is compared again then and
-/// changes nothing but the time.
+/// Remembers which objects a search has seen. It forgets one whose place another takes, which is compared again then
+/// and changes nothing but the time.
 class Seen {
   public:
     void clear() { std::fill(ids_.begin(), ids_.end(), -1); }
