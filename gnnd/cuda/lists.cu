@@ -15,6 +15,23 @@ namespace {
 constexpr int kThreads = 256;
 constexpr int kMaxSegments = (kMaxK + kSegmentLength - 1) / kSegmentLength;
 
+/// A thread an owner; see allocate_offsets() of algorithm.h. offsets[owners] is 0 before.
+__global__ void __launch_bounds__(kThreads)
+    allocate_offsets_kernel(const u32* counts, u64* offsets, std::int64_t owners, const StopFlag* stop) {
+    const std::int64_t i = std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
+    if (stop != nullptr && stop->raised) return;
+    const u32 count = i < owners ? counts[i] : 0;
+    u64 before = count;
+    for (int step = 1; step < kWarp; step *= 2) {
+        const u64 lower = __shfl_up_sync(kAllLanes, before, step);
+        if (lane_id() >= step) before += lower;
+    }
+    u64 begin = 0;
+    if (lane_id() == kWarp - 1) begin = atomicAdd(&offsets[owners], before);
+    begin = __shfl_sync(kAllLanes, begin, kWarp - 1);
+    if (i < owners) offsets[i] = begin + before - count;
+}
+
 __global__ void clear_kernel(Lists lists, Candidates candidates, std::int64_t n) {
     const std::int64_t step = std::int64_t(gridDim.x) * blockDim.x;
     const std::int64_t begin = std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
@@ -159,8 +176,7 @@ void split(Lists& lists, int segments, std::int64_t n, cudaStream_t stream) {
 
 void allocate_offsets(const u32* counts, u64* offsets, std::int64_t owners, const StopFlag* stop, cudaStream_t stream) {
     GNND_CUDA(cudaMemsetAsync(offsets + owners, 0, sizeof(u64), stream));
-    allocate_offsets_kernel<<<blocks_for(owners, kOffsetThreads), kOffsetThreads, 0, stream>>>(counts, offsets, owners,
-                                                                                               stop);
+    allocate_offsets_kernel<<<blocks_for(owners, kThreads), kThreads, 0, stream>>>(counts, offsets, owners, stop);
     GNND_LAUNCHED("allocate_offsets_kernel");
 }
 
