@@ -23,7 +23,7 @@ struct Callbacks {
     std::function<void(const std::string&)> verbose;  ///< progress as a line of text without its end, to be printed
 };
 
-/// What a build returns.
+/// The graph that a build made, and its report.
 struct BuildResult {
     KnnGraph graph;    ///< n x k, by the invariants of graph.h
     BuildStats stats;  ///< how it came about
@@ -33,17 +33,18 @@ struct BuildResult {
 /// are cheaper than sampling are compared exhaustively, which gives the exact graph.
 /// \param vectors    n x d, 2 <= n <= kMaxObjects, finite; any of f32, f16, bf16, u8, i8
 /// \param params     see BuildParams; k may exceed n - 1, the rows are padded then
+/// \param callbacks  hooks into the build
 /// \param resources  where work memory comes from; the heap when null
+/// \return n x params.k, by the invariants of graph.h
 /// \throws InvalidArgument for parameters or vectors outside of what is allowed (the row is named), Unavailable for a
-///         device that is not there, Interrupted when the callback asked for it
+///         device that is not there, Interrupted when the callback asked for it, OutOfDeviceMemory and DeviceError
 BuildResult build(const VectorView& vectors, const BuildParams& params, const Callbacks& callbacks = {},
                   Resources* resources = nullptr);
 
 /// The same into arrays of the caller, n x k each. On a GPU vectors and arrays may also lie in the memory of the device
 /// that params.device names; then nothing passes through the host (but for sets of some thousand objects or less, which
 /// it compares exhaustively), and the work is in order with Resources::stream().
-/// \throws as build(), OutOfDeviceMemory (says how much is needed and free) and DeviceError; the arrays' content is
-///         undefined then
+/// \throws as build(); the arrays' content is undefined then
 BuildStats build_into(const VectorView& vectors, const BuildParams& params, std::int32_t* ids, float* distances,
                       const Callbacks& callbacks = {}, Resources* resources = nullptr);
 

@@ -65,7 +65,7 @@ class VectorFile {
     void require_unchanged() const;
 
   private:
-    /// What view() has found out about the rows of a *vecs file.
+    /// The findings of view() about the rows of a *vecs file.
     struct RowCheck {
         std::once_flag once;
         std::int64_t fitting = 0;  ///< so many rows at the start have the d of the first
