@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: MIT
-#include <faiss/utils/distances.h>
-
 #include <algorithm>
-#include <cmath>
 #include <numeric>
 #include <optional>
 
 #include "faiss_ext/detail/errors.h"
+#include "faiss_ext/detail/flat_search.h"
 #include "faiss_ext/detail/gpu.h"
 #include "faiss_ext/detail/print.h"
 #include "faiss_ext/detail/rows.h"
@@ -14,91 +12,6 @@
 #include "faiss_ext/graph_builder.h"
 
 namespace faiss_ext {
-
-namespace {
-
-constexpr std::int64_t kSpare = 8;  // asked for beyond k and self, to see how far off the next ones are
-
-/// What FAISS's flat search reports for a batch of queries: ids and distances, queries x m, best first.
-struct Found {
-    std::int64_t m;
-    std::vector<idx_t> ids;
-    std::vector<float> distances;
-
-    void search(faiss::MetricType metric, const float* queries, std::int64_t count, const float* base, std::int64_t n,
-                std::int64_t d) {
-        if (metric == faiss::METRIC_L2)
-            faiss::knn_L2sqr(queries, base, d, count, n, m, distances.data(), ids.data());
-        else if (metric == faiss::METRIC_INNER_PRODUCT)
-            faiss::knn_inner_product(queries, base, d, count, n, m, distances.data(), ids.data());
-        else
-            knn_extra_metrics(queries, base, d, count, n, metric, m, distances.data(), ids.data());
-    }
-
-    /// Whether rounding can have kept a nearer object out of a finished row: what FAISS did not report is no better
-    /// than its last, less what both values may be off by.
-    /// \param values  the true distances of the row, `count`
-    /// \param bound   the most by which a reported value differs from the true one
-    bool doubtful(std::int64_t row, const std::int32_t* kept, const float* values, std::int64_t count, double bound,
-                  bool similarity) const {
-        const idx_t* begin = ids.data() + row * m;
-        const float* reported = distances.data() + row * m;
-        double error = bound;
-        for (std::int64_t j = 0; j < count; ++j) {
-            const idx_t* position = std::find(begin, begin + m, idx_t(kept[j]));
-            if (position == begin + m) return true;  // FAISS found too few
-            error = std::max(error, std::fabs(double(reported[position - begin]) - values[j]));
-        }
-        const double last = values[count - 1], next = reported[m - 1];
-        return similarity ? !(last - error >= next) : !(last + error <= next);
-    }
-};
-
-/// How far FAISS's values can be from the true ones. It expands |x-y|^2 to |x|^2 + |y|^2 - 2xy, whose rounding grows
-/// with the vectors' lengths, however near they are to each other: sums of d products err by less than d units in the
-/// last place of the sum of their absolute values. Integers that float32 holds are not rounded.
-class Rounding {
-  public:
-    Rounding(const VectorSource& source, faiss::MetricType searched)
-        : source_(source), searched_(searched), row_(source.vectors().d) {
-        const gnnd::VectorView& x = source.vectors();
-        const bool cosine = detail::is_normalized(source.metric());
-        const bool integers = x.dtype == gnnd::DType::u8 || x.dtype == gnnd::DType::i8;
-        constexpr double kMostSquares = 255 * 255 * 2.0, kExact = 1 << 24;
-        if (integers && !cosine && double(x.d) * kMostSquares < kExact) return;
-        unit_ = double(x.d + 4) * 0x1p-24;
-        if (cosine || searched != faiss::METRIC_INNER_PRODUCT) return;
-        detail::for_float_rows(source, detail::kBlock, [&](std::int64_t, std::int64_t count, const float* rows) {
-            for (std::int64_t i = 0; i < count; ++i) longest_ = std::max(longest_, length(rows + i * x.d));
-        });
-    }
-
-    /// For what may be nearer to the object than `last`.
-    double bound(std::int32_t object, double last) {
-        if (unit_ == 0) return 0;
-        if (searched_ != faiss::METRIC_L2 && searched_ != faiss::METRIC_INNER_PRODUCT) return unit_ * last;
-        detail::float_rows(source_, object, 1, row_.data());
-        if (searched_ == faiss::METRIC_INNER_PRODUCT) return unit_ * length(row_.data()) * longest_;
-        // No such object is longer than this one by more than their distance.
-        const double sum = 2 * length(row_.data()) + std::sqrt(last);
-        return unit_ * sum * sum;
-    }
-
-  private:
-    double length(const float* row) const {
-        double sum = 0;
-        for (std::size_t c = 0; c < row_.size(); ++c) sum += double(row[c]) * row[c];
-        return std::sqrt(sum);
-    }
-
-    const VectorSource& source_;
-    const faiss::MetricType searched_;
-    std::vector<float> row_;
-    double unit_ = 0;     // what a value of 1 errs by
-    double longest_ = 1;  // of all vectors, where it matters
-};
-
-}  // namespace
 
 gnnd::KnnGraph ExactGraphBuilder::build(const VectorSource& source, int k) {
     return detail::with_faiss_errors([&] {
@@ -137,19 +50,19 @@ gnnd::KnnGraph ExactGraphBuilder::search(const VectorSource& source, const std::
         std::int64_t step = on_gpu ? detail::gpu_block(x.d) : detail::kBlock;
         if (batch != 0) step = on_gpu ? std::min<std::int64_t>(batch, step) : std::int64_t(batch);
         step = std::min(step, total);
-        Found found{std::min<std::int64_t>(k + 1 + kSpare, x.n), {}, {}};
+        detail::Found found{std::min<std::int64_t>(k + 1 + detail::kSpare, x.n), {}, {}};
         found.ids.resize(step * found.m);
         found.distances.resize(step * found.m);
         std::unique_ptr<detail::GpuFlatSearch> searcher;
         std::unique_ptr<detail::FloatMatrix> rows;
-        std::vector<float> queries;
+        std::vector<float> queries, query(x.d);
         if (on_gpu) {
             searcher = std::make_unique<detail::GpuFlatSearch>(gpu, source, found.m, device_memory);
         } else {
             rows = std::make_unique<detail::FloatMatrix>(source);
             queries.resize(step * x.d);
         }
-        Rounding rounding(source, searched);
+        const detail::Rounding rounding(source, searched, x.dtype);
         std::vector<std::int64_t> doubts;  // rows to search again
 
         gnnd::KnnGraph graph(total, k, metric);
@@ -167,7 +80,8 @@ gnnd::KnnGraph ExactGraphBuilder::search(const VectorSource& source, const std::
                                 graph.ids() + begin * k, graph.distances() + begin * k);
             for (std::int64_t r = 0; r < count && found.m < x.n; ++r) {
                 const float* distances = graph.distances_of(begin + r);
-                const double bound = rounding.bound(objects[begin + r], distances[wanted - 1]);
+                detail::float_rows(source, objects[begin + r], 1, query.data());
+                const double bound = rounding.bound(query.data(), distances[wanted - 1]);
                 if (found.doubtful(r, graph.ids_of(begin + r), distances, wanted, bound, gnnd::is_similarity(metric)))
                     doubts.push_back(begin + r);
             }

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: MIT
 // `gnnd index` and `gnnd search`: their files, and what is wrong with them.
+#include <faiss/IndexFlat.h>
 #include <faiss/IndexHNSW.h>
 #include <faiss/index_io.h>
 #include <sys/stat.h>
 
+#include <cmath>
 #include <memory>
+#include <vector>
 
 #include "tests/cli_fixture.h"
 
@@ -84,6 +87,54 @@ TEST_F(CliSearch, OptionsOfOtherTypesAreWrongUsage) {
     EXPECT_TRUE(refuses("nndescent", "--device", "cuda:0"));
     for (const std::string value : {"0", "-3", "5000", "x"}) EXPECT_TRUE(refuses("nsg", "--R", value));
     EXPECT_TRUE(failed(run({"index", graph(), base(), "--type", "hnws", "-o", file("x")}), 2, "nsg,hnsw,nndescent"));
+}
+
+/// All rows of a file.
+template <class T>
+std::vector<T> rows_of_file(const std::string& path) {
+    const io::VectorFile vectors(path);
+    std::vector<T> rows(vectors.n() * vectors.d());
+    vectors.read(0, vectors.n(), rows.data());
+    return rows;
+}
+
+// FAISS's flat index and `gnnd exact` do the same in different ways; sums of squared bytes are exact in both.
+TEST_F(CliSearch, ExactAnswersAreThoseOfAFlatIndex) {
+    const io::VectorFile vectors(base());
+    std::vector<float> x(2000 * 128);
+    copy_as_f32(vectors.view(), 0, 2000, x.data());
+    faiss::IndexFlatL2 flat(128);
+    flat.add(2000, x.data());
+    faiss::write_index(&flat, file("flat.faiss").c_str());
+    good({"search", file("flat.faiss"), base(50), "-k", "7", "-o", file("a.ibin"), "--distances", file("a.fbin")});
+    const Result result = good({"exact", base(), "--queries", base(50), "-k", "7", "-o", file("b.ivecs"), "--distances",
+                                file("b.npy"), "--json"});
+    EXPECT_EQ(result.parsed()["queries"], 50);
+    const std::vector<float> distances = rows_of_file<float>(file("b.npy"));
+    EXPECT_EQ(distances, rows_of_file<float>(file("a.fbin")));
+    for (int i = 0; i < 50; ++i) EXPECT_EQ(distances[i * 7], 0) << "each is among those searched";
+    EXPECT_EQ(good({"search", file("flat.faiss"), base(50), "-k", "7", "--truth", file("b.ivecs"), "--json"})
+                  .parsed()["recall"],
+              1.0);
+}
+
+TEST_F(CliSearch, MissingNeighboursAreInfinitelyFar) {
+    good({"search", index("hnsw"), base(3), "-k", "2003", "--distances", file("d.fvecs"), "-o", file("i.ivecs")});
+    const std::vector<float> distances = rows_of_file<float>(file("d.fvecs"));
+    const std::vector<std::int32_t> ids = rows_of_file<std::int32_t>(file("i.ivecs"));
+    for (std::size_t i = 0; i < ids.size(); ++i) ASSERT_EQ(ids[i] < 0, std::isinf(distances[i])) << i;
+    EXPECT_EQ(ids.back(), -1);
+}
+
+TEST_F(CliSearch, ExactRefusesQueriesThatDoNotFit) {
+    const std::vector<float> narrow(30, 1.0f);
+    io::write_vectors(file("narrow.fvecs"), {narrow.data(), 10, 3});
+    EXPECT_TRUE(failed(run({"exact", base(), "--queries", file("narrow.fvecs"), "-o", file("x.ivecs")}), 1,
+                       "narrow.fvecs has vectors of 3 components"));
+    EXPECT_TRUE(failed(run({"exact", base(), "--queries", base(10), "-o", base(10)}), 2, "would be overwritten"));
+    EXPECT_TRUE(failed(run({"exact", base(), "--distances", file("x.fvecs"), "-o", file("x")}), 2, "--queries"));
+    EXPECT_TRUE(failed(run({"exact", base(), "--queries", base(10), "--device", "cuda:0", "-o", file("x.ivecs")}), 2,
+                       "on the CPU only"));
 }
 
 }  // namespace

@@ -5,7 +5,6 @@
 #include <cstdio>
 #include <memory>
 
-#include "commands.h"
 #include "common.h"
 #include "files.h"
 #include "gnnd/io/graph_file.h"
@@ -56,20 +55,6 @@ void build_baseline(const BaselineOptions& options) {
     for (const auto& [step, time] : builder->timing) std::printf("  %-11s %.3f\n", step.c_str(), time);
     std::printf("memory      %s at most\n", human_bytes(peak_memory()).c_str());
     std::printf("graph       %s\n", options.graph.c_str());
-}
-
-void add_exact(CLI::App& app) {
-    CLI::App& command =
-        *app.add_subcommand("exact", "Build the exact k-NN graph with FAISS's flat search: build --method exact");
-    const auto options = std::make_shared<BaselineOptions>();
-    add_base(command, options->base);
-    add_k(command, options->k, gnnd::kMaxK, "neighbours per object, at most " + std::to_string(gnnd::kMaxK));
-    add_output(command, options->graph, "graph file to write; .gnnd by convention");
-    add_metric(command, options->metric);
-    add_device(command, options->device);
-    add_json(command, options->json);
-    command.footer("The time grows with the square of the number of vectors.");
-    command.callback([options] { build_baseline(*options); });
 }
 
 }  // namespace cli

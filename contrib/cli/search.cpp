@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <limits>
 #include <memory>
@@ -29,7 +30,7 @@ namespace cli {
 namespace {
 
 struct SearchOptions {
-    std::string index, queries, truth, output;
+    std::string index, queries, truth, output, distances;
     int k = 10;
     int ef = 0;
     bool json = false;
@@ -120,6 +121,10 @@ Outcome search(const SearchOptions& options, faiss::Index& index, const gnnd::io
     if (!options.truth.empty()) truth.emplace(options.truth, queries.n(), options.k, index.metric_type);
     std::optional<gnnd::io::VectorWriter> writer;
     if (!options.output.empty()) writer.emplace(options.output, queries.n(), options.k, gnnd::DType::i32);
+    std::optional<gnnd::io::VectorWriter> distance_writer;
+    if (!options.distances.empty())
+        distance_writer.emplace(options.distances, queries.n(), options.k, gnnd::DType::f32);
+    const float missing = index.metric_type == faiss::METRIC_INNER_PRODUCT ? -INFINITY : INFINITY;
 
     // A graph's rows leave the object itself out; the search finds it, so ask for one more and leave it out as well.
     const bool drop_self = truth && truth->leaves_self_out();
@@ -130,6 +135,7 @@ Outcome search(const SearchOptions& options, faiss::Index& index, const gnnd::io
     std::vector<float> distances(kBatch * asked);
     std::vector<faiss_ext::idx_t> ids(kBatch * asked);
     std::vector<std::int32_t> row(options.k);
+    std::vector<float> row_distances(options.k);
     Outcome outcome;
     std::int64_t hits = 0;
     for (std::int64_t begin = 0; begin < queries.n(); begin += kBatch) {
@@ -144,20 +150,25 @@ Outcome search(const SearchOptions& options, faiss::Index& index, const gnnd::io
             for (int j = 0; j < asked && kept < options.k; ++j) {
                 const faiss_ext::idx_t id = ids[i * asked + j];
                 if (drop_self && id == begin + i) continue;
+                const float distance = distances[i * asked + j];
+                if (truth && truth->holds(begin + i, id, distance)) ++hits;
+                row_distances[kept] = id < 0 ? missing : distance;
                 row[kept++] = to_file_id(id);
-                if (truth && truth->holds(begin + i, id, distances[i * asked + j])) ++hits;
             }
             std::fill(row.begin() + kept, row.end(), -1);
+            std::fill(row_distances.begin() + kept, row_distances.end(), missing);
             if (writer) writer->append(row.data(), 1);
+            if (distance_writer) distance_writer->append(row_distances.data(), 1);
         }
     }
     if (writer) writer->commit();
+    if (distance_writer) distance_writer->commit();
     if (truth) outcome.recall = double(hits) / (double(queries.n()) * options.k);
     return outcome;
 }
 
 void run(const SearchOptions& options) {
-    require_outputs({options.output}, {options.index, options.queries, options.truth});
+    require_outputs({options.output, options.distances}, {options.index, options.queries, options.truth});
     use_blas();
     const std::unique_ptr<faiss::Index> index = read_index_file(options.index);
     const gnnd::io::VectorFile queries(options.queries);
@@ -176,12 +187,14 @@ void run(const SearchOptions& options) {
                      {"queries_per_second", rate}};
         if (outcome.recall) json["recall"] = *outcome.recall;
         if (!options.output.empty()) json["output"] = options.output;
+        if (!options.distances.empty()) json["distances"] = options.distances;
         print(json);
         return;
     }
     if (outcome.recall) std::printf("Recall@%d %.4f\n", options.k, *outcome.recall);
     std::printf("%lld queries in %.3f s, %.0f queries/s\n", static_cast<long long>(queries.n()), outcome.seconds, rate);
     if (!options.output.empty()) std::printf("neighbours  %s\n", options.output.c_str());
+    if (!options.distances.empty()) std::printf("distances   %s\n", options.distances.c_str());
 }
 
 }  // namespace
@@ -200,6 +213,7 @@ void add_search(CLI::App& app) {
                     "the queries when they are the indexed vectors")
         ->type_name("FILE");
     add_output(command, options->output, "write the neighbours' ids here: ivecs, ibin or npy")->required(false);
+    add_name(command, "--distances", options->distances, "FILE", "write their distances here: fvecs, fbin or npy");
     add_whole(command, "--ef", options->ef, 1, std::numeric_limits<int>::max(),
               "search beam instead of the index's own: " + beam_names())
         ->default_str("");

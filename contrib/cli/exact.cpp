@@ -1,0 +1,93 @@
+#include <chrono>
+#include <cstdio>
+#include <memory>
+#include <string>
+
+#include "baseline.h"
+#include "commands.h"
+#include "common.h"
+#include "faiss_ext/exact_search.h"
+#include "files.h"
+#include "gnnd/io/vector_file.h"
+#include "interrupt.h"
+#include "values.h"
+
+namespace cli {
+
+namespace {
+
+struct ExactOptions : BaselineOptions {
+    std::string queries, distances;
+};
+
+/// The exact neighbours of other vectors: files of ids and distances.
+void answer_queries(const ExactOptions& options) {
+    require_outputs({options.graph, options.distances}, {options.base, options.queries});
+    const gnnd::io::VectorFile base(options.base), queries(options.queries);
+    if (queries.d() != base.d())
+        throw gnnd::InvalidArgument(options.queries + " has vectors of " + std::to_string(queries.d()) +
+                                    " components, " + options.base + " of " + std::to_string(base.d()));
+    gnnd::io::VectorWriter ids(options.graph, queries.n(), options.k, gnnd::DType::i32);
+    std::unique_ptr<gnnd::io::VectorWriter> distances;
+    if (!options.distances.empty())
+        distances =
+            std::make_unique<gnnd::io::VectorWriter>(options.distances, queries.n(), options.k, gnnd::DType::f32);
+    use_blas();
+    const auto start = std::chrono::steady_clock::now();
+    const gnnd::KnnGraph found = faiss_ext::exact_search({base.view(), options.metric}, queries.view(), options.k);
+    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+    stop_if_interrupted();
+    base.require_unchanged();
+    queries.require_unchanged();
+    ids.append(found.ids(), found.n());
+    ids.commit();
+    if (distances) {
+        distances->append(found.distances(), found.n());
+        distances->commit();
+    }
+    if (options.json) {
+        Json json = {{"base", options.base},
+                     {"queries", queries.n()},
+                     {"k", options.k},
+                     {"metric", name_of(options.metric)},
+                     {"seconds", seconds.count()},
+                     {"output", options.graph}};
+        if (distances) json["distances"] = options.distances;
+        print(json);
+        return;
+    }
+    std::printf("%lld queries in %.3f s\n", static_cast<long long>(queries.n()), seconds.count());
+    std::printf("neighbours  %s\n", options.graph.c_str());
+    if (distances) std::printf("distances   %s\n", options.distances.c_str());
+}
+
+}  // namespace
+
+void add_exact(CLI::App& app) {
+    CLI::App& command = *app.add_subcommand(
+        "exact", "Build the exact k-NN graph with FAISS's flat search, or find the exact neighbours of queries");
+    const auto options = std::make_shared<ExactOptions>();
+    add_base(command, options->base);
+    add_k(command, options->k, gnnd::kMaxK, "neighbours per object, at most " + std::to_string(gnnd::kMaxK));
+    add_output(command, options->graph,
+               "graph file to write, .gnnd by convention; with --queries a file of ids: ivecs, ibin or npy");
+    add_name(command, "--queries", options->queries, "FILE",
+             "of each of these vectors, in a file like BASE, instead of BASE's own: the nearest in BASE");
+    add_name(command, "--distances", options->distances, "FILE",
+             "with --queries: write the distances here: fvecs, fbin or npy")
+        ->needs("--queries");
+    add_metric(command, options->metric);
+    add_device(command, options->device);
+    add_json(command, options->json);
+    command.footer(
+        "The time grows with the square of the number of vectors; with --queries with the product of both numbers.\n"
+        "Without --queries it is `gnnd build --method exact`; with them it runs on the CPU.");
+    command.callback([options] {
+        if (options->queries.empty()) return build_baseline(*options);
+        if (options->device.kind == gnnd::Device::Kind::cuda)
+            throw CLI::ValidationError("--device", "--queries are searched on the CPU only");
+        answer_queries(*options);
+    });
+}
+
+}  // namespace cli
