@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: MIT
+// GNND for FAISS: k-NN graphs after Wang, Zhao and Zeng, arXiv 2103.15386
 #pragma once
 /// \file exact_search.h
 /// The exact neighbours of vectors that are not among those searched: the right answers to queries.

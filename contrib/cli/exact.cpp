@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include <chrono>
 #include <cstdio>
 #include <memory>
@@ -10,6 +11,7 @@
 #include "files.h"
 #include "gnnd/io/vector_file.h"
 #include "interrupt.h"
+#include "threads.h"
 #include "values.h"
 
 namespace cli {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "faiss_ext/detail/flat_search.h"
 
 #include <faiss/utils/distances.h>

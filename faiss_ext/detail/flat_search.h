@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #pragma once
 /// \file flat_search.h
 /// FAISS's flat search on the CPU, and how far its values can be trusted.
