@@ -139,6 +139,15 @@ TEST(Cuda, MemoryPlanIsKept) {
     }
 }
 
+/// All pairs are compared on the host there.
+TEST(Cuda, MemoryPlanOfASmallSetIsNothing) {
+    SKIP_WITHOUT_GPU();
+    const MemoryPlan plan = plan_memory(random_vectors(500, 20, DType::f32), gpu_params(10));
+    EXPECT_TRUE(plan.choices.exhaustive);
+    EXPECT_EQ(plan.total(), 0u);
+    EXPECT_GT(plan.free, 0u);
+}
+
 TEST(Cuda, MemoryCapIsKept) {
     SKIP_WITHOUT_GPU();
     const Vectors vectors = random_vectors(20000, 128, DType::u8);

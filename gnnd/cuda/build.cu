@@ -68,8 +68,9 @@ MemoryPlan plan(const detail::Input& input, const BuildParams& params, const Cho
     const UseDevice device(params.device.index);
     MemoryPlan result;
     result.free = HeapResources().free_device_memory();
-    const BuildPlan plan = make_build_plan(input, {}, params, choices, sort_bytes(input.n()), result.free);
     result.choices = choices;
+    if (choices.exhaustive) return result;  // on the host
+    const BuildPlan plan = make_build_plan(input, {}, params, choices, sort_bytes(input.n()), result.free);
     result.choices.capacity = plan.capacity;
     result.choices.batches = plan.passes;
     result.vectors = plan.vector_bytes();
