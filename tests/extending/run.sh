@@ -78,6 +78,18 @@ shards=(build "$work/base.u8bin" -k 8 --shards 3 --work "$work/shards" --device 
 "$tool" "${shards[@]}" --resume >/dev/null
 must_fail "patience is 3, asked for is 5" "$tool" "${shards[@]}" --resume --patience 5
 
+if command -v nvcc >/dev/null || [ -x /usr/local/cuda/bin/nvcc ]; then
+    echo "== Compiled for CUDA"
+    objects=gnnd/gnnd/CMakeFiles/gnnd.dir/cuda
+    configure cuda -DGNND_CUDA=ON -DGNND_FAISS=OFF -DGNND_CLI=OFF -DGNND_CUDA_VARIANTS=OFF \
+        -DCMAKE_CUDA_ARCHITECTURES=90a-real
+    compiles cuda $objects/engine_Canberra.cu.o $objects/engine/engines.cu.o
+    symbol=$(nm -C "$build/cuda/$objects/engine/engines.cu.o" | sed -n 's/^ *U \(.*Canberra.*\)/\1/p')
+    [ -n "$symbol" ] || fail "nothing asks for the engine of a metric: who leaves it out would not be told"
+    nm -C "$build/cuda/$objects/engine_Canberra.cu.o" | grep -qF "$symbol" || fail "there is no $symbol"
+    echo "a metric that is not in the list of engines: does not link"
+fi
+
 echo "== Mistakes are told"
 params=gnnd/gnnd/CMakeFiles/gnnd.dir/params.cpp.o
 sed -i '/"patience"/d' "$tree/gnnd/detail/params_table.h"
