@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <thread>
@@ -126,7 +127,7 @@ TEST_F(CliFiles, OutputsThatCannotBeWrittenAreFoundBeforeTheWork) {
         EXPECT_TRUE(failed(run({"index", missing, missing, "--type", "nsg", "-o", path}), 2, message)) << path;
         EXPECT_TRUE(failed(run({"build", missing, "-o", file("g"), "--stats", path}), 2, message)) << path;
     }
-    for (const std::string name : {"g.fvecs", "g.npy"}) {
+    for (const std::string name : {"g.fvecs", "g.NPY"}) {
         const std::string message = file(name) + ": a file of that extension is read as vectors, not as a graph; " +
                                     file("g.gnnd") + " would be one";
         EXPECT_TRUE(failed(run({"build", missing, "-o", file(name)}), 2, message));
@@ -171,6 +172,63 @@ TEST_F(CliFiles, RangesOfRowsThatNoNumberHolds) {
                        most + " rows from row 1 on asked for, " + base() + " has 2000"));
     EXPECT_TRUE(failed(run({"convert", base(), out, "--offset", most}), 1,
                        "rows from row " + most + " on asked for, " + base() + " has 2000"));
+}
+
+TEST_F(CliFiles, VectorsAreJoined) {
+    const std::string out = file("joined.npy"), first = file("a.bvecs"), third = file("c.npy");
+    good({"convert", kSample, first, "--count", "10"});
+    good({"convert", kSample, third, "--offset", "30", "--count", "10", "--dtype", "f32"});
+    good({"convert", first, out, "--join", base(1000), third, "--offset", "5", "--count", "1014"});
+    const io::VectorFile joined(out), sample(kSample);
+    ASSERT_EQ(joined.n(), 1014);
+    const auto expect_row = [&](std::int64_t row, std::int64_t of_sample) {
+        EXPECT_EQ(std::memcmp(joined.view().row(row), sample.view().row(of_sample), 128), 0) << row;
+    };
+    for (const auto& [row, of_sample] : {std::pair{0, 5}, {4, 9}, {5, 0}, {1004, 999}, {1005, 30}, {1013, 38}})
+        expect_row(row, of_sample);
+    const std::vector<float> narrow(6, 1.0f);
+    io::write_vectors(file("narrow.fvecs"), {narrow.data(), 2, 3});
+    EXPECT_TRUE(failed(run({"convert", first, out, "--join", file("narrow.fvecs")}), 1,
+                       file("narrow.fvecs") + " holds vectors of 3 components, " + first + " of 128"));
+    EXPECT_TRUE(failed(run({"convert", first, base(1000), "--join", base(1000)}), 2, "would be overwritten"));
+}
+
+TEST_F(CliFiles, AFolderOfShardsBecomesOneFile) {
+    const std::string work = file("work"), out = file("one.gnnd");
+    good({"build", base(), "-k", "8", "--shards", "3", "--work", work, "-q"});
+    good({"convert", work, out});
+    const json one = good({"info", out, "--json"}).parsed(), shards = good({"info", work, "--json"}).parsed();
+    for (const char* key : {"n", "k", "metric", "dtype", "entries", "max_in_degree", "zero_in_degree"})
+        EXPECT_EQ(one[key], shards[key]) << key;
+    good({"eval", out, base(), "--queries", "10"});
+    EXPECT_TRUE(failed(run({"eval", out, kSample}), 1, out));
+}
+
+TEST_F(CliFiles, AGraphIsMadeOfIds) {
+    const std::string ids = file("ids.ivecs"), out = file("imported.gnnd");
+    good({"convert", graph(), ids});
+    good({"convert", ids, out, "--base", base()});
+    const KnnGraph imported = io::GraphFile(out).read(), original = io::GraphFile(graph()).read();
+    ASSERT_EQ(imported.k(), original.k());
+    for (std::int64_t i = 0; i < 2000 * 16; ++i) {
+        ASSERT_EQ(imported.ids()[i], original.ids()[i]) << i;
+        ASSERT_EQ(imported.distances()[i], original.distances()[i]) << i;
+    }
+    EXPECT_EQ(*io::GraphFile(out).base(), *io::GraphFile(graph()).base());
+    // As FAISS returns them: the object itself, what was not found, in any order.
+    const float x[3] = {0, 1, 3};
+    io::write_vectors(file("x.fbin"), {x, 3, 1});
+    const std::int32_t found[12] = {2, 1, 0, -1, 1, 2, 0, 0, 2, 0, 1, -1};
+    io::write_vectors(file("found.npy"), {found, 3, 4, DType::i32});
+    good({"convert", file("found.npy"), file("x.gnnd"), "--base", file("x.fbin"), "--metric", "l1"});
+    const KnnGraph small = io::GraphFile(file("x.gnnd")).read();
+    ASSERT_EQ(small.k(), 2);
+    const std::vector<std::int32_t> expected{1, 2, 0, 2, 1, 0};
+    EXPECT_TRUE(std::equal(expected.begin(), expected.end(), small.ids()));
+    EXPECT_EQ(small.distances_of(2)[1], 3);
+    EXPECT_TRUE(failed(run({"convert", ids, out, "--base", file("x.fbin")}), 1, "has 2000 rows"));
+    EXPECT_TRUE(failed(run({"convert", ids, out}), 1, "known vector formats"));
+    EXPECT_TRUE(failed(run({"convert", graph(), out, "--base", base()}), 2, "--base"));
 }
 
 }  // namespace

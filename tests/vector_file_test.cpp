@@ -31,7 +31,7 @@ struct Case {
     DType dtype;
 
     std::string name() const { return std::string("file.") + extension; }
-    bool is_vecs() const { return name().ends_with("vecs"); }
+    bool is_vecs() const { return name().ends_with("vecs") || name().ends_with("VECS"); }
 };
 
 std::ostream& operator<<(std::ostream& out, const Case& c) {
@@ -39,12 +39,14 @@ std::ostream& operator<<(std::ostream& out, const Case& c) {
 }
 
 constexpr Case kCases[] = {
-    {"fvecs", VectorFormat::fvecs, DType::f32}, {"bvecs", VectorFormat::bvecs, DType::u8},
-    {"ivecs", VectorFormat::ivecs, DType::i32}, {"fbin", VectorFormat::fbin, DType::f32},
-    {"u8bin", VectorFormat::u8bin, DType::u8},  {"i8bin", VectorFormat::i8bin, DType::i8},
-    {"ibin", VectorFormat::ibin, DType::i32},   {"npy", VectorFormat::npy, DType::f32},
-    {"npy", VectorFormat::npy, DType::f16},     {"npy", VectorFormat::npy, DType::u8},
-    {"npy", VectorFormat::npy, DType::i8},      {"npy", VectorFormat::npy, DType::i32},
+    {"fvecs", VectorFormat::fvecs, DType::f32},   {"bvecs", VectorFormat::bvecs, DType::u8},
+    {"ivecs", VectorFormat::ivecs, DType::i32},   {"fbin", VectorFormat::fbin, DType::f32},
+    {"u8bin", VectorFormat::u8bin, DType::u8},    {"i8bin", VectorFormat::i8bin, DType::i8},
+    {"ibin", VectorFormat::ibin, DType::i32},     {"npy", VectorFormat::npy, DType::f32},
+    {"npy", VectorFormat::npy, DType::f16},       {"npy", VectorFormat::npy, DType::u8},
+    {"npy", VectorFormat::npy, DType::i8},        {"npy", VectorFormat::npy, DType::i32},
+    {"f16bin", VectorFormat::f16bin, DType::f16}, {"bf16bin", VectorFormat::bf16bin, DType::bf16},
+    {"FVECS", VectorFormat::fvecs, DType::f32},   {"u8Bin", VectorFormat::u8bin, DType::u8},
 };
 
 std::string random_bytes(std::int64_t count) {
@@ -243,8 +245,10 @@ TEST(VectorFile, OffsetsPass32Bits) {
 TEST(VectorFile, ARowOfAnotherDimension) {
     const TempDir dir;
     const std::string path = dir.file("a.ivecs");
-    write_bytes(path, bytes_of({1, 10, 1, 11, 2, 12, 1, 13}));
-    const VectorFile file(path);
+    std::string bytes;
+    for (int i = 0; i < 1000; ++i) bytes += bytes_of({i == 2 ? 2 : 1, 10 + i});
+    write_bytes(path, bytes);
+    const VectorFile file(path);  // which looks at a few rows only
     std::int32_t out[4] = {};
     file.read(0, 2, out);
     EXPECT_EQ(out[1], 11);
@@ -253,6 +257,43 @@ TEST(VectorFile, ARowOfAnotherDimension) {
     const std::string message = path + ": row 2 has d = 2, the first row has 1";
     EXPECT_EQ(message_of<IoError>([&] { file.read(1, 3, out); }), message);
     for (int call = 0; call < 2; ++call) EXPECT_EQ(message_of<IoError>([&] { file.view(); }), message);
+}
+
+TEST(VectorFile, ConvertsWhatNumPyWrites) {
+    const TempDir dir;
+    const std::int64_t n = 3000, d = 500;  // more than is converted at once
+    const auto value = [](std::int64_t i, std::int64_t j) { return i * 1000 + j; };
+    const auto check = [&](const char* descr, bool fortran, auto stored, auto expected, const char* from) {
+        SCOPED_TRACE(from);
+        std::string dict = std::string("{'descr': '") + descr + "', 'fortran_order': " + (fortran ? "True" : "False") +
+                           ", 'shape': (3000, 500)}";
+        dict.resize(118, ' ');
+        std::vector<decltype(stored)> values(n * d);
+        for (std::int64_t i = 0; i < n; ++i)
+            for (std::int64_t j = 0; j < d; ++j)
+                values[fortran ? j * n + i : i * d + j] = decltype(stored)(value(i, j));
+        const std::string path = dir.file("a.npy");
+        write_bytes(path, std::string("\x93NUMPY\x01\x00\x76\x00", 10) + dict +
+                              std::string(reinterpret_cast<const char*>(values.data()), values.size() * sizeof stored));
+        using Expected = decltype(expected);
+        const VectorFile file(path);
+        EXPECT_EQ(file.converted_from(), from);
+        EXPECT_EQ(size_of(file.dtype()), sizeof(Expected));
+        ASSERT_EQ(file.n(), n);
+        std::vector<Expected> rows(20 * d);
+        for (const std::int64_t begin : {std::int64_t(0), std::int64_t(1040), n - 20}) {
+            file.read(begin, 20, rows.data());
+            for (std::int64_t i = 0; i < 20 * d; ++i) ASSERT_EQ(rows[i], Expected(value(begin + i / d, i % d))) << i;
+        }
+        const VectorView view = file.view();
+        for (std::int64_t i = 0; i < n; ++i)
+            for (std::int64_t j = 0; j < d; ++j)
+                ASSERT_EQ(reinterpret_cast<const Expected*>(view.row(i))[j], Expected(value(i, j)));
+    };
+    check("<f8", false, double(), float(), "float64");
+    check("<f8", true, double(), float(), "float64, Fortran order");
+    check("<f4", true, float(), float(), "Fortran order");
+    check("<i8", false, std::int64_t(), std::int32_t(), "int64");
 }
 
 TEST(VectorFile, MovesWithItsView) {

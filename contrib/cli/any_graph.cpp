@@ -20,7 +20,7 @@ void AnyGraph::require_fit(const gnnd::io::VectorFile& base) const {
     if (n() != base.n())
         throw gnnd::InvalidArgument(path_ + ": has " + std::to_string(n()) + " rows, " + base.path() + " has " +
                                     std::to_string(base.n()) + " vectors");
-    if (const auto expected = file_ ? file_->base() : sharded_->base_identity())
+    if (const std::optional<gnnd::io::BaseIdentity> expected = this->base())
         require_base_of(path_, *expected, base.path(), identify(base));
     else if (dtype() != base.dtype())
         throw gnnd::InvalidArgument(path_ + " was not built from " + base.path() + ": dtype is " +

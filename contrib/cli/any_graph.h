@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,8 @@ class AnyGraph {
     std::int64_t objects() const { return sharded_ ? sharded_->n() : file_->objects(); }
     gnnd::Metric metric() const { return sharded_ ? sharded_->metric() : file_->metric(); }
     gnnd::DType dtype() const { return sharded_ ? sharded_->dtype() : file_->dtype(); }
+    /// What it was built from; none in files of earlier versions.
+    std::optional<gnnd::io::BaseIdentity> base() const { return sharded_ ? sharded_->base_identity() : file_->base(); }
     std::uint64_t bytes() const { return sharded_ ? sharded_->bytes() : file_->bytes(); }
     /// Null for a single file.
     const gnnd::ShardedGraph* sharded() const { return sharded_.get(); }

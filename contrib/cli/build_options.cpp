@@ -160,8 +160,10 @@ gnnd::BuildResult run_with_progress(const BuildOptions& options, const std::vect
 }
 
 void print_base(const gnnd::io::VectorFile& base) {
-    std::printf("base        %s: %lld x %lld %s\n", base.path().c_str(), static_cast<long long>(base.n()),
-                static_cast<long long>(base.d()), std::string(name_of(base.dtype())).c_str());
+    const std::string from = base.converted_from();
+    std::printf("base        %s: %lld x %lld %s%s\n", base.path().c_str(), static_cast<long long>(base.n()),
+                static_cast<long long>(base.d()), std::string(name_of(base.dtype())).c_str(),
+                from.empty() ? "" : (", converted from " + from).c_str());
 }
 
 void finish(const BuildOptions& options, const gnnd::BuildResult& result, const gnnd::io::BaseIdentity& base,

@@ -41,26 +41,6 @@ bool store(double value, T& out) {
 
 }  // namespace
 
-gnnd::DType dtype_for(gnnd::io::VectorFormat format, gnnd::DType source) {
-    using gnnd::io::VectorFormat;
-    switch (format) {
-        case VectorFormat::fvecs:
-        case VectorFormat::fbin:
-            return gnnd::DType::f32;
-        case VectorFormat::bvecs:
-        case VectorFormat::u8bin:
-            return gnnd::DType::u8;
-        case VectorFormat::i8bin:
-            return gnnd::DType::i8;
-        case VectorFormat::ivecs:
-        case VectorFormat::ibin:
-            return gnnd::DType::i32;
-        case VectorFormat::npy:
-            break;
-    }
-    return source;
-}
-
 std::int64_t convert_components(const void* in, gnnd::DType from, void* out, gnnd::DType to, std::int64_t count) {
     return gnnd::visit_any(from, [&](auto source) {
         return gnnd::visit_any(to, [&](auto target) {

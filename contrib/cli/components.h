@@ -7,12 +7,8 @@
 #include <string>
 
 #include "gnnd/dtype.h"
-#include "gnnd/io/vector_file.h"
 
 namespace cli {
-
-/// The type that a file of the format holds; npy holds any and keeps `source`.
-gnnd::DType dtype_for(gnnd::io::VectorFormat format, gnnd::DType source);
 
 /// Converts `count` components. \return -1, or the first one whose value the new type cannot hold exactly (f16 rounds,
 /// and fails only where a finite value would become infinite)

@@ -13,7 +13,9 @@
 #include "common.h"
 #include "components.h"
 #include "files.h"
+#include "gnnd/io/graph_file.h"
 #include "gnnd/io/vector_file.h"
+#include "import_ids.h"
 #include "interrupt.h"
 
 namespace cli {
@@ -21,10 +23,12 @@ namespace cli {
 namespace {
 
 struct ConvertOptions {
-    std::string in, out;
+    std::string in, out, base;
+    std::vector<std::string> joined;  ///< vectors that follow those of `in`
+    gnnd::Metric metric = gnnd::Metric::L2;
     std::optional<gnnd::DType> dtype;
     std::int64_t offset = 0, count = 0;
-    bool distances = false;
+    bool distances = false, metric_given = false;
 };
 
 struct Rows {
@@ -50,11 +54,8 @@ void for_pieces(Rows rows, std::int64_t row_bytes, const std::function<void(std:
     }
 }
 
-void convert_vectors(const ConvertOptions& options) {
-    const gnnd::io::VectorFile in(options.in);
-    const gnnd::DType to = options.dtype ? *options.dtype : dtype_for(gnnd::io::format_of(options.out), in.dtype());
-    const Rows rows = selected(options, in.n());
-    gnnd::io::VectorWriter writer(options.out, rows.count, in.d(), to);
+/// The rows of one file, in another type if need be.
+void append_rows(const gnnd::io::VectorFile& in, Rows rows, gnnd::DType to, gnnd::io::VectorWriter& writer) {
     const std::int64_t row_bytes = in.d() * std::int64_t(std::max(size_of(in.dtype()), size_of(to)));
     std::vector<std::byte> read, converted;
     for_pieces(rows, row_bytes, [&](std::int64_t begin, std::int64_t count) {
@@ -64,16 +65,40 @@ void convert_vectors(const ConvertOptions& options) {
         converted.resize(count * in.d() * size_of(to));
         const std::int64_t failed = convert_components(read.data(), in.dtype(), converted.data(), to, count * in.d());
         if (failed >= 0)
-            throw gnnd::InvalidArgument(options.in + ": row " + std::to_string(begin + failed / in.d()) + " holds " +
+            throw gnnd::InvalidArgument(in.path() + ": row " + std::to_string(begin + failed / in.d()) + " holds " +
                                         component_text(read.data(), in.dtype(), failed) + ", which is no " +
                                         std::string(name_of(to)));
         writer.append(converted.data(), count);
     });
+}
+
+void convert_vectors(const ConvertOptions& options) {
+    std::vector<gnnd::io::VectorFile> files;
+    files.emplace_back(options.in);
+    for (const std::string& path : options.joined) files.emplace_back(path);
+    std::int64_t n = 0;
+    for (const gnnd::io::VectorFile& file : files) {
+        if (file.d() != files[0].d())
+            throw gnnd::InvalidArgument(file.path() + " holds vectors of " + std::to_string(file.d()) +
+                                        " components, " + options.in + " of " + std::to_string(files[0].d()));
+        n += file.n();
+    }
+    const gnnd::DType to =
+        options.dtype ? *options.dtype : dtype_of(gnnd::io::format_of(options.out)).value_or(files[0].dtype());
+    const Rows rows = selected(options, n);
+    require_room(options.out, std::uint64_t(rows.count * files[0].d()) * size_of(to));
+    gnnd::io::VectorWriter writer(options.out, rows.count, files[0].d(), to);
+    std::int64_t first = 0;  // of the file's rows among all
+    for (const gnnd::io::VectorFile& file : files) {
+        const std::int64_t begin = std::max(rows.begin, first);
+        const std::int64_t end = std::min(rows.begin + rows.count, first + file.n());
+        if (begin < end) append_rows(file, {begin - first, end - begin}, to, writer);
+        first += file.n();
+    }
     writer.commit();
 }
 
 void convert_graph(const ConvertOptions& options) {
-    if (options.dtype) throw CLI::ValidationError("--dtype", "is for vectors, not for a graph");
     const AnyGraph in(options.in);
     const Rows rows = selected(options, in.n());
     const gnnd::DType to = options.distances ? gnnd::DType::f32 : gnnd::DType::i32;
@@ -88,12 +113,50 @@ void convert_graph(const ConvertOptions& options) {
     writer.commit();
 }
 
+/// A graph in shards, or in a file of an older version, as one file.
+void write_graph_file(const ConvertOptions& options) {
+    const AnyGraph in(options.in);
+    const Rows rows = selected(options, in.n());
+    const std::optional<gnnd::io::BaseIdentity> base = in.base();
+    require_room(options.out, gnnd::io::graph_file_bytes(rows.count, in.k(), base.has_value()));
+    if (in.sharded() != nullptr && rows.count == in.n())
+        return in.sharded()->write(options.out, [] { return caught_signal() != 0; });
+    const gnnd::KnnGraph graph = in.read(rows.begin, rows.count);
+    if (base)
+        write_graph(options.out, graph, *base);
+    else
+        gnnd::io::write_graph(options.out, graph, in.dtype(), in.objects());
+}
+
+void write_graph_of_ids(const ConvertOptions& options) {
+    const gnnd::io::VectorFile ids(options.in), base(options.base);
+    const Bases bases(base);
+    const gnnd::KnnGraph graph = import_ids(ids, base, options.metric);
+    write_graph(options.out, graph, bases.unchanged());
+}
+
+/// What the names and options given say is to be done.
 void run(const ConvertOptions& options) {
-    gnnd::io::format_of(options.out);    // an unknown extension is told before the folder is looked at
-    require_outputs({options.out}, {});  // which may be the one that is read
-    if (!is_vector_file(options.in)) return convert_graph(options);
-    if (options.distances) throw CLI::ValidationError("--distances", "is for a graph, " + options.in + " is none");
-    convert_vectors(options);
+    const auto has_no_meaning = [](const char* option, bool given, const std::string& where) {
+        if (given) throw CLI::ValidationError(option, "has no meaning " + where);
+    };
+    const bool from_vectors = is_vector_file(options.in), to_vectors = is_vector_file(options.out);
+    const bool imports = from_vectors && !options.base.empty();
+    has_no_meaning("--base", !options.base.empty() && (!from_vectors || to_vectors), "but for ids made a graph");
+    has_no_meaning("--metric", options.metric_given && !imports, "without --base");
+    has_no_meaning("--join", !options.joined.empty() && (!from_vectors || imports), "but for vectors");
+    has_no_meaning("--distances", options.distances && (from_vectors || !to_vectors),
+                   "but for a graph's distances written as vectors");
+    has_no_meaning("--dtype", options.dtype && (!from_vectors || imports), "but for vectors");
+    has_no_meaning("--offset, --count", imports && (options.offset > 0 || options.count > 0), "with --base");
+    if (from_vectors && !imports) gnnd::io::format_of(options.out);  // throws where it is no format of vectors
+    std::vector<std::string> kept = options.joined;
+    kept.push_back(options.base);
+    require_outputs({options.out}, kept);  // IN may be replaced
+    if (imports) return write_graph_of_ids(options);
+    if (from_vectors) return convert_vectors(options);
+    if (to_vectors) return convert_graph(options);
+    write_graph_file(options);
 }
 
 }  // namespace
@@ -103,14 +166,21 @@ void add_convert(CLI::App& app) {
     const auto options = std::make_shared<ConvertOptions>();
     command
         .add_option("IN", options->in,
-                    std::string("vectors (") + kVectorFormats +
+                    "vectors (" + vector_formats() +
                         ", by extension) or, with any other extension, a graph; "
                         "the folder of one in shards")
         ->required()
         ->type_name("FILE");
-    command.add_option("OUT", options->out, "file to write; the extension tells the format")
+    command.add_option("OUT", options->out, "file to write; the extension tells the format, any other is a graph's")
         ->required()
         ->type_name("FILE");
+    command.add_option("--join", options->joined, "files of vectors whose rows follow those of IN, in this order")
+        ->type_name("FILE...");
+    command
+        .add_option("--base", options->base,
+                    "IN holds ids of neighbours: make a graph of them, with the distances of these vectors")
+        ->type_name("FILE");
+    const CLI::Option* metric = add_metric(command, options->metric);
     command.add_flag("--distances", options->distances, "of a graph, write the distances (fvecs, fbin, npy), not ids");
     add_parsed(command, "--dtype", options->dtype, gnnd::parse_dtype, "",
                "element type for npy: f32, f16, u8, i8 or i32; IN's by default");
@@ -118,10 +188,15 @@ void add_convert(CLI::App& app) {
     add_whole(command, "--offset", options->offset, 0, kMost, "first row to write");
     add_whole(command, "--count", options->count, 0, kMost, "number of rows to write; 0: up to the last");
     command.footer(
-        "Graphs go to ivecs, ibin or npy. A component that the new type cannot hold exactly is an error that names "
+        "A graph's ids go to ivecs, ibin or npy; the folder of one in shards goes to one file, as in\n"
+        "gnnd convert huge.graph huge.gnnd. Of ids a graph is made: gnnd convert ids.npy ids.gnnd --base base.fvecs\n"
+        "A component that the new type cannot hold exactly is an error that names "
         "the\n"
         "row; only f16 rounds. OUT appears when it is whole.");
-    command.callback([options] { run(*options); });
+    command.callback([options, metric] {
+        options->metric_given = metric->count() > 0;
+        run(*options);
+    });
 }
 
 }  // namespace cli

@@ -15,6 +15,28 @@
 
 namespace cli {
 
+namespace {
+
+std::string formats(bool with_ids) {
+    std::string text, last;
+    for (const gnnd::io::VectorFormat format : gnnd::io::kVectorFormats) {
+        if (!with_ids && dtype_of(format) == gnnd::DType::i32) continue;
+        if (!last.empty()) text += (text.empty() ? "" : ", ") + last;
+        last = name_of(format);
+    }
+    return text + " or " + last;
+}
+
+}  // namespace
+
+std::string vector_formats() {
+    return formats(true);
+}
+
+std::string base_formats() {
+    return formats(false);
+}
+
 bool is_vector_file(const std::string& path) {
     try {
         gnnd::io::format_of(path);

@@ -12,8 +12,10 @@
 
 namespace cli {
 
-/// The formats of vector files, for help texts.
-inline constexpr const char* kVectorFormats = "fvecs, bvecs, ivecs, fbin, u8bin, i8bin, ibin or npy";
+/// The formats of files of vectors and of ids, for help texts: "fvecs, ... or npy".
+std::string vector_formats();
+/// Those of vectors alone.
+std::string base_formats();
 
 /// True where the extension is one of a vector file's; graphs may have any other.
 bool is_vector_file(const std::string& path);

@@ -20,8 +20,10 @@ namespace {
 
 Json vectors_info(const std::string& path) {
     const gnnd::io::VectorFile file(path);
-    return {{"kind", "vectors"}, {"format", name_of(file.format())}, {"n", file.n()},
-            {"d", file.d()},     {"dtype", name_of(file.dtype())},   {"bytes", std::filesystem::file_size(path)}};
+    Json info{{"kind", "vectors"}, {"format", name_of(file.format())}, {"n", file.n()},
+              {"d", file.d()},     {"dtype", name_of(file.dtype())},   {"bytes", std::filesystem::file_size(path)}};
+    if (!file.converted_from().empty()) info["converted_from"] = file.converted_from();
+    return info;
 }
 
 /// What one pass over the rows tells; it verifies the checksums at the same time.
@@ -68,7 +70,7 @@ Json graph_info(const std::string& path) {
     info["k"] = graph.k();
     info["metric"] = name_of(graph.metric());
     info["dtype"] = name_of(graph.dtype());
-    if (graph.file() != nullptr && graph.file()->base()) info["d"] = graph.file()->base()->d;
+    if (const auto base = graph.base()) info["d"] = base->d;
     info["entries"] = degrees.entries;
     info["padding"] = graph.n() * graph.k() - degrees.entries;
     info["max_in_degree"] = degrees.in_max;
@@ -99,7 +101,7 @@ void add_info(CLI::App& app) {
     const auto options = std::make_shared<Options>();
     command
         .add_option("FILE", options->path,
-                    std::string("vectors (") + kVectorFormats +
+                    "vectors (" + vector_formats() +
                         ", by extension) or, with any other extension, a graph; "
                         "the folder of one in shards")
         ->required()

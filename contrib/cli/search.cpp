@@ -203,7 +203,7 @@ void add_search(CLI::App& app) {
     CLI::App& command = *app.add_subcommand("search", "Search a FAISS index, of any kind, with a file of queries");
     const auto options = std::make_shared<SearchOptions>();
     command.add_option("INDEX", options->index, "index file of FAISS")->required()->type_name("FILE");
-    command.add_option("QUERIES", options->queries, std::string("file of vectors: ") + kVectorFormats)
+    command.add_option("QUERIES", options->queries, "file of vectors: " + base_formats())
         ->required()
         ->type_name("FILE");
     add_k(command, options->k, 1 << 20, "neighbours per query");

@@ -2,11 +2,11 @@
 // GNND for FAISS: k-NN graphs after Wang, Zhao and Zeng, arXiv 2103.15386
 #pragma once
 /// \file vector_file.h
-/// Files of vectors: fvecs, bvecs, ivecs, fbin, u8bin, i8bin, ibin and npy. The format follows from the extension.
+/// Files of vectors, in all formats that GNND_VECTOR_FORMATS lists. The format follows from the extension.
 
 #include <cstdint>
 #include <memory>
-#include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -16,17 +16,46 @@ namespace gnnd::io {
 
 namespace detail {
 class AtomicFile;
-class MappedFile;
-}  // namespace detail
+}
 
-/// fvecs/bvecs/ivecs: every row is an int32 d and then d components (float32, uint8, int32).
-/// fbin/u8bin/i8bin/ibin: int32 n, int32 d, then the rows (float32, uint8, int8, int32).
-/// npy: NumPy's format 1 to 3, C order, two dimensions, <f4, <f2, |u1, |i1 or <i4.
-/// All little-endian.
-enum class VectorFormat { fvecs, bvecs, ivecs, fbin, u8bin, i8bin, ibin, npy };
+/// All formats: the name, which is the extension in lower case, the layout and the type of components (any: the file
+/// tells). All are little-endian.
+/// *vecs: every row is an int32 d and then d components.
+/// *bin: int32 n, int32 d, then the rows.
+/// npy: NumPy's format 1 to 3, two dimensions: <f4, <f2, |u1, |i1 or <i4 in C order are used as they are; <f8, <i8 and
+/// Fortran order are converted when they are read, to f32, i32 and C order, which takes memory for all rows in view().
+// clang-format off
+#define GNND_VECTOR_FORMATS(apply)  \
+    apply(fvecs, kVecsLayout, f32)  \
+    apply(bvecs, kVecsLayout, u8)   \
+    apply(ivecs, kVecsLayout, i32)  \
+    apply(fbin, kBinLayout, f32)    \
+    apply(f16bin, kBinLayout, f16)  \
+    apply(bf16bin, kBinLayout, bf16) \
+    apply(u8bin, kBinLayout, u8)    \
+    apply(i8bin, kBinLayout, i8)    \
+    apply(ibin, kBinLayout, i32)    \
+    apply(npy, kNpyLayout, any)
+// clang-format on
+
+/// A format of vector files.
+enum class VectorFormat {
+#define GNND_FORMAT(name, layout, dtype) name,
+    GNND_VECTOR_FORMATS(GNND_FORMAT)
+#undef GNND_FORMAT
+};
+
+/// All formats.
+inline constexpr VectorFormat kVectorFormats[] = {
+#define GNND_FORMAT(name, layout, dtype) VectorFormat::name,
+    GNND_VECTOR_FORMATS(GNND_FORMAT)
+#undef GNND_FORMAT
+};
 
 /// The format's extension without its dot, for instance "fvecs".
 std::string_view name_of(VectorFormat format);
+/// The type that files of the format hold; none where each file tells its own.
+std::optional<DType> dtype_of(VectorFormat format);
 /// \throws InvalidArgument that lists the known names
 VectorFormat parse_vector_format(std::string_view name);
 
@@ -37,8 +66,8 @@ VectorFormat format_of(const std::string& path);
 class VectorFile {
   public:
     /// \throws IoError: missing, empty, truncated, larger or smaller than its header says, n out of 1..kMaxObjects or d
-    ///         out of 1..kMaxDim, unknown extension, content that contradicts the extension. Of a *vecs file only the
-    ///         first row's d and the size are checked here; see view() and read().
+    ///         out of 1..kMaxDim, unknown extension, content that contradicts the extension. Of a *vecs file the size
+    ///         and d of up to 64 rows are checked here, the first and the last among them; see view() and read().
     explicit VectorFile(const std::string& path);
     ~VectorFile();
     VectorFile(VectorFile&&) noexcept;
@@ -50,10 +79,10 @@ class VectorFile {
     std::int64_t d() const { return view_.d; }         ///< components of a row
     DType dtype() const { return view_.dtype; }        ///< of the components
 
-    /// The whole file, memory-mapped: pages are read when touched. Valid as long as this object, moved or not. Do not
-    /// truncate the file meanwhile: touching what is gone raises SIGBUS. For the *vecs formats the view has a stride,
-    /// and the first call reads d of every row, which touches most of the file's pages.
-    /// \throws IoError when a row of a *vecs file has another d than the first
+    /// The whole file, memory-mapped unless it is converted (converted_from()): pages are read when touched. Valid as
+    /// long as this object, moved or not. Do not truncate the file meanwhile: touching what is gone raises SIGBUS. For
+    /// the *vecs formats the view has a stride, and the first call reads d of every row, which touches most of the
+    /// file's pages. \throws IoError when a row of a *vecs file has another d than the first
     const VectorView& view() const;
 
     /// Reads rows [begin, begin + count) into out, row-major, in the file's own type; nothing else is read.
@@ -64,20 +93,17 @@ class VectorFile {
     /// \throws IoError when the file was written to since it was opened, as its size and time of modification tell
     void require_unchanged() const;
 
-  private:
-    /// The findings of view() about the rows of a *vecs file.
-    struct RowCheck {
-        std::once_flag once;
-        std::int64_t fitting = 0;  ///< so many rows at the start have the d of the first
-    };
+    /// The stored form, where the file is converted when it is read: "float64", "int64", "Fortran order" or
+    /// "float64, Fortran order"; otherwise empty.
+    std::string converted_from() const;
 
-    void check_row(std::int64_t row, const std::byte* bytes) const;
+  private:
+    struct Contents;
 
     std::string path_;
     VectorFormat format_;
-    std::unique_ptr<const detail::MappedFile> file_;
-    VectorView view_;
-    std::unique_ptr<RowCheck> rows_ = std::make_unique<RowCheck>();
+    std::unique_ptr<Contents> contents_;
+    mutable VectorView view_;  ///< without data as long as they are not converted
 };
 
 /// Writes a vector file row by row; the file appears under its name only with commit().

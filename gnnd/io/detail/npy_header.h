@@ -15,22 +15,44 @@
 #include "gnnd/dtype.h"
 #include "gnnd/error.h"
 #include "gnnd/io/detail/mapped_file.h"
+#include "gnnd/io/detail/vector_layouts.h"
 
 namespace gnnd::io::detail {
 
-struct NpyHeader {
+/// The types that arrays may have, without their byte order.
+struct NpyType {
+    std::string_view descr;
     DType dtype;
-    std::vector<std::int64_t> shape;
-    std::size_t data_offset;
+    StoredAs stored;
 };
+inline constexpr NpyType kNpyTypes[] = {{"f4", DType::f32, StoredAs::same}, {"f2", DType::f16, StoredAs::same},
+                                        {"u1", DType::u8, StoredAs::same},  {"i1", DType::i8, StoredAs::same},
+                                        {"i4", DType::i32, StoredAs::same}, {"f8", DType::f32, StoredAs::float64},
+                                        {"i8", DType::i32, StoredAs::int64}};
+
+/// As NumPy writes it. The byte order of a single byte means nothing.
+inline std::string full_descr(const NpyType& type) {
+    return std::string(1, type.descr.ends_with('1') ? '|' : '<').append(type.descr);
+}
+
+/// Type of the array of such components, or null.
+inline const NpyType* npy_type_of(DType dtype) {
+    for (const NpyType& type : kNpyTypes)
+        if (type.dtype == dtype && type.stored == StoredAs::same) return &type;
+    return nullptr;
+}
+
+inline bool npy_holds(DType dtype) {
+    return npy_type_of(dtype) != nullptr;
+}
 
 /// Reads the few literals that a header may hold.
 class NpyParser {
   public:
     NpyParser(const std::string& path, std::string_view text) : path_(path), text_(text) {}
 
-    NpyHeader parse() {
-        std::optional<DType> dtype;
+    FileShape parse() {
+        const NpyType* type = nullptr;
         std::optional<std::vector<std::int64_t>> shape;
         std::optional<bool> fortran_order;
         expect('{');
@@ -38,7 +60,7 @@ class NpyParser {
             const std::string_view key = string();
             expect(':');
             if (key == "descr")
-                dtype = parse_dtype();
+                type = &parse_type();
             else if (key == "shape")
                 shape = parse_shape();
             else if (key == "fortran_order")
@@ -51,11 +73,16 @@ class NpyParser {
         }
         skip_space();
         if (at_ != text_.size()) fail("text after the closing brace");
-        if (!dtype || !shape || !fortran_order) fail("descr, fortran_order or shape is missing");
-        if (*fortran_order) fail("fortran_order is True, expected rows one after the other (C order)");
+        if (type == nullptr || !shape || !fortran_order) fail("descr, fortran_order or shape is missing");
         if (shape->size() != 2)
             fail("the array has " + std::to_string(shape->size()) + " dimensions, expected 2 (n x d)");
-        return {*dtype, *shape, 0};
+        FileShape result;
+        result.n = (*shape)[0];
+        result.d = (*shape)[1];
+        result.dtype = type->dtype;
+        result.stored = type->stored;
+        result.fortran_order = *fortran_order && result.n > 1 && result.d > 1;
+        return result;
     }
 
   private:
@@ -114,23 +141,24 @@ class NpyParser {
         return shape;
     }
 
-    DType parse_dtype() {
+    static std::string known_types() {
+        std::string known;
+        for (const NpyType& type : kNpyTypes) known += (known.empty() ? "" : ", ") + full_descr(type);
+        return known;
+    }
+
+    const NpyType& parse_type() {
         skip_space();
-        if (at_ < text_.size() && text_[at_] == '[') fail("a structured dtype, expected <f4, <f2, |u1, |i1 or <i4");
+        if (at_ < text_.size() && text_[at_] == '[') fail("a structured dtype, expected one of " + known_types());
         const std::string_view descr = string();
-        std::string_view type = descr;
-        const bool has_order = !type.empty() && std::string_view("<>|=").find(type[0]) != std::string_view::npos;
-        const char order = has_order ? type[0] : '=';
-        if (has_order) type.remove_prefix(1);
-        // The byte order of a single byte means nothing; "=" and none are the machine's own, which is little-endian.
-        if (type == "u1") return DType::u8;
-        if (type == "i1") return DType::i8;
-        if (order == '<' || order == '=') {
-            if (type == "f4") return DType::f32;
-            if (type == "f2") return DType::f16;
-            if (type == "i4") return DType::i32;
-        }
-        fail("dtype '" + std::string(descr) + "', expected <f4, <f2, |u1, |i1 or <i4");
+        std::string_view name = descr;
+        const bool has_order = !name.empty() && std::string_view("<>|=").find(name[0]) != std::string_view::npos;
+        const char order = has_order ? name[0] : '=';
+        if (has_order) name.remove_prefix(1);
+        // "=" and none are the machine's own order, which is little-endian.
+        for (const NpyType& type : kNpyTypes)
+            if (type.descr == name && (order == '<' || order == '=' || name.ends_with('1'))) return type;
+        fail("dtype '" + std::string(descr) + "', expected one of " + known_types());
     }
 
     const std::string& path_;
@@ -141,7 +169,7 @@ class NpyParser {
 inline constexpr std::string_view kNpyMagic = "\x93NUMPY";
 
 /// \throws IoError unless the file starts with the header of a two-dimensional array of a known type
-inline NpyHeader read_npy_header(const std::string& path, const MappedFile& file) {
+inline FileShape read_npy_header(const std::string& path, const MappedFile& file) {
     constexpr std::size_t kMaxHeader = 1 << 16;  // a header of two dimensions takes some 100 characters
     unsigned char start[12] = {};
     file.read(0, std::min<std::size_t>(file.size(), sizeof start), start);
@@ -161,19 +189,14 @@ inline NpyHeader read_npy_header(const std::string& path, const MappedFile& file
                       ", the file has " + std::to_string(file.size()));
     std::string text(length, '\0');
     file.read(text_offset, length, text.data());
-    NpyHeader header = NpyParser(path, text).parse();
-    header.data_offset = text_offset + length;
-    return header;
+    FileShape shape = NpyParser(path, text).parse();
+    shape.offset = text_offset + length;
+    return shape;
 }
 
 /// A version 1 header whose data starts at a multiple of 64 bytes, as NumPy writes it.
 inline std::string make_npy_header(std::int64_t n, std::int64_t d, DType dtype) {
-    const char* descr = dtype == DType::f32   ? "<f4"
-                        : dtype == DType::f16 ? "<f2"
-                        : dtype == DType::u8  ? "|u1"
-                        : dtype == DType::i8  ? "|i1"
-                                              : "<i4";
-    std::string text = "{'descr': '" + std::string(descr) + "', 'fortran_order': False, 'shape': (" +
+    std::string text = "{'descr': '" + full_descr(*npy_type_of(dtype)) + "', 'fortran_order': False, 'shape': (" +
                        std::to_string(n) + ", " + std::to_string(d) + "), }";
     text.append(63 - (10 + text.size()) % 64, ' ');
     text += '\n';
