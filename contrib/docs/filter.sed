@@ -4,7 +4,7 @@
 s/Recall@/Recall\\@/g
 /&&[^,]*noexcept;/d
 /operator==.*= default;/d
-/^#define GNND_\(METRIC\|DTYPE\|INIT\)(/{
+/^#define GNND_\(METRIC\|DTYPE\|INIT\|FORMAT\)(/{
     :continued
     /\\$/{
         N
