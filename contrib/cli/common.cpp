@@ -17,9 +17,7 @@
 namespace cli {
 
 CLI::Option* add_base(CLI::App& app, std::string& path, const std::string& name) {
-    return app.add_option(name, path, "file of vectors: " + base_formats())
-        ->required()
-        ->type_name("FILE");
+    return app.add_option(name, path, "file of vectors: " + base_formats())->required()->type_name("FILE");
 }
 
 CLI::Option* add_graph(CLI::App& app, std::string& path, const std::string& name) {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "import_ids.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "gnnd/io/detail/vector_layouts.h"
 
 #include <algorithm>

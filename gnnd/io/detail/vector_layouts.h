@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #pragma once
 /// \file vector_layouts.h
 /// How formats of vector files lay out their headers and rows.
