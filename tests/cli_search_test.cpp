@@ -50,8 +50,8 @@ TEST_F(CliSearch, AnIndexOfPlainFaissHasNoChecksum) {
     good({"search", file("plain.faiss"), base(10)});
     dynamic_cast<faiss::IndexHNSW&>(*plain).hnsw.entry_point = 2000;
     faiss::write_index(plain.get(), file("plain.faiss").c_str());
-    EXPECT_TRUE(
-        failed(run({"search", file("plain.faiss"), base(10)}), 1, "IndexHNSWFlat is damaged: it begins at 2000"));
+    EXPECT_TRUE(failed(run({"search", file("plain.faiss"), base(10)}), 1,
+                       "plain.faiss: IndexHNSWFlat is damaged: it begins at 2000"));
 }
 
 TEST_F(CliSearch, WhatIsNoFileIsNotWaitedFor) {

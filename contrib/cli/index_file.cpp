@@ -11,6 +11,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <string_view>
 #include <vector>
 
 #include "any_graph.h"
@@ -85,6 +86,18 @@ void verify_checksum(const std::string& path) {
     if (checksum.value() != trailer.checksum) throw gnnd::IoError(damaged + "its checksum is another");
 }
 
+/// \throws gnnd::IoError that names the file
+void require_whole(const std::string& path, const faiss::Index& index) {
+    try {
+        faiss_ext::check_index(index);
+    } catch (const faiss::FaissException& error) {
+        std::string what = error.what();
+        constexpr std::string_view kScope = "faiss::";
+        if (what.starts_with(kScope)) what.erase(0, kScope.size());
+        throw gnnd::IoError(path + ": " + what);
+    }
+}
+
 }  // namespace
 
 void write_index_file(const std::string& path, const faiss::Index& index) {
@@ -108,7 +121,7 @@ std::unique_ptr<faiss::Index> read_index_file(const std::string& path) {
     if (std::filesystem::exists(status)) verify_checksum(path);
     try {
         std::unique_ptr<faiss::Index> index(faiss::read_index(path.c_str()));
-        faiss_ext::check_index(*index);
+        require_whole(path, *index);
         return index;
     } catch (const faiss::FaissException&) {
         if (is_graph(path)) throw gnnd::InvalidArgument(made_of_it);
