@@ -196,7 +196,7 @@ TEST_F(CliMerge, RefusesWhatDoesNotFit) {
     EXPECT_TRUE(failed(run({"append", ga, a_, b_}), 2, "--output is required"));
     EXPECT_TRUE(failed(run({"append", ga, a_, b_, "-o", out, "--metric", "ip"}), 2, "--metric"));
     EXPECT_TRUE(failed(run({"append", ga, a_, b_, "-o", out, "-k", "0"}), 2, "k"));
-    EXPECT_TRUE(failed(run({"append", ga, a_, b_, "-o", out, "--list-size", "3"}), 2, "list_size"));
+    EXPECT_TRUE(failed(run({"append", ga, a_, b_, "-o", out, "--list-size", "3"}), 2, "--list-size 3"));
     EXPECT_TRUE(failed(run({"append", ga, a_, b_, "-o", file("no/g")}), 2, "no/g"));
     EXPECT_FALSE(std::filesystem::exists(out));
 }
@@ -233,7 +233,7 @@ TEST_F(CliMerge, InterruptedWritesNothing) {
                std::chrono::steady_clock::now() < deadline)
             std::this_thread::sleep_for(std::chrono::milliseconds(10));
         kill(pid, SIGINT);
-        EXPECT_EQ(wait(pid), 130) << command[0];
+        EXPECT_EQ(wait(pid), -SIGINT) << command[0];
         EXPECT_NE(read_bytes(logs_.file("err")).find("gnnd: interrupted, nothing was written"), std::string::npos);
         EXPECT_EQ(read_bytes(out), "old");
         EXPECT_EQ(dir_.entries(), entries);

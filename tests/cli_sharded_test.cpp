@@ -134,7 +134,7 @@ TEST_F(CliSharded, ASignalLeavesWhatResumeGoesOnWith) {
     for (int i = 0; i < 1000 && !std::filesystem::exists(work() + "/manifest.json"); ++i)
         std::this_thread::sleep_for(std::chrono::milliseconds(2));
     kill(pid, SIGINT);
-    EXPECT_EQ(wait(pid), 130);
+    EXPECT_EQ(wait(pid), -SIGINT);
     EXPECT_EQ(read_bytes(logs_.file("err")), "gnnd: interrupted; the same command with --resume goes on\n");
     EXPECT_TRUE(failed(run({"eval", work(), base()}), 1, "not finished: "));
     EXPECT_TRUE(failed(run({"info", work()}), 1, "shards are not built"));

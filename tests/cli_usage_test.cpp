@@ -108,7 +108,7 @@ TEST_F(Cli, MessagesOfTheSystemAndOfFaissNameTheFile) {
     EXPECT_TRUE(failed(result, 1, "short.faiss: the file ends too early"));
     EXPECT_FALSE(result.says("Success")) << result.err;
     const std::string name(300, 'x');  // longer than the system allows
-    EXPECT_TRUE(failed(run({"build", base(100), "-o", file(name)}), 1, name));
+    EXPECT_TRUE(failed(run({"build", base(100), "-o", file(name)}), 2, name));
     EXPECT_FALSE(run({"build", base(100), "-o", file(name)}).says("filesystem error"));
 }
 

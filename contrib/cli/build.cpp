@@ -46,23 +46,31 @@ BaselineOptions baseline_of(const BuildCommand& options, const faiss_ext::GraphB
     return baseline;
 }
 
-/// What the build would take on the GPU.
+/// What the build would do and take.
 void print_plan(const BuildCommand& options) {
-    const gnnd::Device& device = options.params.device;
-    std::string why = "--device cpu has none";
-    if (device.kind == gnnd::Device::Kind::cpu ||
-        (device.kind == gnnd::Device::Kind::automatic && !gnnd::device_usable(device.index, why)))
-        throw CLI::ValidationError("--dry-run without --work plans the memory of a GPU; " + why);
     const gnnd::io::VectorFile base(options.base);
-    const gnnd::MemoryPlan plan = gnnd::plan_memory({nullptr, base.n(), base.d(), base.dtype(), 0}, options.params);
+    const gnnd::MemoryPlan plan = with_usage_errors([&] {
+        return gnnd::plan_memory({nullptr, base.n(), base.d(), base.dtype(), 0}, options.params);
+    });
+    const gnnd::Choices& choices = plan.choices;
     if (options.json) {
-        print({{"vectors", plan.vectors},
+        print({{"device", plan.device.name()},
+               {"params", to_json(options.params, choices)},
+               {"exhaustive", choices.exhaustive},
+               {"capacity", choices.capacity},
+               {"batches", choices.batches},
+               {"vectors", plan.vectors},
                {"graph", plan.graph},
                {"work", plan.work},
                {"total", plan.total()},
                {"free", plan.free}});
         return;
     }
+    std::printf("device    %s\n", plan.device.name().c_str());
+    if (choices.exhaustive)
+        std::printf("method    all pairs are compared, the set is small\n");
+    else
+        std::printf("method    lists of %d, %d samples, %d trees\n", choices.list_size, choices.samples, choices.trees);
     const auto line = [](const char* name, std::size_t bytes) {
         std::printf("%-9s %15zu bytes  %s\n", name, bytes, human_bytes(std::int64_t(bytes)).c_str());
     };
@@ -111,7 +119,8 @@ void add_build(CLI::App& app) {
     add_params(command, params);
     add_sharded(command, options->shards);
     command.add_flag("--dry-run", options->dry_run,
-                     "only print the GPU memory that the build would take; with --work shards, disk and host memory");
+                     "only print what the build would do and how much memory it would take; with --work shards, disk "
+                     "and host memory");
     std::vector<std::string> of_gnnd;
     for (std::size_t i = common; i < command.get_options().size(); ++i)
         if (const std::string name = command.get_options()[i]->get_name(); name != "--device") of_gnnd.push_back(name);

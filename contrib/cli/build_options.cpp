@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: MIT
 #include "build_options.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cstdio>
 #include <string_view>
+#include <type_traits>
 
 #include "files.h"
+#include "gnnd/detail/params_table.h"
 #include "gnnd/io/graph_file.h"
 #include "interrupt.h"
 #include "progress.h"
@@ -13,6 +16,37 @@
 namespace cli {
 
 namespace {
+
+/// The option of a field of the parameters: its name with dashes, its range and what 0 stands for.
+template <class T>
+void add_field(CLI::App& app, const gnnd::detail::Field<T>& field, T& value) {
+    std::string flag = std::string("--") + field.name, help = field.help;
+    std::replace(flag.begin(), flag.end(), '_', '-');
+    if (field.zero != nullptr) help += std::string("; 0: ") + field.zero;
+    if constexpr (std::is_same_v<T, gnnd::Device>) {
+        add_device(app, value);
+    } else if constexpr (std::is_same_v<T, bool>) {
+        app.add_flag(flag, value, help);
+    } else if constexpr (std::is_enum_v<T>) {
+        const std::string names = gnnd::detail::known_names(value);
+        if (help.find(names.substr(0, names.find(','))) == std::string::npos) help += ": " + names;
+        const auto parse = [](const std::string& text) {
+            T parsed{};
+            gnnd::detail::parse(text, parsed);
+            return parsed;
+        };
+        add_parsed(app, flag, value, parse, gnnd::detail::text_of(value), help);
+    } else if constexpr (std::is_floating_point_v<T>) {
+        add_real(app, flag, value, field.low, field.high, help);
+    } else {
+        if constexpr (std::is_same_v<T, std::int64_t>)
+            if (field.counts_bytes) {
+                add_bytes(app, flag, value, help);
+                return;
+            }
+        add_whole(app, flag, value, field.zero != nullptr ? T(0) : field.low, field.high, help);
+    }
+}
 
 /// The library counts the objects, "vector 5 holds NaN": which row of which file that is.
 std::string name_file(const std::string& error, const std::vector<const gnnd::io::VectorFile*>& bases) {
@@ -99,28 +133,10 @@ void print_summary(const BuildOptions& options, const gnnd::BuildStats& stats, d
 }  // namespace
 
 void add_params(CLI::App& app, gnnd::BuildParams& params) {
-    add_whole(app, "--samples", params.samples, 0, gnnd::kMaxK,
-              "NEW and OLD samples per list, the paper's p; 0: chosen from k");
-    add_whole(app, "--iterations", params.iterations, 0, 1'000'000'000, "at most so many iterations");
-    add_real(app, "--delta", params.delta, 0, 1,
-             "stop when fewer than delta * n * k entries change in one, in a merge 40 * delta * n1 * n2 * k / n; 0: "
-             "never");
-    add_whole(app, "--list-size", params.list_size, 0, gnnd::kMaxK,
-              "length of the lists while building, at least k; 0: chosen from k");
-    add_parsed(app, "--init", params.init, gnnd::parse_init, std::string(name_of(params.init)),
-               "what the lists start from: random or projection (random-projection trees)");
-    add_whole(app, "--trees", params.trees, 0, 1024, "number of projection trees; 0: as many as pay");
-    add_parsed(app, "--update", params.update, gnnd::parse_update, std::string(name_of(params.update)),
-               "auto (the fastest), selective (the paper's) or all (classic NN-Descent)");
-    add_parsed(app, "--locks", params.locks, gnnd::parse_locks, std::string(name_of(params.locks)),
-               "what a spinlock covers on a GPU with --update selective: segment (of 32 entries) or list");
-    add_seed(app, params.seed, "of all random choices");
-    app.add_flag("--deterministic", params.deterministic,
-                 "the same seed gives the same graph bit for bit on a GPU too, more slowly; on the CPU it always does");
-    add_whole(app, "--threads", params.threads, 0, 4096, "CPU threads; 0: all");
-    add_device(app, params.device);
-    add_bytes(app, "--device-memory", params.device_memory,
-              "most GPU memory to take; less makes the build slower; 0: what is free");
+    gnnd::detail::for_each_field([&](const auto& field) {
+        if (std::string_view(field.name) != "k" && std::string_view(field.name) != "metric")
+            add_field(app, field, params.*field.member);
+    });
 }
 
 void add_reporting(CLI::App& app, BuildOptions& options) {
@@ -130,18 +146,18 @@ void add_reporting(CLI::App& app, BuildOptions& options) {
 }
 
 Json to_json(const gnnd::BuildParams& params, const gnnd::Choices& choices) {
-    return {{"k", params.k},
-            {"metric", name_of(params.metric)},
-            {"samples", choices.samples},
-            {"list_size", choices.list_size},
-            {"iterations", params.iterations},
-            {"delta", params.delta},
-            {"seed", params.seed},
-            {"deterministic", params.deterministic},
-            {"update", name_of(params.update)},
-            {"locks", name_of(params.locks)},
-            {"init", name_of(params.init)},
-            {"trees", params.trees}};
+    Json json;
+    gnnd::detail::for_each_field([&]<class T>(const gnnd::detail::Field<T>& field) {
+        if (!field.decides_graph) return;
+        if constexpr (std::is_enum_v<T> || std::is_same_v<T, gnnd::Device>)
+            json[field.name] = gnnd::detail::text_of(field.of(params));
+        else
+            json[field.name] = field.of(params);
+    });
+    if (choices.samples != 0) json["samples"] = choices.samples;
+    if (choices.list_size != 0) json["list_size"] = choices.list_size;
+    if (choices.trees != 0) json["trees"] = choices.trees;
+    return json;
 }
 
 gnnd::BuildResult run_with_progress(const BuildOptions& options, const std::vector<const gnnd::io::VectorFile*>& bases,
@@ -153,7 +169,7 @@ gnnd::BuildResult run_with_progress(const BuildOptions& options, const std::vect
     callbacks.progress = [&](const gnnd::IterationStats& iteration) { progress.show(iteration); };
     callbacks.interrupt = [] { return caught_signal() != 0; };
     try {
-        return run(callbacks);
+        return with_usage_errors([&] { return run(callbacks); });
     } catch (const gnnd::InvalidArgument& error) {
         throw gnnd::InvalidArgument(name_file(error.what(), bases));
     }

@@ -10,6 +10,7 @@
 #include "gnnd/builder.h"
 #include "gnnd/io/base_identity.h"
 #include "gnnd/io/vector_file.h"
+#include "messages.h"
 
 namespace cli {
 
@@ -24,14 +25,21 @@ void add_params(CLI::App& app, gnnd::BuildParams& params);
 /// --stats, --json and --quiet.
 void add_reporting(CLI::App& app, BuildOptions& options);
 
-/// Parameters that are out of range are wrong usage.
+/// Calls f. Parameters that are out of range are wrong usage.
+template <class F>
+decltype(auto) with_usage_errors(F&& f) {
+    try {
+        return f();
+    } catch (const gnnd::InvalidArgument& error) {
+        const std::string message = parameter_message(error.what());
+        if (message.empty()) throw;
+        throw CLI::ValidationError(message);
+    }
+}
+
 template <class Params>
 void validate(const Params& params) {
-    try {
-        params.validate();
-    } catch (const gnnd::InvalidArgument& error) {
-        throw CLI::ValidationError(error.what());
-    }
+    with_usage_errors([&] { params.validate(); });
 }
 
 /// `samples` as used, which the parameters may leave open.

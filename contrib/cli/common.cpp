@@ -10,6 +10,7 @@
 
 #include "faiss_ext/faiss_resources.h"
 #include "files.h"
+#include "gnnd/detail/params_table.h"
 #include "gnnd/detail/process_memory.h"
 #include "gnnd/device.h"
 #include "gnnd/io/detail/atomic_file.h"
@@ -36,7 +37,7 @@ CLI::Option* add_seed(CLI::App& app, std::uint64_t& seed, const std::string& hel
 
 CLI::Option* add_metric(CLI::App& app, gnnd::Metric& metric) {
     return add_parsed(app, "--metric", metric, gnnd::parse_metric, std::string(name_of(metric)),
-                      "l2 (squared, as in FAISS), ip, cosine, l1, linf or chi2");
+                      gnnd::detail::known_names(metric) + "; l2 is squared, as in FAISS");
 }
 
 CLI::Option* add_output(CLI::App& app, std::string& path, const std::string& help) {

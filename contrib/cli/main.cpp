@@ -42,12 +42,14 @@ int run(int argc, char** argv) {
     cli::add_build(app);
     cli::add_merge(app);
     cli::add_append(app);
+    cli::add_refine(app);
     cli::add_eval(app);
     cli::add_exact(app);
     cli::add_info(app);
     cli::add_convert(app);
     cli::add_index(app);
     cli::add_search(app);
+    cli::add_manual(app);
 
     try {
         cli::catch_signals();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// merge and append: two graphs become one, or a graph and vectors.
+// merge, append and refine: two graphs become one, or a graph and vectors, or a graph becomes a better one.
 #include "gnnd/merge.h"
 
 #include <algorithm>
@@ -19,7 +19,7 @@ namespace {
 
 struct MergeOptions : BuildOptions {
     const char* method;
-    std::vector<std::string> bases, graphs;  ///< append has a graph of the first base only
+    std::vector<std::string> bases, graphs;  ///< append has a graph of the first base only, refine one of both
     bool k_given = false;
     gnnd::AppendMethod append_method = gnnd::AppendMethod::automatic;
 };
@@ -73,16 +73,21 @@ void run(MergeOptions& options) {
         require_distances(options.graphs[g], graphs[g], bases[g]);
     }
 
-    const std::int64_t n = bases[0].n() + bases[1].n();
+    std::int64_t n = 0;
+    std::vector<const gnnd::io::VectorFile*> in_order;
+    for (const gnnd::io::VectorFile& base : bases) {
+        n += base.n();
+        in_order.push_back(&base);
+    }
     require_room(options.graph, gnnd::io::graph_file_bytes(n, options.params.k, true));
     const Bases both(bases);
-    const gnnd::BuildResult result =
-        run_with_progress(options, {&bases[0], &bases[1]}, [&](const gnnd::Callbacks& callbacks) {
-            return graphs.size() == 1
-                       ? gnnd::append(bases[0].view(), graphs[0], bases[1].view(), options.params, callbacks, nullptr,
-                                      options.append_method)
-                       : gnnd::merge(bases[0].view(), graphs[0], bases[1].view(), graphs[1], options.params, callbacks);
-        });
+    const gnnd::BuildResult result = run_with_progress(options, in_order, [&](const gnnd::Callbacks& callbacks) {
+        return bases.size() == 1 ? gnnd::refine(bases[0].view(), graphs[0], options.params, callbacks)
+               : graphs.size() == 1
+                   ? gnnd::append(bases[0].view(), graphs[0], bases[1].view(), options.params, callbacks, nullptr,
+                                  options.append_method)
+                   : gnnd::merge(bases[0].view(), graphs[0], bases[1].view(), graphs[1], options.params, callbacks);
+    });
     const Json about{{"graph", options.graph},
                      {"graphs", options.graphs},
                      {"bases", options.bases},
@@ -95,7 +100,7 @@ void run(MergeOptions& options) {
     });
 }
 
-/// What comes after the files to read.
+/// Whatever comes after the files to read.
 void add_merge_options(CLI::App& command, const std::shared_ptr<MergeOptions>& options, const std::string& default_k) {
     const CLI::Option* k =
         add_k(command, options->params.k, gnnd::kMaxK, "neighbours per object; by default " + default_k)
@@ -153,6 +158,22 @@ void add_append(CLI::App& app) {
         "larger k than the graph has rows are filled with what is found, which need not be the nearest.\n"
         "When interrupted or failed it writes nothing.\n"
         "Example: gnnd append base.gnnd base.fvecs new.fvecs -o all.gnnd");
+}
+
+void add_refine(CLI::App& app) {
+    CLI::App& command = *app.add_subcommand("refine", "Improve a graph by further iterations");
+    const auto options = std::make_shared<MergeOptions>();
+    options->method = "refine";
+    options->graphs.resize(1);
+    options->bases.resize(1);
+    add_graph(command, options->graphs[0]);
+    add_base(command, options->bases[0]);
+    add_merge_options(command, options, "the graph's");
+    for (const char* unused : {"--init", "--trees"}) command.remove_option(command.get_option(unused));
+    command.footer(
+        "GNND starts from the graph, under whose metric it goes on, instead of from lists of its own. With a larger k\n"
+        "than the graph has the rows are filled. When interrupted or failed it writes nothing; OUT may be GRAPH.\n"
+        "Example: gnnd refine base.gnnd base.fvecs --list-size 64 -o better.gnnd");
 }
 
 }  // namespace cli

@@ -11,6 +11,10 @@ namespace cli {
 /// Of a command line that is wrong: with the name that may have been meant, and where to read on.
 std::string usage_message(const CLI::App& app, const CLI::ParseError& error);
 
+/// The library's "BuildParams::list_size (0: chosen from k) = 3, allowed ..." as "--list-size 3: allowed ..."; empty
+/// for what does not speak of a parameter.
+std::string parameter_message(const std::string& error);
+
 /// Of anything else that was thrown.
 std::string message_of(const std::exception& error);
 

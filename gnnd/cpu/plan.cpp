@@ -36,6 +36,7 @@ MemoryPlan plan(const detail::Input& input, const BuildParams& params, const Cho
         reach(Samples::bytes(input.n(), choices.samples) + blocks(2 * choices.samples, 4 * choices.samples));
     }
     MemoryPlan plan;
+    plan.choices = choices;
     plan.graph = n * std::size_t(params.k) * (sizeof(std::int32_t) + sizeof(float));
     plan.work = peak;
     plan.free = std::size_t(sysconf(_SC_AVPHYS_PAGES)) * std::size_t(sysconf(_SC_PAGESIZE));

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: MIT
+// man and completion: what the options and commands say of themselves, for man(1) and for bash.
+#include <iostream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "commands.h"
+#include "gnnd/version.h"
+
+namespace cli {
+
+namespace {
+
+std::vector<const CLI::App*> commands_of(const CLI::App& app) {
+    return app.get_subcommands([](const CLI::App*) { return true; });
+}
+
+/// The text with what roff would take for itself escaped.
+std::string roff(const std::string& text) {
+    std::string escaped;
+    for (std::size_t i = 0; i < text.size(); ++i) {
+        const bool at_line = i == 0 || text[i - 1] == '\n';
+        if (at_line && (text[i] == '.' || text[i] == '\'')) escaped += "\\&";
+        if (text[i] == '\\')
+            escaped += "\\e";
+        else if (text[i] == '-')
+            escaped += "\\-";
+        else
+            escaped += text[i];
+    }
+    return escaped;
+}
+
+void print_option(const CLI::Option& option) {
+    std::string head = option.get_positional() ? option.get_name() : option.get_name(false, true);
+    if (!option.get_positional() && option.get_type_size() != 0) head += " " + option.get_type_name();
+    std::cout << ".TP\n.B " << roff(head) << '\n' << roff(option.get_description());
+    if (!option.get_default_str().empty()) std::cout << " (" << roff(option.get_default_str()) << " by default)";
+    std::cout << '\n';
+}
+
+/// Lines stay as they are: examples stand below each other.
+void print_lines(const std::string& text) {
+    std::cout << ".nf\n" << roff(text) << "\n.fi\n";
+}
+
+void print_command(const CLI::App& command) {
+    std::cout << ".SS " << roff(command.get_name()) << '\n' << roff(command.get_description()) << '\n';
+    for (const CLI::Option* option : command.get_options()) print_option(*option);
+    if (!command.get_footer().empty()) {
+        std::cout << ".PP\n";
+        print_lines(command.get_footer());
+    }
+}
+
+void print_manual(const CLI::App& app) {
+    std::cout << ".TH GNND 1 \"\" \"gnnd " GNND_VERSION_STRING "\" \"User Commands\"\n.SH NAME\ngnnd \\- "
+              << roff(app.get_description())
+              << "\n.SH SYNOPSIS\n.B gnnd\n.I COMMAND\n[\\fIARGUMENTS\\fR]\n.SH COMMANDS\n";
+    for (const CLI::App* command : commands_of(app)) print_command(*command);
+    std::cout << ".SH NOTES\n";
+    print_lines(app.get_footer());
+}
+
+std::string words_of(const CLI::App& command) {
+    std::string words;
+    for (const CLI::Option* option : command.get_options()) {
+        for (const std::string& name : option->get_lnames()) words += "--" + name + " ";
+        for (const std::string& name : option->get_snames()) words += "-" + name + " ";
+    }
+    return words;
+}
+
+/// Where no word fits, bash completes names of files.
+void print_completion(const CLI::App& app) {
+    std::string commands, cases;
+    for (const CLI::App* command : commands_of(app)) {
+        commands += command->get_name() + " ";
+        cases += "            " + command->get_name() + ") words='" + words_of(*command) + "' ;;\n";
+    }
+    std::cout << "# bash completion of gnnd " GNND_VERSION_STRING
+                 "\n"
+                 "_gnnd() {\n"
+                 "    local current=${COMP_WORDS[COMP_CWORD]} words=\n"
+                 "    if ((COMP_CWORD == 1)); then\n"
+                 "        words='"
+              << commands << words_of(app)
+              << "'\n"
+                 "    elif [[ $current == -* ]]; then\n"
+                 "        case ${COMP_WORDS[1]} in\n"
+              << cases
+              << "        esac\n"
+                 "    fi\n"
+                 "    COMPREPLY=($(compgen -W \"$words\" -- \"$current\"))\n"
+                 "}\n"
+                 "complete -o default -F _gnnd gnnd\n";
+}
+
+}  // namespace
+
+void add_manual(CLI::App& app) {
+    CLI::App& manual = *app.add_subcommand("man", "Print this help as a man page");
+    manual.footer("Example: gnnd man > gnnd.1; man ./gnnd.1");
+    manual.callback([&app] { print_manual(app); });
+    CLI::App& completion = *app.add_subcommand("completion", "Print what makes a shell complete commands and options");
+    const auto shell = std::make_shared<std::string>();
+    completion.add_option("SHELL", *shell, "bash")->required()->type_name("NAME")->check(CLI::IsMember({"bash"}));
+    completion.footer("Example: source <(gnnd completion bash)");
+    completion.callback([&app, shell] { print_completion(app); });
+}
+
+}  // namespace cli
