@@ -48,6 +48,10 @@ TEST_F(CliSharded, BuildsWhatTheOtherCommandsRead) {
     EXPECT_EQ(report["workers"][0]["tasks"], 15);
     EXPECT_EQ(json::parse(read_bytes(file("s.json"))), report);
     const KnnGraph graph = good_graph();
+    good({"convert", work(), file("one.gnnd")});
+    const json one = good({"info", file("one.gnnd"), "--json"}).parsed();
+    EXPECT_EQ(one["n"], 2000);
+    EXPECT_GT(good({"eval", file("one.gnnd"), base(), "--json"}).parsed()["recall"], 0.99);
     for (const std::string& path : {work(), work() + "/manifest.json"}) {
         const json info = good({"info", path, "--json"}).parsed();
         EXPECT_EQ(info["kind"], "graph in shards");
@@ -108,6 +112,7 @@ TEST_F(CliSharded, ChoosesTheNumberOfShards) {
     EXPECT_TRUE(failed(run({"build", base(), "--work", work(), "--host-memory", "1000"}), 1, "no number of shards"));
     const json report = good({"build", base(), "-k", "8", "--work", work(), "-q", "--json"}).parsed();
     EXPECT_EQ(report["shards"], 1);
+    EXPECT_GT(report["params"]["samples"], 0) << "what was used";
 }
 
 TEST_F(CliSharded, RefusesWrongUsage) {

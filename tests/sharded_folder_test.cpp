@@ -285,5 +285,27 @@ TEST_F(Sharded, AnInterruptWritesOneManifest) {
     expect_exact();
 }
 
+// The folder's own flush says that the disk is broken: then what the new manifest replaces must still be there.
+TEST_F(Sharded, AFolderThatCannotBeFlushed) {
+    if (!FailingFolderFlush::possible()) GTEST_SKIP() << "a sanitizer";
+    make_base(120);
+    params_.k = 8;
+    int failures = 0;
+    for (int flushes = 0;; ++flushes) {
+        std::filesystem::remove_all(work());
+        std::string message;
+        {
+            const FailingFolderFlush broken(flushes);
+            message = message_of<IoError>([&] { build(shards(3)); });
+            if (!broken.has_failed()) break;
+        }
+        ++failures;
+        EXPECT_NE(message.find("Input/output error"), std::string::npos) << message;
+        build(shards(3, true));
+        expect_exact();
+    }
+    EXPECT_GT(failures, 20);
+}
+
 }  // namespace
 }  // namespace gnnd::test
