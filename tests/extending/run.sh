@@ -59,7 +59,7 @@ compiles cpu check gnnd_cli
 
 "$tool" convert "$root/tests/data/photosift20k.u8bin" "$work/base.u8bin" --count 3000
 for option in canberra following --patience; do
-    "$tool" build --help | grep -q -- "$option" || fail "the tool's help does not tell about $option"
+    "$tool" build --help | grep -- "$option" >/dev/null || fail "the tool's help does not tell about $option"
 done
 "$tool" build "$work/base.u8bin" -k 16 --metric canberra --init following --patience 5 --device cpu -q --json \
     -o "$work/g.gnnd" >"$work/report.json"
@@ -86,7 +86,7 @@ if command -v nvcc >/dev/null || [ -x /usr/local/cuda/bin/nvcc ]; then
     compiles cuda $objects/engine_Canberra.cu.o $objects/engine/engines.cu.o
     symbol=$(nm -C "$build/cuda/$objects/engine/engines.cu.o" | sed -n 's/^ *U \(.*Canberra.*\)/\1/p')
     [ -n "$symbol" ] || fail "nothing asks for the engine of a metric: who leaves it out would not be told"
-    nm -C "$build/cuda/$objects/engine_Canberra.cu.o" | grep -qF "$symbol" || fail "there is no $symbol"
+    nm -C "$build/cuda/$objects/engine_Canberra.cu.o" | grep -F "$symbol" >/dev/null || fail "there is no $symbol"
     echo "a metric that is not in the list of engines: does not link"
 fi
 
