@@ -137,8 +137,6 @@ Configuration parse(const std::string& text, int k, gnnd::Metric metric) {
     c.params.device = {gnnd::Device::Kind::cuda, 0};
     Settings settings(text == "default" ? "" : text);
     settings.take(c.params);
-    settings.take("locks", [&](const std::string& v) { c.params.locks = gnnd::parse_locks(v); });
-    settings.take("deterministic", [&](const std::string& v) { c.params.deterministic = std::stoi(v) != 0; });
     settings.take("memory", [&](const std::string& v) { c.params.device_memory = std::stoll(v); });
     settings.take("where", [&](const std::string& v) { c.where = v; });
     settings.take("merge", [&](const std::string& v) { c.merge = std::stoll(v); });

@@ -12,6 +12,8 @@ endif()
 if("${GNND_PART}" STREQUAL "gpu")
     if(NOT "${GNND_FAISS_CPU}" STREQUAL "")
         target_link_libraries(faiss PRIVATE "$<LINK_LIBRARY:WHOLE_ARCHIVE,${GNND_FAISS_CPU}>")
+        # BLAS stands before the archive that needs it, and would be dropped where linkers keep what is needed so far.
+        target_link_options(faiss PRIVATE LINKER:--no-as-needed)
     endif()
     # Nothing else refers to these: binary vectors, and the encoder of local search quantizers.
     list(FILTER FAISS_GPU_SRC EXCLUDE REGEX "Binary|Icm")

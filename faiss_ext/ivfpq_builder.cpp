@@ -6,7 +6,6 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
-#include <optional>
 
 #include "faiss_ext/detail/errors.h"
 #include "faiss_ext/detail/gpu.h"
@@ -57,9 +56,7 @@ gnnd::KnnGraph IvfpqGraphBuilder::build(const VectorSource& source, int k) {
     return detail::with_faiss_errors([&] {
         const gnnd::VectorView& x = source.vectors();
         detail::check_request(source, k);
-        const std::optional<faiss::MetricType> searched = searched_metric(source.metric());
-        if (detail::is_normalized(source.metric()) ||
-            (searched != faiss::METRIC_L2 && searched != faiss::METRIC_INNER_PRODUCT))
+        if (!gnnd::is_product(source.metric()))
             detail::fail("IvfpqGraphBuilder: metric " + std::string(gnnd::name_of(source.metric())) +
                          " is not supported, l2 and ip are");
         if (params.nlist < 0 || params.code_bytes < 1 || params.nprobe < 1)

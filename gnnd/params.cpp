@@ -121,9 +121,9 @@ void parse_number(std::string_view text, T& value) {
 }  // namespace
 
 void parse(std::string_view text, bool& value) {
-    if (text != "true" && text != "false")
+    value = text == "true" || text == "1";
+    if (!value && text != "false" && text != "0")
         throw InvalidArgument("'" + std::string(text) + "' is neither true nor false");
-    value = text == "true";
 }
 void parse(std::string_view text, int& value) {
     parse_number(text, value);

@@ -182,6 +182,7 @@ TEST_F(Sharded, AreAsGoodAsOneBuild) {
     sample.n = sized(6000);
     const io::VectorFile& base = make_base(sample);
     const Truth truth(base.view(), Metric::L2);
+    params_.device = {Device::Kind::cpu, 0};
     for (const int k : {10, 32}) {
         params_.k = k;
         const double one = truth.recall_of(gnnd::build(base.view(), params_).graph);

@@ -28,6 +28,8 @@ struct Team {
     /// \throws Interrupted
     template <class Body>
     void for_chunks(std::int64_t count, std::int64_t chunk, const Body& body) const {
+        // With many threads the calling one may get no chunk at all.
+        if (interrupt != nullptr && *interrupt && (*interrupt)()) throw Interrupted("interrupted by the caller");
         std::atomic<bool> stop{false};
         std::exception_ptr error;
         const std::int64_t chunks = (count + chunk - 1) / chunk;
