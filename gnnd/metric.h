@@ -77,6 +77,8 @@ struct Sum {
     static constexpr bool nonnegative = false;            ///< defined for components >= 0 only, others are refused
     static constexpr int degree = 1;                      ///< d(s a, s b) = s^degree d(a, b) for s > 0
     static constexpr int faiss_metric = -1;               ///< the number of its faiss::MetricType; -1: there is none
+    /// Each component takes a division, as `ratio` does, which GPUs take many instructions for.
+    static constexpr bool divides = false;
     template <class A>
     GNND_HOST_DEVICE static A combine(A x, A y) {
         return x + y;
@@ -144,7 +146,7 @@ struct Linf : Sum {
 /// histograms without a factor (some halve it, some double it).
 struct ChiSquare : Sum {
     static constexpr std::string_view name = "chi2";
-    static constexpr bool nonnegative = true;
+    static constexpr bool nonnegative = true, divides = true;
     template <class T>
     GNND_HOST_DEVICE static T accumulate(T acc, T a, T b) {
         const T difference = a - b;

@@ -62,8 +62,8 @@ struct CrossMatch {
     static_assert(!kEveryPair || kStages * kStageBytes >= T / kTileRows * kMaxK * int(sizeof(u64)));  // room to merge
 
     /// Blocks on a multiprocessor, at least; 0: as the compiler likes. Sums of long rows take 128 registers a thread
-    /// where it is told that more would cost a block.
-    static constexpr int kBlocks = ShortRows || T == 128 ? 0 : 256 / T;
+    /// where it is told that more would cost a block; sums without tensor cores would spill.
+    static constexpr int kBlocks = ShortRows || T == 128 || !Arithmetic::kTensor ? 0 : 256 / T;
 
     struct Shared {
         SampleTile<T> samples;

@@ -27,13 +27,17 @@ __global__ void load_graph_kernel(Columns columns, Lists lists, const SpaceInfo*
     });
 }
 
+/// The columns of both sets that were set aside.
+struct SetAside {
+    Columns of[2];
+};
+
 /// One warp a list. Shared memory: `room` distances and ids, for the entries of the list and what was set aside.
+/// The fields of FinishArgs one by one: as one struct the compiler takes fewer registers, more warps share the cache,
+/// and a build of 1,000,000 x 960 took 0.025 s more (benchs/NOTEBOOK.md).
 template <class T, class M>
-__global__ void finish_kernel(FinishArgs args, int room) {
-    const RawVectors& vectors = args.vectors;
-    const Lists& lists = args.lists;
-    const SpaceInfo* info = args.info;
-    const int k = args.k;
+__global__ void finish_kernel(RawVectors vectors, bool exact_distances, Lists lists, SetAside set_aside, int room,
+                              int k, u32 seed, const SpaceInfo* info, std::int32_t* out_ids, float* out_distances) {
     extern __shared__ float shared[];
     const std::int64_t object = std::int64_t(blockIdx.x) * kWarps + threadIdx.x / kWarp;
     if (object >= vectors.n) return;
@@ -54,22 +58,22 @@ __global__ void finish_kernel(FinishArgs args, int room) {
         present += __popc(used);
     }
     __syncwarp();
-    if (!args.exact_distances)
+    if (!exact_distances)
         for (int j = 0; j < present; ++j) {
             const float distance = exact<T, M, kWarp>(row, raw_row<T>(vectors, ids[j]), vectors.d);
             if (lane_id() == 0) distances[j] = distance;
         }
     const int listed = present;
-    present += read_columns(args.set_aside[u32(object) >= args.set_aside[1].first], object,
+    present += read_columns(set_aside.of[u32(object) >= set_aside.of[1].first], object,
                             [&](int place, u32 id, float distance) {
                                 ids[listed + place] = id;
                                 distances[listed + place] = distance;
                             });
     __syncwarp();
     // Rare: lists that sampling left short get random objects, so that rows are full.
-    const bool sorted = args.exact_distances && present >= k && lists.segments == 1;
+    const bool sorted = exact_distances && present >= k && lists.segments == 1;
     for (u32 attempt = 0; present < k; ++attempt) {
-        const u32 id = scaled(mix(args.seed ^ mix(u32(object)) ^ mix(attempt + 1)), u32(vectors.n));
+        const u32 id = scaled(mix(seed ^ mix(u32(object)) ^ mix(attempt + 1)), u32(vectors.n));
         bool known = id == u32(object);
         for (int j = lane_id(); j < present; j += kWarp) known |= ids[j] == id;
         if (__any_sync(kAllLanes, known)) continue;
@@ -99,8 +103,8 @@ __global__ void finish_kernel(FinishArgs args, int room) {
         } else
             for (int other = 0; other < present; ++other) rank += nearer(key_of(other), ids[other], key, ids[j]);
         if (rank >= k) continue;
-        args.ids[object * k + rank] = std::int32_t(ids[j]);
-        args.distances[object * k + rank] = distance;
+        out_ids[object * k + rank] = std::int32_t(ids[j]);
+        out_distances[object * k + rank] = distance;
     }
 }
 
@@ -116,7 +120,9 @@ void finish(const FinishArgs& args, Metric metric, cudaStream_t stream) {
     visit_dtype(args.vectors.dtype, [&](auto component) {
         visit(metric, [&](auto m) {
             launch("finish", finish_kernel<decltype(component), decltype(m)>, blocks_for(args.vectors.n, kWarps),
-                   kWarps * kWarp, kWarps * 2 * room * int(sizeof(float)), stream, args, room);
+                   kWarps * kWarp, kWarps * 2 * room * int(sizeof(float)), stream, args.vectors, args.exact_distances,
+                   args.lists, SetAside{{args.set_aside[0], args.set_aside[1]}}, room, args.k, args.seed, args.info,
+                   args.ids, args.distances);
         });
     });
 }

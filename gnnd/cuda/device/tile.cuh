@@ -140,18 +140,12 @@ struct ScalarSums {
     __device__ static void load(Rows& rows, const std::uint8_t* tile, int first, int) { rows = {tile, first}; }
 
     __device__ static void multiply(Sum (&sum)[4], const Rows& rows, const std::uint8_t* tile, int column, int steps) {
-        const int a = rows.first + lane_id() / 4, b = column + lane_id() % 4 * 2;
+        const int words = steps * (kStep / 4);
+        if constexpr (M::divides) {  // the compiler knows better, the other metrics lose 4% where it chooses
+            for (int word = 0; word < words; ++word) add_word(sum, rows, tile, column, word);
+        } else {
 #pragma unroll 2
-        for (int word = 0; word < steps * (kStep / 4); ++word) {
-            float x[2][kPerWord], y[2][kPerWord];
-            unpack(x[0], word_of(rows.tile, a, word));
-            unpack(x[1], word_of(rows.tile, a + 8, word));
-            unpack(y[0], word_of(tile, b, word));
-            unpack(y[1], word_of(tile, b + 1, word));
-#pragma unroll
-            for (int i = 0; i < 4; ++i)
-#pragma unroll
-                for (int j = 0; j < kPerWord; ++j) sum[i] = M::accumulate(sum[i], x[i / 2][j], y[i % 2][j]);
+            for (int word = 0; word < words; ++word) add_word(sum, rows, tile, column, word);
         }
     }
 
@@ -170,6 +164,20 @@ struct ScalarSums {
 
   private:
     static constexpr int kPerWord = C == PackedType::f16 ? 2 : 4;
+
+    __device__ __forceinline__ static void add_word(Sum (&sum)[4], const Rows& rows, const std::uint8_t* tile,
+                                                    int column, int word) {
+        const int a = rows.first + lane_id() / 4, b = column + lane_id() % 4 * 2;
+        float x[2][kPerWord], y[2][kPerWord];
+        unpack(x[0], word_of(rows.tile, a, word));
+        unpack(x[1], word_of(rows.tile, a + 8, word));
+        unpack(y[0], word_of(tile, b, word));
+        unpack(y[1], word_of(tile, b + 1, word));
+#pragma unroll
+        for (int i = 0; i < 4; ++i)
+#pragma unroll
+            for (int j = 0; j < kPerWord; ++j) sum[i] = M::accumulate(sum[i], x[i / 2][j], y[i % 2][j]);
+    }
 
     __device__ static u32 word_of(const std::uint8_t* tile, int row, int word) {
         return *reinterpret_cast<const u32*>(tile + chunk_offset(row, word / 4) + word % 4 * 4);
