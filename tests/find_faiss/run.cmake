@@ -4,6 +4,7 @@
 file(REMOVE_RECURSE ${WORK})
 set(system ${WORK}/system)
 set(ENV{XDG_CACHE_HOME} ${WORK}/cache)
+unset(ENV{CMAKE_PREFIX_PATH})
 set(script_made ${WORK}/cache/gnnd/faiss-gpu)
 
 # A package of headers only, with GPU support or without.
