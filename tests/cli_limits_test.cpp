@@ -4,6 +4,7 @@
 
 #include "tests/cli_fixture.h"
 
+#ifndef GNND_SANITIZED  // whose shadow memory needs more address space than any limit leaves
 namespace gnnd::test {
 namespace {
 
@@ -32,7 +33,6 @@ class CliLimits : public Cli {
     }
 };
 
-#ifndef GNND_SANITIZED  // whose shadow memory needs more address space than any limit leaves
 TEST_F(CliLimits, LittleAddressSpaceIsTold) {
     bool refused = false;
     for (const Arguments& command : commands())
@@ -61,7 +61,6 @@ TEST_F(CliLimits, FewThreadsAreEnough) {
                         .out);
     EXPECT_EQ(report["threads"], 1);
 }
-#endif
-
 }  // namespace
 }  // namespace gnnd::test
+#endif
