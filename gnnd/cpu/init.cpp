@@ -103,7 +103,7 @@ void init_neighbors(State& state) {
             const int count = int(std::min(std::uint32_t(wanted), partners));
             pick_others(random, state.pairs.first_partner(std::uint32_t(i)), partners, std::int32_t(i), count,
                         worker.ids);
-            offer_to(state, worker, std::int32_t(i), worker.ids.data(), count);
+            offer_to(state, worker, std::int32_t(i), worker.ids.data(), int(worker.ids.size()));
         }
     });
 }
