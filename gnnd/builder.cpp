@@ -20,6 +20,26 @@ BuildStats build_into(const VectorView& vectors, const BuildParams& params, std:
     return detail::run_into("build_into", {{vectors}, {}}, params, ids, distances, callbacks, resources);
 }
 
+namespace {
+
+detail::Input all_pairs_of(const VectorView& vectors) {
+    detail::Input input{{vectors}, {}};
+    input.exact = true;
+    return input;
+}
+
+}  // namespace
+
+BuildResult build_exact(const VectorView& vectors, const BuildParams& params, const Callbacks& callbacks,
+                        Resources* resources) {
+    return detail::run(all_pairs_of(vectors), params, callbacks, resources);
+}
+
+BuildStats build_exact_into(const VectorView& vectors, const BuildParams& params, std::int32_t* ids, float* distances,
+                            const Callbacks& callbacks, Resources* resources) {
+    return detail::run_into("build_exact_into", all_pairs_of(vectors), params, ids, distances, callbacks, resources);
+}
+
 MemoryPlan plan_memory(const VectorView& vectors, const BuildParams& params) {
     return detail::plan({{vectors}, {}}, params);
 }

@@ -48,6 +48,16 @@ BuildResult build(const VectorView& vectors, const BuildParams& params, const Ca
 BuildStats build_into(const VectorView& vectors, const BuildParams& params, std::int32_t* ids, float* distances,
                       const Callbacks& callbacks = {}, Resources* resources = nullptr);
 
+/// Compares all pairs: the exact graph, whatever the vectors are like.
+/// \param params  of these k, metric, threads, device and device_memory matter
+/// \return, \throws as build()
+BuildResult build_exact(const VectorView& vectors, const BuildParams& params, const Callbacks& callbacks = {},
+                        Resources* resources = nullptr);
+
+/// The same into arrays of the caller, as build_into().
+BuildStats build_exact_into(const VectorView& vectors, const BuildParams& params, std::int32_t* ids, float* distances,
+                            const Callbacks& callbacks = {}, Resources* resources = nullptr);
+
 /// Memory of a build from and to host memory, in bytes: the host's on the CPU, the device's on a GPU.
 struct MemoryPlan {
     Device device;            ///< where it would run

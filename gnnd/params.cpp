@@ -82,6 +82,7 @@ void BuildParams::validate() const {
             detail::check_range("BuildParams", name.c_str(), value, field.low, field.high);
         }
     });
+    if (recall_at != 0) detail::check_range("BuildParams", "recall_at (0: 10, or k if that is less)", recall_at, 1, k);
     if (list_size != 0) detail::check_range("BuildParams", "list_size (0: chosen from k)", list_size, k, kMaxK);
     if (samples != 0)
         detail::check_range("BuildParams", "samples (0: chosen from k)", samples, 1, detail::list_size_of(*this));

@@ -59,9 +59,14 @@ struct BuildParams {
     int iterations = 40;  ///< at most so many iterations, >= 0 (0: the initial lists)
     /// Stop when fewer than delta * n * k entries are NEW after an iteration, for merges see merge(); 0: never.
     float delta = 0.001f;
-    std::uint64_t seed = 1234;          ///< of all sampling; what it makes reproducible stands above
-    int threads = 0;                    ///< CPU threads; 0: as many as OpenMP gives
-    Device device;                      ///< where to run
+    /// The Recall@`recall_at` that the graph must have, 0 to 1. A run measures it (see RecallEstimate) and goes on
+    /// until it is there, within the limits that are set here by hand. 0: nothing is measured, and delta alone decides,
+    /// as in the paper; 1: all pairs are compared.
+    float recall = 0.99f;
+    int recall_at = 0;          ///< neighbours of an object that `recall` counts, 1 to k; 0: 10, or k if that is less
+    std::uint64_t seed = 1234;  ///< of all sampling; what it makes reproducible stands above
+    int threads = 0;            ///< CPU threads; 0: as many as OpenMP gives
+    Device device;              ///< where to run
     Update update = Update::automatic;  ///< see Update
     Locks locks = Locks::segment;       ///< see Locks
     Init init = Init::projection;       ///< see Init

@@ -8,10 +8,12 @@
 namespace gnnd {
 
 std::string_view name_of(StopReason reason) {
-    static constexpr NameTable<StopReason, 4> kNames{"stop reason",
+    static constexpr NameTable<StopReason, 6> kNames{"stop reason",
                                                      {{{StopReason::converged, "converged"},
                                                        {StopReason::iterations, "iterations"},
-                                                       {StopReason::exhaustive, "exhaustive"},
+                                                       {StopReason::recall, "recall"},
+                                                       {StopReason::exact, "exact"},
+                                                       {StopReason::recall_missed, "recall_missed"},
                                                        {StopReason::searched, "searched"}}}};
     return kNames.name_of(reason);
 }

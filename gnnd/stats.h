@@ -33,8 +33,12 @@ struct IterationStats {
 enum class StopReason {
     converged,   ///< few entries were NEW after an iteration: see BuildParams::delta
     iterations,  ///< BuildParams::iterations was reached
-    exhaustive,  ///< the set is so small that all pairs were compared; the graph is exact
-    searched,    ///< append() has searched for all added vectors; there are no iterations but a record a batch
+    recall,      ///< the graph has the recall that was asked for
+    exact,       ///< all pairs were compared; the graph is exact
+    /// The graph has less recall than was asked for, and the limits that the parameters set, or the memory, forbid
+    /// more.
+    recall_missed,
+    searched,  ///< append() has searched for all added vectors; there are no iterations but a record a batch
 };
 
 /// The enumerator's name, for instance "converged".
@@ -43,9 +47,18 @@ std::string_view name_of(StopReason reason);
 /// One line of text for people.
 std::string to_text(const IterationStats& iteration);
 
+/// The recall of a graph as it was measured on a sample of its objects: see detail/recall.h.
+struct RecallEstimate {
+    double value = 0;          ///< mean share of the true nearest `at` that the objects have
+    double low = 0;            ///< of the 95% interval
+    double high = 0;           ///< of the 95% interval
+    int at = 0;                ///< nearest neighbours that count
+    std::int64_t objects = 0;  ///< in the sample; 0: nothing was measured
+};
+
 /// The decisions that parameters left open, made from the vectors and the device before a build began.
 struct Choices {
-    bool exhaustive = false;  ///< the set is so small that all pairs are compared; what follows is 0 then
+    bool exhaustive = false;  ///< all pairs are compared, as was asked or is cheaper; what follows is 0 then
     int list_size = 0;        ///< length of the lists while building
     int samples = 0;          ///< the paper's p
     int trees = 0;            ///< projection trees; 0 where none are grown
@@ -58,6 +71,8 @@ struct BuildStats {
     std::vector<IterationStats> iterations;    ///< the initialisation and one record for each iteration
     StopReason stop = StopReason::iterations;  ///< why it ended
     double seconds = 0;                        ///< wall time of the whole call
+    RecallEstimate recall;                     ///< of the graph, if BuildParams::recall asked for any
+    double recall_seconds = 0;                 ///< of the whole call, what the measurement of the recall took
     std::int64_t peak_work_bytes = 0;          ///< most memory held at once beside vectors and result
     Device device;                             ///< where it ran
     std::string device_reason;                 ///< why Device::Kind::automatic took the CPU; empty otherwise

@@ -56,7 +56,7 @@ class InvariantsTest : public testing::TestWithParam<Case> {
         params.trees = 2;
         const BuildResult result = build(vectors, params);
         expect_valid_graph(result.graph, vectors);
-        EXPECT_EQ(result.stats.stop == StopReason::exhaustive, n <= 1024);
+        EXPECT_EQ(result.stats.stop == StopReason::exact, n <= 1024);
     }
 };
 
@@ -127,7 +127,7 @@ TEST(Build, LargeKAndSamples) {
     params.iterations = 1;
     const BuildResult result = build(vectors, params);
     expect_valid_graph(result.graph, vectors);
-    EXPECT_NE(result.stats.stop, StopReason::exhaustive);
+    EXPECT_NE(result.stats.stop, StopReason::exact);
 }
 
 TEST(Build, StridedRows) {

@@ -153,7 +153,8 @@ TEST_F(Cli, BuildTakesEveryParameter) {
         {"iterations", "3"}, {"delta", "0.125"}, {"list_size", "24"},
         {"init", "random"},  {"trees", "2"},     {"update", "all"},
         {"locks", "list"},   {"seed", "7"},      {"deterministic", "true"},
-        {"threads", "1"},    {"device", "cpu"},  {"device_memory", "1073741824"}};
+        {"threads", "1"},    {"device", "cpu"},  {"device_memory", "1073741824"},
+        {"recall", "0.5"},   {"recall_at", "4"}};
     const std::string path = file("g.gnnd"), stats = file("stats.json");
     Arguments arguments{"build", base(5000), "-o", path, "--stats", stats, "--json", "--quiet"};
     detail::for_each_field([&]<class T>(const detail::Field<T>& field) {

@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "gnnd/builder.h"
 #include "gnnd/error.h"
+#include "tests/cpu.h"
 #include "tests/invariants.h"
 
 namespace gnnd {
@@ -17,6 +19,7 @@ using test::kDTypes;
 using test::kMetrics;
 using test::order_of;
 using test::random_vectors;
+using test::same_graph;
 using test::Vectors;
 
 TEST(ExactNeighbors, AgreeWithReference) {
@@ -44,6 +47,24 @@ TEST(ExactNeighbors, RefuseBadArguments) {
     const std::int32_t queries[] = {0, 10};
     EXPECT_THROW(exact_neighbors(vectors, queries, 2, 3, Metric::L2), InvalidArgument);
     EXPECT_THROW(exact_neighbors(vectors, queries, 1, 0, Metric::L2), InvalidArgument);
+}
+
+TEST(BuildExact, FindsAllUnderEveryMetric) {
+    for (const Metric metric : kMetrics)
+        for (const DType dtype : kDTypes) {
+            SCOPED_TRACE(testing::Message() << name_of(metric) << ' ' << name_of(dtype));
+            const Vectors vectors = test::vectors_for(metric, 1500, 9, dtype);
+            const BuildResult result = build_exact(vectors, test::cpu_params(20, metric));
+            expect_valid_graph(result.graph, vectors);
+            EXPECT_EQ(result.stats.stop, StopReason::exact);
+            EXPECT_TRUE(result.stats.choices.exhaustive);
+            std::vector<std::int32_t> all(1500);
+            std::iota(all.begin(), all.end(), 0);
+            EXPECT_TRUE(same_graph(result.graph, exact_neighbors(vectors, all.data(), 1500, 20, metric)));
+            KnnGraph into(1500, 20, metric);
+            build_exact_into(vectors, test::cpu_params(20, metric), into.ids(), into.distances());
+            EXPECT_TRUE(same_graph(result.graph, into));
+        }
 }
 
 TEST(PairDistances, AgreeWithReference) {

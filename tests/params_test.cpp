@@ -62,6 +62,14 @@ TEST(BuildParams, ListsHoldKAndSamples) {
     EXPECT_EQ(refusal(params), "BuildParams::samples (0: chosen from k) = 33, allowed are 1 to 32");
 }
 
+TEST(BuildParams, RecallCountsNoMoreThanK) {
+    BuildParams params;
+    params.recall_at = params.k;
+    EXPECT_NO_THROW(params.validate());
+    params.recall_at = params.k + 1;
+    EXPECT_EQ(refusal(params), "BuildParams::recall_at (0: 10, or k if that is less) = 33, allowed are 1 to 32");
+}
+
 TEST(BuildParams, ZeroStandsForAChoice) {
     const VectorView many{nullptr, 100000, 8, DType::f32, 0}, few{nullptr, 1024, 8, DType::f32, 0};
     const Device cpu{Device::Kind::cpu, 0}, gpu{Device::Kind::cuda, 0};
@@ -108,6 +116,9 @@ TEST(Names, ParseInvertsNameOf) {
     for (const char* name : {"segment", "list"}) EXPECT_EQ(name_of(parse_locks(name)), name);
     for (const char* name : {"random", "projection"}) EXPECT_EQ(name_of(parse_init(name)), name);
     EXPECT_EQ(name_of(StopReason::converged), "converged");
+    EXPECT_EQ(name_of(StopReason::recall), "recall");
+    EXPECT_EQ(name_of(StopReason::exact), "exact");
+    EXPECT_EQ(name_of(StopReason::recall_missed), "recall_missed");
     EXPECT_THROW(parse_update("none"), InvalidArgument);
     EXPECT_THROW(parse_locks("none"), InvalidArgument);
     EXPECT_THROW(parse_init("none"), InvalidArgument);

@@ -90,8 +90,12 @@ const char* explain(gnnd::StopReason reason) {
             return "few entries changed in the last one";
         case gnnd::StopReason::iterations:
             return "the limit";
-        case gnnd::StopReason::exhaustive:
-            return "the set is small: all pairs were compared, the graph is exact";
+        case gnnd::StopReason::recall:
+            return "the recall that was asked for is reached";
+        case gnnd::StopReason::exact:
+            return "all pairs were compared, the graph is exact";
+        case gnnd::StopReason::recall_missed:
+            return "the recall that was asked for is not reached, the limits allow no more";
         case gnnd::StopReason::searched:
             return "the graph was searched for all that is new";
     }

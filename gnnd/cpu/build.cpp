@@ -181,7 +181,7 @@ BuildStats run(const detail::Input& input, const BuildParams& params, const Choi
         std::vector<std::int32_t> all(vectors.n);
         std::iota(all.begin(), all.end(), 0);
         nearest_among(space, team, all.data(), vectors.n, nullptr, vectors.n, params.k, resources, ids, distances);
-        stats.stop = StopReason::exhaustive;
+        stats.stop = StopReason::exact;
     } else if (input.inserts) {
         insert(space, input, params, team, callbacks, resources, stats, ids, distances);
         stats.stop = StopReason::searched;

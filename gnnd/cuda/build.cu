@@ -89,7 +89,7 @@ BuildStats run(const detail::Input& input, const BuildParams& params, const Choi
     stats.choices = choices;
     if (choices.exhaustive) {
         run_exhaustively(input, params, callbacks, resources, ids, distances);
-        stats.stop = StopReason::exhaustive;
+        stats.stop = StopReason::exact;
     } else if (input.inserts) {
         insert(input, params, callbacks, resources, ids, distances, stats);
         stats.stop = StopReason::searched;

@@ -32,6 +32,7 @@ struct Pairs {
 struct Input {
     VectorView vectors[2];
     KnnGraphView graphs[2];
+    bool exact = false;    ///< all pairs are compared, whatever graphs there are
     bool inserts = false;  ///< the second set has no graph: its objects are inserted into the first one's (insert.h)
 
     std::int64_t n() const { return vectors[0].n + vectors[1].n; }

@@ -39,6 +39,12 @@ constexpr void for_each_field(F&& f) {
                    "stop when fewer than delta * n * k entries change in one, in a merge 40 * delta * n1 * n2 * k / n; "
                    "0: never",
                    0, 1});
+    f(Field<float>{"recall", &P::recall,
+                   "go on until the graph has this recall, as far as the limits given allow; 0: until delta says, "
+                   "1: the exact graph",
+                   0, 1});
+    f(Field<int>{"recall_at", &P::recall_at, "nearest neighbours that --recall counts, at most k", 1, kMaxK,
+                 "10, or k if that is less"});
     f(Field<int>{"list_size", &P::list_size, "length of the lists while building, at least k", 1, kMaxK,
                  "chosen from k"});
     f(Field<Init>{"init", &P::init, "what the lists start from"});

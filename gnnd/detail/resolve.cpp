@@ -25,7 +25,7 @@ Choices resolve(const BuildParams& params, const Input& input, const Device& dev
     const bool gpu = device.kind == Device::Kind::cuda;
     Choices choices;
     const int length = list_size_of(params);
-    choices.exhaustive = input.n() <= std::max(kExhaustive, kExhaustiveLists * length);
+    choices.exhaustive = input.exact || input.n() <= std::max(kExhaustive, kExhaustiveLists * length);
     if (choices.exhaustive || input.inserts) return choices;
     if (gpu && params.samples > kMaxGpuSamples)
         throw InvalidArgument("BuildParams::samples = " + std::to_string(params.samples) +

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: MIT
+#include "gnnd/detail/recall.h"
+
+#include <algorithm>
+#include <numeric>
+#include <unordered_set>
+
+#include "gnnd/random.h"
+
+namespace gnnd::detail {
+
+int recall_at_of(const BuildParams& params) {
+    return params.recall_at != 0 ? params.recall_at : std::min(params.k, 10);
+}
+
+std::vector<std::int32_t> sample_objects(std::int64_t n, std::int64_t count, std::uint64_t seed) {
+    if (count >= n) {
+        std::vector<std::int32_t> all(n);
+        std::iota(all.begin(), all.end(), 0);
+        return all;
+    }
+    // Floyd's algorithm (Bentley, Floyd 1987): as many steps as objects that are wanted.
+    std::unordered_set<std::int32_t> taken;
+    Random random(seed, 0x5ec411);
+    for (std::int64_t last = n - count; last < n; ++last) {
+        const auto object = std::int32_t(random.below(std::uint32_t(last + 1)));
+        if (!taken.insert(object).second) taken.insert(std::int32_t(last));
+    }
+    std::vector<std::int32_t> objects(taken.begin(), taken.end());
+    std::sort(objects.begin(), objects.end());
+    return objects;
+}
+
+}  // namespace gnnd::detail

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+/// \file recall.h
+/// A graph's recall from a sample of its objects, whose true neighbours are found by comparing them with all vectors.
+
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+#include "gnnd/metric.h"
+#include "gnnd/params.h"
+#include "gnnd/stats.h"
+
+namespace gnnd::detail {
+
+/// The most objects that are measured.
+inline constexpr std::int64_t kRecallObjects = 4096;
+
+/// The neighbours of an object that count.
+int recall_at_of(const BuildParams& params);
+
+/// Objects of [0, n), `count` of them or all if there are fewer: ascending, each at most once, every set of them as
+/// likely as any other.
+std::vector<std::int32_t> sample_objects(std::int64_t n, std::int64_t count, std::uint64_t seed);
+
+/// The estimate from what was found of the sampled objects. found_i is how many of the first `at` entries of object i
+/// are true ones: not farther than its at-th nearest other object, so that ties count whichever of them was taken.
+///
+/// The interval is Wilson's (1927) for p of N trials. Entries of one object are found or missed together, so that N is
+/// not objects * at but what gives the variance that was seen between objects, s^2: N = p (1 - p) objects / s^2 (the
+/// design effect of cluster sampling, Kish 1965), at least `objects`, which is also taken where no variance was seen.
+/// A sample of a large part of the set varies less, by (n - objects) / (n - 1), and one of all of it not at all.
+/// \param n               objects of the graph
+/// \param objects         sampled, 1 to n
+/// \param sum             of found_i
+/// \param sum_of_squares  of found_i^2
+GNND_HOST_DEVICE inline RecallEstimate estimate_recall(std::int64_t n, std::int64_t objects, int at, double sum,
+                                                       double sum_of_squares) {
+    constexpr double kZ2 = 1.959963984540054 * 1.959963984540054;  // of 95%
+    const double m = double(objects), p = sum / (m * at);
+    RecallEstimate estimate;
+    estimate.value = estimate.low = estimate.high = p;
+    estimate.at = at;
+    estimate.objects = objects;
+    if (objects >= n) return estimate;
+    const double variance =
+        objects < 2 ? 0 : (sum_of_squares / (double(at) * at) - m * p * p) / (m - 1);  // of found_i / at
+    double trials = m;
+    if (variance > 0) trials = std::fmin(std::fmax(p * (1 - p) * m / variance, m), m * at);
+    trials *= double(n - 1) / double(n - objects);
+    const double centre = (p + kZ2 / (2 * trials)) / (1 + kZ2 / trials);
+    const double half = std::sqrt(kZ2 * (p * (1 - p) / trials + kZ2 / (4 * trials * trials))) / (1 + kZ2 / trials);
+    estimate.low = std::fmax(0.0, std::fmin(p, centre - half));
+    estimate.high = std::fmin(1.0, std::fmax(p, centre + half));
+    return estimate;
+}
+
+}  // namespace gnnd::detail

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: MIT
+// What a sample of objects says of a graph's recall (detail/recall.h).
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "gnnd/detail/recall.h"
+#include "gnnd/random.h"
+
+namespace gnnd {
+namespace {
+
+using detail::estimate_recall;
+using detail::sample_objects;
+
+TEST(RecallAt, IsTenOrKOrWhatIsAsked) {
+    BuildParams params;
+    EXPECT_EQ(detail::recall_at_of(params), 10);
+    params.k = 4;
+    EXPECT_EQ(detail::recall_at_of(params), 4);
+    params.recall_at = 3;
+    EXPECT_EQ(detail::recall_at_of(params), 3);
+}
+
+TEST(SampleObjects, TakesEachAtMostOnceAndAllAlike) {
+    EXPECT_EQ(sample_objects(5, 9, 1), (std::vector<std::int32_t>{0, 1, 2, 3, 4}));
+    EXPECT_EQ(sample_objects(5, 5, 1), (std::vector<std::int32_t>{0, 1, 2, 3, 4}));
+    std::vector<int> taken(20);
+    for (std::uint64_t seed = 0; seed < 2000; ++seed) {
+        const std::vector<std::int32_t> objects = sample_objects(20, 7, seed);
+        ASSERT_EQ(objects, sample_objects(20, 7, seed));
+        ASSERT_EQ(objects.size(), 7u);
+        ASSERT_TRUE(std::is_sorted(objects.begin(), objects.end()));
+        ASSERT_EQ(std::set<std::int32_t>(objects.begin(), objects.end()).size(), 7u);
+        for (const std::int32_t object : objects) ++taken.at(object);
+    }
+    // 700 times each, with a standard deviation of 21.
+    for (const int times : taken) EXPECT_NEAR(times, 700, 100);
+}
+
+/// How many of its nearest `at` each of so many objects has.
+std::vector<int> objects_that_have(int n, const std::function<int(Random&)>& found) {
+    Random random(7);
+    std::vector<int> all(n);
+    for (int& one : all) one = found(random);
+    return all;
+}
+
+TEST(RecallEstimate, HoldsTheTruthAsOftenAsItSays) {
+    static constexpr int kAt = 10, kObjects = 6000, kTrials = 600;
+    const auto binomial = [](double p) {
+        return [p](Random& random) {
+            int found = 0;
+            for (int j = 0; j < kAt; ++j) found += random.below(1 << 20) < p * (1 << 20);
+            return found;
+        };
+    };
+    const auto share = [](double of_bad, int bad, int good) {
+        return [=](Random& random) { return random.below(1 << 20) < of_bad * (1 << 20) ? bad : good; };
+    };
+    const struct {
+        const char* name;
+        std::function<int(Random&)> found;
+    } cases[]{{"independent entries", binomial(0.9)},
+              {"independent entries near 1", binomial(0.9985)},
+              {"all or nothing", share(0.3, 0, kAt)},
+              {"few objects without any", share(0.004, 0, kAt)},
+              {"many that miss one", share(0.05, kAt - 1, kAt)},
+              {"skewed", [](Random& random) { return kAt - std::min<int>(kAt, int(200 / (1 + random.below(2000)))); }},
+              {"all found", [](Random&) { return kAt; }},
+              {"none found", [](Random&) { return 0; }}};
+    for (const auto& [name, found] : cases) {
+        const std::vector<int> all = objects_that_have(kObjects, found);
+        double truth = 0;
+        for (const int one : all) truth += double(one) / kAt / kObjects;
+        for (const int sampled : {512, 2048}) {
+            int held = 0;
+            for (int trial = 0; trial < kTrials; ++trial) {
+                double sum = 0, squares = 0;
+                for (const std::int32_t i : sample_objects(kObjects, sampled, std::uint64_t(trial))) {
+                    sum += all[i];
+                    squares += double(all[i]) * all[i];
+                }
+                const RecallEstimate estimate = estimate_recall(kObjects, sampled, kAt, sum, squares);
+                ASSERT_LE(estimate.low, estimate.value);
+                ASSERT_GE(estimate.high, estimate.value);
+                ASSERT_EQ(estimate.objects, sampled);
+                ASSERT_EQ(estimate.at, kAt);
+                held += estimate.low <= truth + 1e-12 && truth <= estimate.high + 1e-12;
+            }
+            EXPECT_GE(held, 0.92 * kTrials) << name << ", " << sampled << " objects";
+        }
+    }
+}
+
+TEST(RecallEstimate, OfAllObjectsIsCertain) {
+    const RecallEstimate estimate = estimate_recall(4, 4, 10, 10 + 9 + 10 + 5, 100 + 81 + 100 + 25);
+    EXPECT_DOUBLE_EQ(estimate.value, 0.85);
+    EXPECT_EQ(estimate.low, estimate.value);
+    EXPECT_EQ(estimate.high, estimate.value);
+}
+
+TEST(RecallEstimate, OfOneObjectSaysLittle) {
+    const RecallEstimate estimate = estimate_recall(1000, 1, 10, 10, 100);
+    EXPECT_EQ(estimate.value, 1);
+    EXPECT_EQ(estimate.high, 1);
+    EXPECT_LT(estimate.low, 0.3);
+}
+
+}  // namespace
+}  // namespace gnnd
