@@ -26,6 +26,7 @@ using faiss_ext::make_graph_builder;
 using faiss_ext::NNDescentGraphBuilder;
 using faiss_ext::VectorSource;
 using gnnd::DType;
+using gnnd::kMetrics;
 using gnnd::Metric;
 using gnnd::test::expect_faiss_error;
 using gnnd::test::expect_valid_graph;
@@ -41,12 +42,9 @@ std::vector<std::string> builder_names() {
     return names;
 }
 
-const Metric kMetrics[] = {Metric::L2, Metric::InnerProduct, Metric::Cosine,
-                           Metric::L1, Metric::Linf,         Metric::ChiSquare};
-
 bool supports(const std::string& name, Metric metric) {
     if (name == "ivfpq") return metric == Metric::L2 || metric == Metric::InnerProduct;
-    return name != "nndescent" || metric != Metric::ChiSquare;
+    return name != "nndescent" || faiss_ext::searched_metric(metric).has_value();
 }
 
 class Builders : public testing::TestWithParam<std::string> {
