@@ -2,7 +2,8 @@
 // What the tool makes of its own help: a man page, and completion for bash; and plans of builds.
 #include <sstream>
 
-#include "gnnd/detail/params_table.h"
+#include "faiss_ext/graph_builder.h"
+#include "gnnd/metric.h"
 #include "tests/cli_fixture.h"
 
 namespace gnnd::test {
@@ -61,7 +62,36 @@ TEST_F(CliHelp, EveryCommandAndOptionIsCompletedAndInTheManual) {
     }
     EXPECT_EQ(completed({"gnnd", "build", "--sam"}), std::vector<std::string>{"--samples"});
     EXPECT_TRUE(completed({"gnnd", "build", "file"}).empty()) << "bash offers names of files then";
-    EXPECT_TRUE(failed(run({"completion", "zsh"}), 2, "zsh"));
+    EXPECT_TRUE(failed(run({"completion", "zsh"}), 2, "SHELL: unknown shell 'zsh'; known are bash"));
+}
+
+TEST_F(CliHelp, NamedValuesAreCompleted) {
+    std::vector<std::string> metrics, methods;
+    for (const Metric metric : kMetrics) metrics.emplace_back(name_of(metric));
+    for (const auto& type : faiss_ext::graph_builder_types()) methods.push_back(type.name);
+    EXPECT_EQ(completed({"gnnd", "build", "--metric", ""}), metrics);
+    EXPECT_EQ(completed({"gnnd", "build", "--metric", "="}), metrics) << "bash takes the = for a word";
+    EXPECT_EQ(completed({"gnnd", "build", "--metric", "=", "ch"}), std::vector<std::string>{"chi2"});
+    EXPECT_EQ(completed({"gnnd", "build", "file", "--method", ""}), methods);
+    EXPECT_EQ(completed({"gnnd", "completion", "b"}), std::vector<std::string>{"bash"});
+    EXPECT_TRUE(completed({"gnnd", "refine", "--init", ""}).empty()) << "an option that it does not have";
+    int named = 0;
+    for (const std::string& command : completed({"gnnd", ""})) {
+        std::istringstream lines(command[0] == '-' ? "" : good({command, "--help"}).out);
+        for (std::string line; std::getline(lines, line);) {
+            const std::vector<std::string> head = words(line);
+            if (head.size() < 2 || !head[0].starts_with("--") || (head[1] != "NAME" && !head[1].starts_with("NAME=")))
+                continue;
+            ++named;
+            const std::vector<std::string> values = completed({"gnnd", command, head[0], ""});
+            EXPECT_FALSE(values.empty()) << command << " " << head[0];
+            for (const std::string& value : values) {
+                const Result result = run({command, head[0], value});  // in which only the files are missing
+                EXPECT_TRUE(failed(result, 2, " is required")) << command << " " << head[0] << " " << value;
+            }
+        }
+    }
+    EXPECT_GT(named, 20);
 }
 
 TEST_F(CliHelp, ADryRunSaysWhatTheBuildDecides) {

@@ -2,7 +2,6 @@
 #include "build_options.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cstdio>
 #include <string_view>
 #include <type_traits>
@@ -35,7 +34,7 @@ void add_field(CLI::App& app, const gnnd::detail::Field<T>& field, T& value) {
             gnnd::detail::parse(text, parsed);
             return parsed;
         };
-        add_parsed(app, flag, value, parse, gnnd::detail::text_of(value), help);
+        add_parsed(app, flag, value, parse, gnnd::detail::text_of(value), words_of_list(names), help);
     } else if constexpr (std::is_floating_point_v<T>) {
         add_real(app, flag, value, field.low, field.high, help);
     } else {
@@ -46,20 +45,6 @@ void add_field(CLI::App& app, const gnnd::detail::Field<T>& field, T& value) {
             }
         add_whole(app, flag, value, field.zero != nullptr ? T(0) : field.low, field.high, help);
     }
-}
-
-/// The library counts the objects, "vector 5 holds NaN": which row of which file that is.
-std::string name_file(const std::string& error, const std::vector<const gnnd::io::VectorFile*>& bases) {
-    constexpr std::string_view kVector = "vector ", kAdded = "append: of the added vectors: vector ";
-    const bool added = error.starts_with(kAdded);
-    if (!added && !error.starts_with(kVector)) return error;
-    const char* begin = error.data() + (added ? kAdded : kVector).size();
-    const char* end = error.data() + error.size();
-    std::int64_t row = 0;
-    const char* rest = std::from_chars(begin, end, row).ptr;
-    std::size_t file = added ? bases.size() - 1 : 0;
-    for (; file + 1 < bases.size() && row >= bases[file]->n(); ++file) row -= bases[file]->n();
-    return bases[file]->path() + ": row " + std::to_string(row) + std::string(rest, end);
 }
 
 Json iteration_json(const gnnd::IterationStats& iteration) {
@@ -172,11 +157,7 @@ gnnd::BuildResult run_with_progress(const BuildOptions& options, const std::vect
     gnnd::Callbacks callbacks;
     callbacks.progress = [&](const gnnd::IterationStats& iteration) { progress.show(iteration); };
     callbacks.interrupt = [] { return caught_signal() != 0; };
-    try {
-        return with_usage_errors([&] { return run(callbacks); });
-    } catch (const gnnd::InvalidArgument& error) {
-        throw gnnd::InvalidArgument(name_file(error.what(), bases));
-    }
+    return with_row_names(bases, [&] { return with_usage_errors([&] { return run(callbacks); }); });
 }
 
 void print_base(const gnnd::io::VectorFile& base) {

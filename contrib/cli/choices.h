@@ -22,7 +22,7 @@ CLI::Option* add_choice(CLI::App& app, const std::string& flag, std::string& val
         help += (names.empty() ? "" : ", ") + choice.name + " (" + choice.help + ")";
         names.push_back(choice.name);
     }
-    return app.add_option(flag, value, help)->type_name("NAME")->check(CLI::IsMember(names))->capture_default_str();
+    return add_one_of(app, flag, value, flag.substr(2), names, help);
 }
 
 /// The choices that have an option of that name, "a, b: ".

@@ -18,13 +18,20 @@
 namespace cli {
 
 CLI::Option* add_base(CLI::App& app, std::string& path, const std::string& name) {
-    return app.add_option(name, path, "file of vectors: " + base_formats())->required()->type_name("FILE");
+    return add_name(app, name, path, "FILE", "file of vectors: " + base_formats())->required();
 }
 
 CLI::Option* add_graph(CLI::App& app, std::string& path, const std::string& name) {
-    return app.add_option(name, path, "graph file, or the folder of a graph in shards, as `gnnd build` writes it")
-        ->required()
-        ->type_name("FILE");
+    return add_name(app, name, path, "FILE",
+                    "graph file, or the folder of a graph in shards, as `gnnd build` writes it")
+        ->required();
+}
+
+CLI::Option* add_vectors_or_graph(CLI::App& app, std::string& path, const std::string& name) {
+    return add_name(app, name, path, "FILE",
+                    "vectors (" + vector_formats() +
+                        ", by extension) or, with any other extension, a graph; the folder of one in shards")
+        ->required();
 }
 
 CLI::Option* add_k(CLI::App& app, int& k, int most, const std::string& help) {
@@ -36,8 +43,9 @@ CLI::Option* add_seed(CLI::App& app, std::uint64_t& seed, const std::string& hel
 }
 
 CLI::Option* add_metric(CLI::App& app, gnnd::Metric& metric) {
-    return add_parsed(app, "--metric", metric, gnnd::parse_metric, std::string(name_of(metric)),
-                      gnnd::detail::known_names(metric) + "; l2 is squared, as in FAISS");
+    const std::string names = gnnd::detail::known_names(metric);
+    return add_parsed(app, "--metric", metric, gnnd::parse_metric, std::string(name_of(metric)), words_of_list(names),
+                      names + "; l2 is squared, as in FAISS");
 }
 
 CLI::Option* add_output(CLI::App& app, std::string& path, const std::string& help) {
@@ -49,7 +57,10 @@ CLI::Option* add_json(CLI::App& app, bool& json) {
 }
 
 CLI::Option* add_device(CLI::App& app, gnnd::Device& device) {
-    return add_parsed(app, "--device", device, gnnd::Device::parse, device.name(), "auto, cpu, cuda or cuda:N");
+    using Kind = gnnd::Device::Kind;
+    std::vector<std::string> names;
+    for (const Kind kind : {Kind::automatic, Kind::cpu, Kind::cuda}) names.push_back(gnnd::Device{kind, 0}.name());
+    return add_parsed(app, "--device", device, gnnd::Device::parse, device.name(), names, "auto, cpu, cuda or cuda:N");
 }
 
 FaissGpu::FaissGpu(const gnnd::Device& device) : index_(device.index) {

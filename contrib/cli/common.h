@@ -9,7 +9,6 @@
 #include <string>
 
 #include "faiss_ext/gpu.h"
-#include "gnnd/error.h"
 #include "gnnd/metric.h"
 #include "gnnd/params.h"
 #include "values.h"
@@ -18,23 +17,10 @@ namespace cli {
 
 using Json = nlohmann::ordered_json;
 
-/// An option whose value is one of an enumeration's names. `parse` throws gnnd::InvalidArgument for other texts, which
-/// becomes a usage error.
-template <class T, class Parse>
-CLI::Option* add_parsed(CLI::App& app, const std::string& flag, T& value, Parse parse, const std::string& default_text,
-                        const std::string& help) {
-    const auto assign = [flag, &value, parse](const std::string& text) {
-        try {
-            value = parse(text);
-        } catch (const gnnd::InvalidArgument& error) {
-            throw CLI::ValidationError(flag, error.what());
-        }
-    };
-    return app.add_option_function<std::string>(flag, assign, help)->type_name("NAME")->default_str(default_text);
-}
-
 CLI::Option* add_base(CLI::App& app, std::string& path, const std::string& name = "BASE");
 CLI::Option* add_graph(CLI::App& app, std::string& path, const std::string& name = "GRAPH");
+/// A file or folder that is told by its extension.
+CLI::Option* add_vectors_or_graph(CLI::App& app, std::string& path, const std::string& name);
 /// -k and --k mean the same, in every subcommand. \param most  the largest that is allowed
 CLI::Option* add_k(CLI::App& app, int& k, int most, const std::string& help);
 CLI::Option* add_seed(CLI::App& app, std::uint64_t& seed, const std::string& help);

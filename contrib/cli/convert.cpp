@@ -164,35 +164,30 @@ void run(const ConvertOptions& options) {
 void add_convert(CLI::App& app) {
     CLI::App& command = *app.add_subcommand("convert", "Write vectors, or a graph's ids, in another format");
     const auto options = std::make_shared<ConvertOptions>();
-    command
-        .add_option("IN", options->in,
-                    "vectors (" + vector_formats() +
-                        ", by extension) or, with any other extension, a graph; "
-                        "the folder of one in shards")
-        ->required()
-        ->type_name("FILE");
-    command.add_option("OUT", options->out, "file to write; the extension tells the format, any other is a graph's")
-        ->required()
-        ->type_name("FILE");
+    add_vectors_or_graph(command, options->in, "IN");
+    add_name(command, "OUT", options->out, "FILE",
+             "file to write; the extension tells the format, any other is a graph's")
+        ->required();
     command.add_option("--join", options->joined, "files of vectors whose rows follow those of IN, in this order")
         ->type_name("FILE...");
-    command
-        .add_option("--base", options->base,
-                    "IN holds ids of neighbours: make a graph of them, with the distances of these vectors")
-        ->type_name("FILE");
+    add_name(command, "--base", options->base, "FILE",
+             "IN holds ids of neighbours: make a graph of them, with the distances of these vectors");
     const CLI::Option* metric = add_metric(command, options->metric);
-    command.add_flag("--distances", options->distances, "of a graph, write the distances (fvecs, fbin, npy), not ids");
-    add_parsed(command, "--dtype", options->dtype, gnnd::parse_dtype, "",
-               "element type for npy: f32, f16, u8, i8 or i32; IN's by default");
+    command.add_flag("--distances", options->distances,
+                     "of a graph, write the distances (" + formats_of(gnnd::DType::f32) + "), not ids");
+    std::vector<std::string> dtypes;
+    for (const gnnd::DType dtype : gnnd::kDTypes) dtypes.emplace_back(name_of(dtype));
+    add_parsed(command, "--dtype", options->dtype, gnnd::parse_dtype, "", dtypes,
+               "element type for npy: " + listed(dtypes) + "; IN's by default");
     constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
     add_whole(command, "--offset", options->offset, 0, kMost, "first row to write");
     add_whole(command, "--count", options->count, 0, kMost, "number of rows to write; 0: up to the last");
     command.footer(
-        "A graph's ids go to ivecs, ibin or npy; the folder of one in shards goes to one file, as in\n"
+        "A graph's ids go to " + formats_of(gnnd::DType::i32) +
+        "; the folder of one in shards goes to one file, as in\n"
         "gnnd convert huge.graph huge.gnnd. Of ids a graph is made: gnnd convert ids.npy ids.gnnd --base base.fvecs\n"
-        "A component that the new type cannot hold exactly is an error that names "
-        "the\n"
-        "row; only f16 rounds. OUT appears when it is whole.");
+        "A component that the new type cannot hold exactly is an error that names the\n"
+        "row; only f16 and bf16 round. OUT appears when it is whole.");
     command.callback([options, metric] {
         options->metric_given = metric->count() > 0;
         run(*options);

@@ -36,7 +36,9 @@ void answer_queries(const ExactOptions& options) {
             std::make_unique<gnnd::io::VectorWriter>(options.distances, queries.n(), options.k, gnnd::DType::f32);
     use_blas();
     const auto start = std::chrono::steady_clock::now();
-    const gnnd::KnnGraph found = faiss_ext::exact_search({base.view(), options.metric}, queries.view(), options.k);
+    const gnnd::KnnGraph found = with_row_names({&base}, [&] {
+        return faiss_ext::exact_search({base.view(), options.metric}, queries.view(), options.k);
+    });
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
     stop_if_interrupted();
     base.require_unchanged();
@@ -71,12 +73,13 @@ void add_exact(CLI::App& app) {
     const auto options = std::make_shared<ExactOptions>();
     add_base(command, options->base);
     add_k(command, options->k, gnnd::kMaxK, "neighbours per object, at most " + std::to_string(gnnd::kMaxK));
-    add_output(command, options->graph,
-               "graph file to write, .gnnd by convention; with --queries a file of ids: ivecs, ibin or npy");
+    add_output(
+        command, options->graph,
+        "graph file to write, .gnnd by convention; with --queries a file of ids: " + formats_of(gnnd::DType::i32));
     add_name(command, "--queries", options->queries, "FILE",
              "of each of these vectors, in a file like BASE, instead of BASE's own: the nearest in BASE");
     add_name(command, "--distances", options->distances, "FILE",
-             "with --queries: write the distances here: fvecs, fbin or npy")
+             "with --queries: write the distances here: " + formats_of(gnnd::DType::f32))
         ->needs("--queries");
     add_metric(command, options->metric);
     add_device(command, options->device);

@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: MIT
 #include "files.h"
 
+#include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/statvfs.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <charconv>
 #include <filesystem>
+#include <string_view>
 #include <system_error>
 
 #include "gnnd/error.h"
@@ -17,10 +22,12 @@ namespace cli {
 
 namespace {
 
-std::string formats(bool with_ids) {
+/// Those for which `wanted` is true of the type that they hold, or of none where each file tells its own.
+template <class Wanted>
+std::string formats(const Wanted& wanted) {
     std::string text, last;
     for (const gnnd::io::VectorFormat format : gnnd::io::kVectorFormats) {
-        if (!with_ids && dtype_of(format) == gnnd::DType::i32) continue;
+        if (!wanted(dtype_of(format))) continue;
         if (!last.empty()) text += (text.empty() ? "" : ", ") + last;
         last = name_of(format);
     }
@@ -30,11 +37,15 @@ std::string formats(bool with_ids) {
 }  // namespace
 
 std::string vector_formats() {
-    return formats(true);
+    return formats([](auto) { return true; });
 }
 
 std::string base_formats() {
-    return formats(false);
+    return formats([](auto held) { return held != gnnd::DType::i32; });
+}
+
+std::string formats_of(gnnd::DType dtype) {
+    return formats([dtype](auto held) { return !held || held == dtype; });
 }
 
 bool is_vector_file(const std::string& path) {
@@ -47,6 +58,9 @@ bool is_vector_file(const std::string& path) {
 }
 
 namespace {
+
+/// Below it, threads have no room for the calls of FAISS and OpenMP, and no message says so.
+constexpr rlim_t kLeastStack = rlim_t(256) << 10;
 
 void require_writable(const std::string& path) {
     if (path == "-") throw CLI::ValidationError("-: nothing is written to standard output; ./- is a file of that name");
@@ -71,8 +85,11 @@ bool is_shard_file(const std::string& path) {
 bool same_file(const std::string& a, const std::string& b) {
     std::error_code error;
     if (std::filesystem::equivalent(a, b, error)) return true;
-    // Files that are not there yet are compared by name.
-    return std::filesystem::weakly_canonical(a, error) == std::filesystem::weakly_canonical(b, error) && !error;
+    // Files that are not there yet are compared by name, in full: of what is not there a relative one stays relative.
+    const auto full = [&](const std::string& path) {
+        return std::filesystem::weakly_canonical(std::filesystem::absolute(path, error), error);
+    };
+    return full(a) == full(b) && !error;
 }
 
 }  // namespace
@@ -101,6 +118,17 @@ void require_graph_output(const std::string& path) {
                                    std::filesystem::path(path).replace_extension(".gnnd").string() + " would be one");
 }
 
+void prepare_process() {
+    for (int descriptor = STDIN_FILENO; descriptor <= STDERR_FILENO; ++descriptor)
+        // The lowest number that is free is given; what is open for reading only refuses what is printed.
+        if (fcntl(descriptor, F_GETFD) < 0 && open("/dev/null", O_RDONLY) != descriptor)
+            throw gnnd::IoError("/dev/null: cannot open it in place of a standard stream that is closed");
+    rlimit stack;
+    if (getrlimit(RLIMIT_STACK, &stack) == 0 && stack.rlim_cur < kLeastStack)
+        throw gnnd::Error("the limit of the stack (ulimit -s) is too small: " + std::to_string(stack.rlim_cur) +
+                          " bytes, " + std::to_string(kLeastStack) + " are needed");
+}
+
 void require_room(const std::string& path, std::uint64_t bytes) {
     const auto refuse = [&](const char* what, std::uint64_t room) {
         throw gnnd::IoError(path + ": " + what + ": " + std::to_string(bytes) + " bytes are needed, " +
@@ -112,6 +140,35 @@ void require_room(const std::string& path, std::uint64_t bytes) {
     rlimit limit;
     if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && bytes > limit.rlim_cur)
         refuse("the limit of a file's size (ulimit -f) is too small", limit.rlim_cur);
+}
+
+std::string name_row(const std::string& error, const std::vector<const gnnd::io::VectorFile*>& files) {
+    constexpr std::string_view kVector = "vector ",
+                               kAdded = "append: of the added vectors: ", kShard = "of the vectors from ",
+                               kTooFew = " vectors; a graph needs ";
+    std::string_view text = error;
+    if (files.size() == 1 && text.find(kTooFew) != std::string_view::npos) return files[0]->path() + ": " + error;
+    std::size_t file = 0;
+    std::int64_t row = 0;
+    const auto read_number = [&] {
+        std::int64_t number = 0;
+        const char* rest = std::from_chars(text.data(), text.data() + text.size(), number).ptr;
+        text.remove_prefix(std::size_t(rest - text.data()));
+        return number;
+    };
+    if (text.starts_with(kAdded)) {
+        text.remove_prefix(kAdded.size());
+        file = files.size() - 1;
+    } else if (text.starts_with(kShard)) {
+        text.remove_prefix(kShard.size());
+        row = read_number();
+        text.remove_prefix(std::min(text.find(kVector), text.size()));
+    }
+    if (!text.starts_with(kVector)) return error;
+    text.remove_prefix(kVector.size());
+    row += read_number();
+    for (; file + 1 < files.size() && row >= files[file]->n(); ++file) row -= files[file]->n();
+    return files[file]->path() + ": row " + std::to_string(row) + std::string(text);
 }
 
 const gnnd::io::BaseIdentity& Bases::unchanged() const {

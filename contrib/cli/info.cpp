@@ -99,13 +99,7 @@ void add_info(CLI::App& app) {
         bool json = false;
     };
     const auto options = std::make_shared<Options>();
-    command
-        .add_option("FILE", options->path,
-                    "vectors (" + vector_formats() +
-                        ", by extension) or, with any other extension, a graph; "
-                        "the folder of one in shards")
-        ->required()
-        ->type_name("FILE");
+    add_vectors_or_graph(command, options->path, "FILE");
     add_json(command, options->json);
     command.footer(
         "For a graph all rows are read and their checksums verified; dtype is that of the vectors it was built from,\n"

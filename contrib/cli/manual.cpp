@@ -7,13 +7,14 @@
 
 #include "commands.h"
 #include "gnnd/version.h"
+#include "values.h"
 
 namespace cli {
 
 namespace {
 
-std::vector<const CLI::App*> commands_of(const CLI::App& app) {
-    return app.get_subcommands([](const CLI::App*) { return true; });
+std::vector<CLI::App*> commands_of(CLI::App& app) {
+    return app.get_subcommands([](CLI::App*) { return true; });
 }
 
 /// The text with what roff would take for itself escaped.
@@ -54,7 +55,7 @@ void print_command(const CLI::App& command) {
     }
 }
 
-void print_manual(const CLI::App& app) {
+void print_manual(CLI::App& app) {
     std::cout << ".TH GNND 1 \"\" \"gnnd " GNND_VERSION_STRING "\" \"User Commands\"\n.SH NAME\ngnnd \\- "
               << roff(app.get_description())
               << "\n.SH SYNOPSIS\n.B gnnd\n.I COMMAND\n[\\fIARGUMENTS\\fR]\n.SH COMMANDS\n";
@@ -63,26 +64,58 @@ void print_manual(const CLI::App& app) {
     print_lines(app.get_footer());
 }
 
+std::vector<std::string> names_of(const CLI::Option& option) {
+    std::vector<std::string> names;
+    for (const std::string& name : option.get_lnames()) names.push_back("--" + name);
+    for (const std::string& name : option.get_snames()) names.push_back("-" + name);
+    return names;
+}
+
+std::string joined(const std::vector<std::string>& words) {
+    std::string text;
+    for (const std::string& word : words) text += word + " ";
+    return text;
+}
+
 std::string words_of(const CLI::App& command) {
     std::string words;
-    for (const CLI::Option* option : command.get_options()) {
-        for (const std::string& name : option->get_lnames()) words += "--" + name + " ";
-        for (const std::string& name : option->get_snames()) words += "-" + name + " ";
-    }
+    for (const CLI::Option* option : command.get_options()) words += joined(names_of(*option));
     return words;
 }
 
+/// A branch of the script for every option that takes named values, and for the command where its argument does.
+std::string value_cases(CLI::App& command) {
+    std::string cases;
+    for (CLI::Option* option : command.get_options()) {
+        const std::string values = joined(offered(*option));
+        if (values.empty()) continue;
+        const auto add = [&](const std::string& before) {
+            cases += "            '" + command.get_name() + " " + before + "') words='" + values + "' ;;\n";
+        };
+        if (option->get_positional()) add(command.get_name());
+        for (const std::string& name : names_of(*option)) add(name);
+    }
+    return cases;
+}
+
 /// Where no word fits, bash completes names of files.
-void print_completion(const CLI::App& app) {
-    std::string commands, cases;
-    for (const CLI::App* command : commands_of(app)) {
+void print_completion(CLI::App& app) {
+    std::string commands, cases, values;
+    for (CLI::App* command : commands_of(app)) {
         commands += command->get_name() + " ";
         cases += "            " + command->get_name() + ") words='" + words_of(*command) + "' ;;\n";
+        values += value_cases(*command);
     }
     std::cout << "# bash completion of gnnd " GNND_VERSION_STRING
                  "\n"
                  "_gnnd() {\n"
-                 "    local current=${COMP_WORDS[COMP_CWORD]} words=\n"
+                 "    local current=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} words=\n"
+                 // bash takes the = of --metric=l2 for a word
+                 "    if [[ $current == = ]]; then\n"
+                 "        current=\n"
+                 "    elif [[ $before == = ]]; then\n"
+                 "        before=${COMP_WORDS[COMP_CWORD-2]}\n"
+                 "    fi\n"
                  "    if ((COMP_CWORD == 1)); then\n"
                  "        words='"
               << commands << words_of(app)
@@ -90,6 +123,10 @@ void print_completion(const CLI::App& app) {
                  "    elif [[ $current == -* ]]; then\n"
                  "        case ${COMP_WORDS[1]} in\n"
               << cases
+              << "        esac\n"
+                 "    else\n"
+                 "        case \"${COMP_WORDS[1]} $before\" in\n"
+              << values
               << "        esac\n"
                  "    fi\n"
                  "    COMPREPLY=($(compgen -W \"$words\" -- \"$current\"))\n"
@@ -105,7 +142,7 @@ void add_manual(CLI::App& app) {
     manual.callback([&app] { print_manual(app); });
     CLI::App& completion = *app.add_subcommand("completion", "Print what makes a shell complete commands and options");
     const auto shell = std::make_shared<std::string>();
-    completion.add_option("SHELL", *shell, "bash")->required()->type_name("NAME")->check(CLI::IsMember({"bash"}));
+    add_one_of(completion, "SHELL", *shell, "shell", {"bash"}, "bash")->required();
     completion.footer("Example: source <(gnnd completion bash)");
     completion.callback([&app, shell] { print_completion(app); });
 }

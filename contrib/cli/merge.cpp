@@ -145,8 +145,12 @@ void add_append(CLI::App& app) {
     add_graph(command, options->graphs[0]);
     add_base(command, options->bases[0]);
     add_base(command, options->bases[1], "NEW");
+    using Method = gnnd::AppendMethod;
+    std::vector<std::string> methods;
+    for (const Method method : {Method::automatic, Method::merge, Method::search})
+        methods.emplace_back(name_of(method));
     add_parsed(command, "--method", options->append_method, gnnd::parse_append_method,
-               std::string(name_of(options->append_method)),
+               std::string(name_of(options->append_method)), methods,
                "search (look every new vector up in the graph), merge (build the graph of the new ones and merge) or "
                "auto (search for up to " +
                    std::to_string(int(gnnd::kSearchedShare * 100)) + "% new ones)");

@@ -104,6 +104,44 @@ CLI::Option* add_bytes(CLI::App& app, const std::string& names, std::int64_t& va
                      "are sizes up to 1024T: 2e9, 500MB, 1.5GB, 8GiB", help);
 }
 
+std::string listed(const std::vector<std::string>& names) {
+    std::string list;
+    for (const std::string& name : names) list += (list.empty() ? "" : ", ") + name;
+    return list;
+}
+
+std::vector<std::string> words_of_list(const std::string& list, std::string_view separator) {
+    std::vector<std::string> words;
+    for (std::size_t begin = 0, end = 0; end != std::string::npos; begin = end + separator.size()) {
+        end = list.find(separator, begin);
+        words.push_back(list.substr(begin, end - begin));
+    }
+    return words;
+}
+
+/// Of what a program can hang on an option, CLI11 has checks only: this one accepts all, and its name is the list.
+CLI::Option* offer(CLI::Option* option, const std::vector<std::string>& values) {
+    return option->check(CLI::Validator([](std::string&) { return std::string(); }, "", listed(values)));
+}
+
+std::vector<std::string> offered(CLI::Option& option) {
+    try {
+        return words_of_list(option.get_validator(0)->get_name());
+    } catch (const CLI::OptionNotFound&) {  // it has no check
+        return {};
+    }
+}
+
+CLI::Option* add_one_of(CLI::App& app, const std::string& flag, std::string& value, const std::string& what,
+                        const std::vector<std::string>& names, const std::string& help) {
+    const auto parse = [what, names](const std::string& text) {
+        if (std::find(names.begin(), names.end(), text) == names.end())
+            throw gnnd::InvalidArgument("unknown " + what + " '" + text + "'; known are " + listed(names));
+        return text;
+    };
+    return add_parsed(app, flag, value, parse, value, names, help);
+}
+
 CLI::Option* add_name(CLI::App& app, const std::string& names, std::string& value, const std::string& type,
                       const std::string& help) {
     const auto parse = [](const std::string& text) { return text.empty() ? std::nullopt : std::optional(text); };
