@@ -60,6 +60,21 @@ TEST_F(CliSearch, WhatIsNoFileIsNotWaitedFor) {
     EXPECT_TRUE(failed(run({"search", dir_.path(), base(10)}), 1, "is no regular file"));
 }
 
+TEST_F(CliSearch, WhatIsNoIndexIsNamed) {
+    EXPECT_TRUE(failed(run({"search", base(10), base(10)}), 1, base(10) + ": Index type"));
+}
+
+TEST_F(CliSearch, AGraphAsTruthIsOfTheQueries) {
+    const std::string other = file("other.u8bin"), work = file("work");
+    good({"convert", kSample, other, "--offset", "2000", "--count", "2000"});
+    good({"build", base(), "-k", "10", "--shards", "2", "--work", work, "-q"});
+    for (const std::string& truth : {graph(), work}) {
+        EXPECT_GT(good({"search", index("nsg"), base(), "--truth", truth, "--json"}).parsed()["recall"], 0.9);
+        EXPECT_TRUE(failed(run({"search", index("nsg"), other, "--truth", truth}), 1,
+                           truth + " was not built from " + other + ": the vectors are others"));
+    }
+}
+
 TEST_F(CliSearch, NoBeamTakesMoreThanThereIs) {
     const std::string path = file("wide.faiss");
     for (const std::string& hnsw :
@@ -86,7 +101,8 @@ TEST_F(CliSearch, OptionsOfOtherTypesAreWrongUsage) {
     EXPECT_TRUE(refuses("hnsw", "--search-L", "8"));
     EXPECT_TRUE(refuses("nndescent", "--device", "cuda:0"));
     for (const std::string value : {"0", "-3", "5000", "x"}) EXPECT_TRUE(refuses("nsg", "--R", value));
-    EXPECT_TRUE(failed(run({"index", graph(), base(), "--type", "hnws", "-o", file("x")}), 2, "nsg,hnsw,nndescent"));
+    EXPECT_TRUE(failed(run({"index", graph(), base(), "--type", "hnws", "-o", file("x")}), 2,
+                       "--type: unknown type 'hnws'; known are nsg, hnsw, nndescent"));
 }
 
 /// All rows of a file.

@@ -118,7 +118,7 @@ struct Outcome {
 
 Outcome search(const SearchOptions& options, faiss::Index& index, const gnnd::io::VectorFile& queries) {
     std::optional<Truth> truth;
-    if (!options.truth.empty()) truth.emplace(options.truth, queries.n(), options.k, index.metric_type);
+    if (!options.truth.empty()) truth.emplace(options.truth, queries, options.k, index.metric_type);
     std::optional<gnnd::io::VectorWriter> writer;
     if (!options.output.empty()) writer.emplace(options.output, queries.n(), options.k, gnnd::DType::i32);
     std::optional<gnnd::io::VectorWriter> distance_writer;
@@ -202,18 +202,16 @@ void run(const SearchOptions& options) {
 void add_search(CLI::App& app) {
     CLI::App& command = *app.add_subcommand("search", "Search a FAISS index, of any kind, with a file of queries");
     const auto options = std::make_shared<SearchOptions>();
-    command.add_option("INDEX", options->index, "index file of FAISS")->required()->type_name("FILE");
-    command.add_option("QUERIES", options->queries, "file of vectors: " + base_formats())
-        ->required()
-        ->type_name("FILE");
+    add_name(command, "INDEX", options->index, "FILE", "index file of FAISS")->required();
+    add_base(command, options->queries, "QUERIES");
     add_k(command, options->k, 1 << 20, "neighbours per query");
-    command
-        .add_option("--truth", options->truth,
-                    "right neighbours, for Recall@k: ids (ivecs, ibin, npy), one row per query, or the graph file of "
-                    "the queries when they are the indexed vectors")
-        ->type_name("FILE");
-    add_output(command, options->output, "write the neighbours' ids here: ivecs, ibin or npy")->required(false);
-    add_name(command, "--distances", options->distances, "FILE", "write their distances here: fvecs, fbin or npy");
+    const std::string ids = formats_of(gnnd::DType::i32);
+    add_name(command, "--truth", options->truth, "FILE",
+             "right neighbours, for Recall@k: ids (" + ids +
+                 "), one row per query, or the graph of the queries when they are the indexed vectors");
+    add_output(command, options->output, "write the neighbours' ids here: " + ids)->required(false);
+    add_name(command, "--distances", options->distances, "FILE",
+             "write their distances here: " + formats_of(gnnd::DType::f32));
     add_whole(command, "--ef", options->ef, 1, std::numeric_limits<int>::max(),
               "search beam instead of the index's own: " + beam_names())
         ->default_str("");

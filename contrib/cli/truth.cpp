@@ -28,8 +28,9 @@ bool comparable(gnnd::Metric metric, faiss::MetricType searched) {
 
 }  // namespace
 
-Truth::Truth(const std::string& path, std::int64_t n, int k, faiss::MetricType metric)
-    : k_(k), from_graph_(!is_vector_file(path)), ids_(n * k) {
+Truth::Truth(const std::string& path, const gnnd::io::VectorFile& queries, int k, faiss::MetricType metric)
+    : k_(k), from_graph_(!is_vector_file(path)), ids_(queries.n() * k) {
+    const std::int64_t n = queries.n();
     if (!from_graph_) {
         const gnnd::io::VectorFile file(path);
         if (file.dtype() != gnnd::DType::i32)
@@ -44,6 +45,7 @@ Truth::Truth(const std::string& path, std::int64_t n, int k, faiss::MetricType m
     }
     const AnyGraph file(path);
     check_shape(path, file.n(), file.k(), n, k);
+    file.require_fit(queries);
     const gnnd::KnnGraph graph = file.read();
     if (comparable(graph.metric(), metric)) last_.resize(n);
     similarity_ = is_similarity(graph.metric());

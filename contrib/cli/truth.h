@@ -10,14 +10,17 @@
 
 #include "faiss_ext/compat.h"
 #include "gnnd/graph.h"
+#include "gnnd/io/vector_file.h"
 
 namespace cli {
 
 class Truth {
   public:
-    /// \param metric  of the search whose results are judged
-    /// \throws gnnd::Error when the file does not hold n rows of at least k neighbours
-    Truth(const std::string& path, std::int64_t n, int k, faiss::MetricType metric);
+    /// \param queries  that were searched for
+    /// \param metric   of the search whose results are judged
+    /// \throws gnnd::Error when the file does not hold a row of at least k neighbours for each of the queries, or is a
+    ///         graph of other vectors
+    Truth(const std::string& path, const gnnd::io::VectorFile& queries, int k, faiss::MetricType metric);
 
     /// Graphs do not list an object as its own neighbour.
     bool leaves_self_out() const { return from_graph_; }
