@@ -7,6 +7,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <thread>
 
 #include "tests/cli_fixture.h"
@@ -136,6 +137,50 @@ TEST_F(CliFiles, OutputsThatCannotBeWrittenAreFoundBeforeTheWork) {
     }
     std::filesystem::permissions(file("folder"), std::filesystem::perms::owner_all);
     EXPECT_EQ(dir_.entries(), 3u);
+}
+
+// Of two files that are not there yet only the names can be compared.
+TEST_F(CliFiles, OneFileIsNotWrittenTwice) {
+    const std::string name = "twice.npy", path = file(name);
+    const std::string relative = std::filesystem::relative(path), message = " is named twice as a file to write";
+    for (const auto& [a, b] : {std::pair{path, path}, {path, relative}, {relative, "./" + relative}})
+        EXPECT_TRUE(failed(run({"exact", base(100), "--queries", base(10), "-o", a, "--distances", b}), 2, b + message))
+            << a << " " << b;
+    EXPECT_FALSE(std::filesystem::exists(path));
+}
+
+TEST_F(CliFiles, WhatIsWrongWithAVectorIsSaidOfARowOfAFile) {
+    std::vector<float> rows(40, 1.0f);
+    for (std::size_t i = 0; i < rows.size(); ++i) rows[i] = float(i);
+    rows[2 * 15 + 1] = std::numeric_limits<float>::quiet_NaN();
+    const std::string path = file("nan.fbin"), out = file("g"), message = path + ": row 15 holds NaN";
+    io::write_vectors(path, {rows.data(), 20, 2});
+    const Arguments build{"build", path, "-k", "4", "-q"};
+    const std::vector<Arguments> ways{{"-o", out},
+                                      {"-o", out, "--method", "exact"},
+                                      {"-o", out, "--method", "nndescent"},
+                                      {"--work", file("w"), "--shards", "2"}};
+    for (const Arguments& way : ways) {
+        Arguments arguments = build;
+        arguments.insert(arguments.end(), way.begin(), way.end());
+        EXPECT_TRUE(failed(run(arguments), 1, message)) << way.back();
+    }
+    EXPECT_TRUE(failed(run({"exact", path, "-k", "4", "-o", out}), 1, message));
+    EXPECT_TRUE(failed(run({"exact", path, "--queries", path, "-o", file("i.npy")}), 1, message));
+    EXPECT_TRUE(failed(run({"build", base(1), "-o", out}), 1, base(1) + ": 1 vectors; a graph needs 2"));
+    EXPECT_FALSE(std::filesystem::exists(out));
+}
+
+// A file that is opened would get the stream's number, and with it what is printed.
+TEST_F(CliFiles, AClosedStreamIsNoFileOfTheGraph) {
+    const std::string work = file("work"), vectors = base();
+    const Arguments closed{"sh", "-c", "exec \"$@\" >&- 2>&-", "sh"};
+    const Result result = run({"build", vectors, "-k", "8", "--shards", "3", "--work", work}, closed);
+    EXPECT_EQ(result.code, 1) << "the report cannot be printed";
+    EXPECT_EQ(read_bytes(work + "/lock").find("tasks done"), std::string::npos);
+    good({"eval", work, vectors, "--queries", "100"});
+    EXPECT_EQ(run({"man"}, {"sh", "-c", "exec \"$@\" >&-", "sh"}).code, 1);
+    EXPECT_EQ(run({"info", vectors}, {"sh", "-c", "exec \"$@\" <&-", "sh"}).code, 0);
 }
 
 TEST_F(CliFiles, AFileOfAGraphInShardsIsNoOutput) {

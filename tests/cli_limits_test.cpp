@@ -45,6 +45,18 @@ TEST_F(CliLimits, LittleAddressSpaceIsTold) {
     EXPECT_TRUE(refused) << "the limits were none";
 }
 
+TEST_F(CliLimits, ALittleStackIsTold) {
+    for (const Arguments& command : commands())
+        for (const int kilobytes : {64, 200, 256, 400}) {
+            std::filesystem::remove_all(file("w"));
+            const Result result = run(command, in_a_shell("ulimit -s " + std::to_string(kilobytes)));
+            if (kilobytes < 256)
+                EXPECT_TRUE(failed(result, 1, "the limit of the stack (ulimit -s) is too small")) << command[0];
+            else
+                EXPECT_EQ(result.code, 0) << command[0] << " " << kilobytes << result.err;
+        }
+}
+
 TEST_F(CliLimits, FewThreadsAreEnough) {
     const std::string preload = "export LD_PRELOAD=" GNND_FEW_THREADS " GNND_FEW_THREADS=";
     for (const Arguments& command : commands())

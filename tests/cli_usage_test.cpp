@@ -56,8 +56,25 @@ TEST_F(Cli, AnEmptyNameIsRefusedBeforeTheWork) {
          {Arguments{"build", vectors, "-o", ""}, Arguments{"build", vectors, "--work", ""},
           Arguments{"build", vectors, "-o", file("g"), "--stats", ""}, Arguments{"exact", vectors, "-o", ""},
           Arguments{"index", graph(), vectors, "--type", "nsg", "-o", ""},
-          Arguments{"search", graph(), vectors, "-o", ""}})
-        EXPECT_TRUE(failed(run(arguments), 2, "may not be empty")) << arguments[0] << arguments[2];
+          Arguments{"search", graph(), vectors, "-o", ""}, Arguments{"search", graph(), vectors, "--truth", ""},
+          Arguments{"convert", vectors, file("g"), "--base", ""}, Arguments{"search", "", vectors},
+          Arguments{"search", graph(), ""}, Arguments{"build", "", "-o", file("g")}, Arguments{"eval", "", vectors},
+          Arguments{"info", ""}, Arguments{"convert", "", file("g")}, Arguments{"convert", vectors, ""}})
+        EXPECT_TRUE(failed(run(arguments), 2, "may not be empty")) << arguments[0] << arguments[1];
+}
+
+TEST_F(Cli, NoDeviceIsPassedOver) {
+    for (const char* devices : {"cpu,", ",cpu", "cpu,,cpu", ",", ""})
+        EXPECT_TRUE(failed(run({"build", base(100), "--work", file("w"), "--devices", devices}), 2,
+                           "--devices: unknown device ''"))
+            << devices;
+    std::string many = "cpu";
+    for (int i = 1; i < 65; ++i) many += ",cpu";
+    EXPECT_TRUE(failed(run({"build", base(100), "--work", file("w"), "--devices", many}), 2,
+                       "--devices 65: allowed are 0 to 64"));
+    EXPECT_TRUE(failed(run({"build", base(100), "--work", file("w"), "--shards", "101"}), 2,
+                       "--shards 101: " + base(100) + " has only 100 vectors"));
+    EXPECT_FALSE(std::filesystem::exists(file("w")));
 }
 
 TEST_F(Cli, AMistypedNameGetsASuggestion) {

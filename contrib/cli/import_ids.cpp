@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "files.h"
 #include "gnnd/builder.h"
 #include "gnnd/error.h"
 #include "interrupt.h"
@@ -41,7 +42,8 @@ gnnd::KnnGraph import_ids(const gnnd::io::VectorFile& ids, const gnnd::io::Vecto
         if (count == 0) refuse("row " + std::to_string(i) + " holds no neighbour");
         k = std::min(k, count);
         std::fill_n(self.begin(), count, std::int32_t(i));
-        pair_distances(base.view(), metric, self.data(), row.data(), count, distances.data());
+        with_row_names({&base},
+                       [&] { pair_distances(base.view(), metric, self.data(), row.data(), count, distances.data()); });
         found.clear();
         for (std::int64_t j = 0; j < count; ++j) found.emplace_back(distances[j], row[j]);
         std::sort(found.begin(), found.end(), better);

@@ -18,6 +18,7 @@
 #include "faiss_ext/check_index.h"
 #include "gnnd/error.h"
 #include "gnnd/io/detail/atomic_file.h"
+#include "messages.h"
 
 namespace cli {
 
@@ -123,9 +124,10 @@ std::unique_ptr<faiss::Index> read_index_file(const std::string& path) {
         std::unique_ptr<faiss::Index> index(faiss::read_index(path.c_str()));
         require_whole(path, *index);
         return index;
-    } catch (const faiss::FaissException&) {
+    } catch (const faiss::FaissException& error) {
         if (is_graph(path)) throw gnnd::InvalidArgument(made_of_it);
-        throw;
+        const std::string what = message_of(error);
+        throw gnnd::IoError(what.find(path) == std::string::npos ? path + ": " + what : what);
     }
 }
 

@@ -8,6 +8,7 @@
 #include "bus_error.h"
 #include "commands.h"
 #include "faiss_ext/compat.h"
+#include "files.h"
 #include "gnnd/version.h"
 #include "interrupt.h"
 #include "messages.h"
@@ -76,11 +77,12 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-    cli::limit_threads(argv);
     int code = 1;
     try {
+        cli::prepare_process();
+        cli::limit_threads(argv);
         code = run(argc, argv);
-    } catch (const std::exception& error) {  // while the application itself was put together
+    } catch (const std::exception& error) {  // before the application itself was put together
         fail(code, cli::message_of(error));
     }
     if (code != 0) cli::die_of_signal();

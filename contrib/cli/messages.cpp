@@ -132,7 +132,7 @@ std::string usage_message(const CLI::App& app, const CLI::ParseError& error) {
 std::string parameter_message(const std::string& error) {
     const std::size_t colons = error.find("Params::"), equals = error.find(" = ");
     if (colons == std::string::npos || error.find(' ') < colons || equals == std::string::npos) return "";
-    std::string name = error.substr(colons + 8, error.find_first_of(" (", colons) - colons - 8);
+    std::string name = error.substr(colons + 8, error.find_first_of(" (.", colons) - colons - 8);
     std::replace(name.begin(), name.end(), '_', '-');
     std::string rest = error.substr(equals + 3);
     if (const std::size_t comma = rest.find(", "); comma != std::string::npos) rest.replace(comma, 1, ":");

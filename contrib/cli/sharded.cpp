@@ -109,16 +109,17 @@ void add_sharded(CLI::App& app, gnnd::ShardParams& shards) {
     add_real(app, "--checkpoint", shards.checkpoint_seconds, 0, 1e9,
              "make results durable so often, in seconds; 0: after every build and merge")
         ->needs(work);
-    const auto add_devices = [&shards](const std::vector<std::string>& names) {
+    const auto set_devices = [&shards](const std::string& names) {
+        shards.devices.clear();
         try {
-            for (const std::string& name : names) shards.devices.push_back(gnnd::Device::parse(name));
+            for (const std::string& name : words_of_list(names, ","))
+                shards.devices.push_back(gnnd::Device::parse(name));
         } catch (const gnnd::InvalidArgument& error) {
             throw CLI::ValidationError("--devices", error.what());
         }
     };
-    app.add_option_function<std::vector<std::string>>(
-           "--devices", add_devices, "instead of --device: several for a build in shards, as in cuda:0,cuda:1")
-        ->delimiter(',')
+    app.add_option_function<std::string>("--devices", set_devices,
+                                         "instead of --device: several for a build in shards, as in cuda:0,cuda:1")
         ->type_name("NAMES")
         ->needs(work);
 }
@@ -132,7 +133,10 @@ void build_in_shards(const ShardedOptions& options, const Json& params_json) {
     callbacks.interrupt = [] { return caught_signal() != 0; };
     gnnd::ShardedStats stats;
     try {
-        stats = gnnd::build_sharded(base, options.params, options.shards, callbacks);
+        stats = with_row_names({&base}, [&] {
+            return with_usage_errors(
+                [&] { return gnnd::build_sharded(base, options.params, options.shards, callbacks); });
+        });
     } catch (const gnnd::Interrupted&) {
         throw Resumable("interrupted; the same command with --resume goes on");
     }
@@ -155,7 +159,9 @@ void build_in_shards(const ShardedOptions& options, const Json& params_json) {
 
 void print_sharded_plan(const ShardedOptions& options) {
     const gnnd::io::VectorFile base(options.base);
-    const gnnd::ShardedPlan plan = gnnd::plan_sharded(base, options.params, options.shards);
+    const gnnd::ShardedPlan plan = with_row_names({&base}, [&] {
+        return with_usage_errors([&] { return gnnd::plan_sharded(base, options.params, options.shards); });
+    });
     if (options.json) {
         print({{"builds", plan.builds},
                {"merges", plan.merges},
