@@ -94,7 +94,7 @@ struct Append {
         if (method != AppendMethod::automatic) return method == AppendMethod::search;
         return double(added.n) <= kSearchedShare * double(x.n) && params.k <= g.k;
     }
-    detail::Input search_input() const { return {{x, added}, {g}, true}; }
+    detail::Input search_input() const { return {.vectors = {x, added}, .graphs = {g}, .inserts = true}; }
 
     BuildResult build_added(const Callbacks& callbacks, Resources* resources) const {
         BuildResult result;
