@@ -77,7 +77,7 @@ struct ShardCallbacks {
 /// Statistics of a call of build_sharded() that came to its end.
 struct ShardedStats {
     int shards = 0;                     ///< given or chosen
-    int samples = 0;                    ///< the paper's p that was used; 0 where this call sampled nothing
+    int samples = 0;                    ///< the paper's p, the most that a build or merge took, in all calls
     ShardProgress progress;             ///< at the end
     double seconds = 0;                 ///< of all calls that made the graph
     std::uint64_t peak_host_bytes = 0;  ///< most held at once of what host_bytes counts

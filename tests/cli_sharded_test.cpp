@@ -113,6 +113,8 @@ TEST_F(CliSharded, ChoosesTheNumberOfShards) {
     const json report = good({"build", base(), "-k", "8", "--work", work(), "-q", "--json"}).parsed();
     EXPECT_EQ(report["shards"], 1);
     EXPECT_GT(report["params"]["samples"], 0) << "what was used";
+    const json again = good({"build", base(), "-k", "8", "--work", work(), "--resume", "-q", "--json"}).parsed();
+    EXPECT_EQ(again["params"], report["params"]) << "of a folder in which nothing is left to do";
 }
 
 TEST_F(CliSharded, RefusesWrongUsage) {

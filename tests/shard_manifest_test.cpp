@@ -25,6 +25,7 @@ Manifest make_manifest() {
     manifest.params.delta = 0.0123f;
     manifest.params.seed = ~std::uint64_t(0);
     manifest.seconds = 1.0 / 3;
+    manifest.samples = 12;
     manifest.shards.resize(3);
     manifest.shards[0] = {FileRecord{"local-00000.3.gnnd", 64, 0x0123456789abcdef},
                           FileRecord{"lists-00000.5.gnnd", 128, 0xffffffffffffffff},
@@ -44,6 +45,7 @@ TEST(ShardManifest, RoundTrips) {
     EXPECT_EQ(read.shards, manifest.shards);
     EXPECT_EQ(read.params.delta, manifest.params.delta);
     EXPECT_EQ(read.seconds, manifest.seconds);
+    EXPECT_EQ(read.samples, 12);
     EXPECT_EQ(read.base.path, manifest.base.path);
     EXPECT_EQ(read.difference(manifest), "");
     EXPECT_FALSE(read.complete);
@@ -56,6 +58,7 @@ TEST(ShardManifest, OlderOnesAreRead) {
     EXPECT_EQ(read.shards, make_manifest().shards);
     EXPECT_EQ(read.params.seed, ~std::uint64_t(0));
     EXPECT_FALSE(read.base.checksum);
+    EXPECT_EQ(read.samples, 0);
     EXPECT_EQ(read.difference(make_manifest()), "");
 }
 
@@ -145,6 +148,9 @@ TEST(ShardManifest, WhatContradictsItselfIsRefused) {
     EXPECT_EQ(error([](Manifest& m) { m.shards[0].local->name = "../x"; }),
               "M: invalid: a file's name leads out of the folder");
     EXPECT_EQ(error([](Manifest& m) { m.params.k = 0; }), "M: invalid: BuildParams::k = 0, allowed are 1 to 1024");
+    for (const int samples : {-1, kMaxK + 1})
+        EXPECT_EQ(error([&](Manifest& m) { m.samples = samples; }),
+                  "M: invalid: samples are outside of what is allowed");
     EXPECT_EQ(error([](Manifest& m) { m.base.n = 2; }),
               "M: invalid: the number of shards is outside of what is allowed");
 }

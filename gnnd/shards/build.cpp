@@ -153,7 +153,6 @@ ShardedStats fill(Folder& folder, const io::VectorFile& base, const Request& req
     stats.progress = runner.progress();
     stats.peak_host_bytes = store.peak_host_bytes();
     stats.peak_work_bytes = runner.peak_work_bytes();
-    stats.samples = runner.samples();
     return stats;
 }
 
@@ -218,6 +217,7 @@ ShardedStats shards::build_with(const io::VectorFile& base, const BuildParams& p
     const Manifest manifest = folder->manifest();
     stats.shards = manifest.count();
     stats.seconds = manifest.seconds;
+    stats.samples = manifest.samples;
     for (const ShardRecord& shard : manifest.shards) stats.written_bytes += shard.lists->bytes;
     return stats;
 }

@@ -241,6 +241,11 @@ void Folder::put(int shard, const char* what, std::optional<FileRecord> ShardRec
     changed_.notify_all();
 }
 
+void Folder::note_samples(int samples) {
+    const std::lock_guard lock(mutex_);
+    manifest_.samples = std::max(manifest_.samples, samples);
+}
+
 void Folder::commit() {
     const std::lock_guard lock(mutex_);
     commit_locked();

@@ -54,6 +54,8 @@ class Folder {
     void put_local(int shard, const KnnGraphView& local);
     /// Writes the shard's lists with everything from these partners in them. Durable with the next commit().
     void put_lists(int shard, const KnnGraphView& lists, const std::vector<int>& merged);
+    /// Keeps the most samples that a build or merge took, for the record. Durable with the next commit().
+    void note_samples(int samples);
     /// All that was put is durable when it returns, and what it replaced is deleted.
     void commit();
     /// Declares the set complete and deletes what is not part of the result.

@@ -120,14 +120,16 @@ Json content_of(const Manifest& manifest) {
                           {"version", shard.version},
                           {"merged", shard.merged}});
     }
-    return {{"format", kFormat},
-            {"version", kVersion},
-            {"state", manifest.complete ? "complete" : "building"},
-            {"seconds", manifest.seconds},
-            {"base", to_json(manifest.base)},
-            {"params", params},
-            {"local_columns", manifest.local_columns()},
-            {"shards", shards}};
+    Json json{{"format", kFormat},
+              {"version", kVersion},
+              {"state", manifest.complete ? "complete" : "building"},
+              {"seconds", manifest.seconds}};
+    if (manifest.samples != 0) json["samples"] = manifest.samples;
+    json["base"] = to_json(manifest.base);
+    json["params"] = params;
+    json["local_columns"] = manifest.local_columns();
+    json["shards"] = shards;
+    return json;
 }
 
 std::string dump(const Json& json) {
@@ -164,6 +166,8 @@ Manifest manifest_of(const Json& json) {
     require(manifest.base.n >= 1 && manifest.base.n <= kMaxObjects, "n is outside of what is allowed");
     manifest.params = params_of(json.at("params"));
     manifest.seconds = json.at("seconds");
+    manifest.samples = json.value("samples", 0);
+    require(manifest.samples >= 0 && manifest.samples <= kMaxK, "samples are outside of what is allowed");
     manifest.complete = json.at("state") == "complete";
     const Json& shards = json.at("shards");
     require(

@@ -60,6 +60,7 @@ struct Manifest {
     BuildParams params;  ///< without those that do not decide the graph: threads, device, device_memory
     std::vector<ShardRecord> shards;
     double seconds = 0;  ///< of work so far
+    int samples = 0;     ///< ShardedStats::samples of the work so far; 0 in folders of older versions
     bool complete = false;
 
     int count() const { return int(shards.size()); }

@@ -267,7 +267,7 @@ void Runner::begin(Worker& worker, const Task& task) {
 std::vector<int> Runner::end(Worker& worker, const Task& task, const BuildStats& stats, double seconds) {
     const std::lock_guard lock(mutex_);
     peak_work_bytes_ = std::max(peak_work_bytes_, std::uint64_t(stats.peak_work_bytes));
-    samples_ = std::max(samples_, stats.choices.samples);
+    store_.note_samples(stats.choices.samples);
     worker.log.end(task, seconds);
     ++tasks_done_;
     news_ = true;

@@ -43,7 +43,6 @@ class Runner {
 
     ShardProgress progress() const;
     std::uint64_t peak_work_bytes() const { return peak_work_bytes_; }
-    int samples() const { return samples_; }  ///< BuildStats::samples, the most of all tasks
 
   private:
     /// Lists that a worker delivers at a time, and files that it writes: the system lets one thread at a time copy to a
@@ -92,7 +91,6 @@ class Runner {
     bool news_ = false;
     std::exception_ptr error_;
     std::uint64_t peak_work_bytes_ = 0;
-    int samples_ = 0;
     std::atomic<bool> stop_{false};
 };
 

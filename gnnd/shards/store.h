@@ -72,6 +72,8 @@ class Store {
 
     const Manifest& manifest() const { return manifest_; }
     std::int64_t rows(int shard) const { return manifest_.rows(shard); }
+    /// See Folder.
+    void note_samples(int samples) { folder_.note_samples(samples); }
     /// Whether there is anything left to do for the task.
     bool done(const Task& task) const;
 
