@@ -58,8 +58,9 @@ TEST_F(Cli, AnEmptyNameIsRefusedBeforeTheWork) {
           Arguments{"index", graph(), vectors, "--type", "nsg", "-o", ""},
           Arguments{"search", graph(), vectors, "-o", ""}, Arguments{"search", graph(), vectors, "--truth", ""},
           Arguments{"convert", vectors, file("g"), "--base", ""}, Arguments{"search", "", vectors},
-          Arguments{"search", graph(), ""}, Arguments{"build", "", "-o", file("g")}, Arguments{"eval", "", vectors},
-          Arguments{"info", ""}, Arguments{"convert", "", file("g")}, Arguments{"convert", vectors, ""}})
+          Arguments{"convert", vectors, file("g.npy"), "--join", ""}, Arguments{"search", graph(), ""},
+          Arguments{"build", "", "-o", file("g")}, Arguments{"eval", "", vectors}, Arguments{"info", ""},
+          Arguments{"convert", "", file("g")}, Arguments{"convert", vectors, ""}})
         EXPECT_TRUE(failed(run(arguments), 2, "may not be empty")) << arguments[0] << arguments[1];
 }
 

@@ -18,6 +18,30 @@ namespace {
 using List = std::vector<Entry>;
 using Ids = std::vector<std::int32_t>;
 
+TEST(CpuLists, EqualDistancesExchangeWithinARoundOnly) {
+    HeapResources resources;
+    Lists lists(1, 2, resources);
+    const auto offer = [&](float key, std::int32_t id) {
+        const Entry entry = make_entry(key, id, true);
+        return lists.insert(0, &entry, 1);
+    };
+    const auto ids = [&] { return Ids{id_of(lists.of(0)[0]), id_of(lists.of(0)[1])}; };
+    EXPECT_EQ(offer(2, 7), 1);
+    EXPECT_EQ(offer(1, 5), 1);
+    EXPECT_EQ(offer(1, 5), 0) << "it is there already";
+    EXPECT_EQ(ids(), (Ids{5, 7}));
+    lists.start_round(0);
+    EXPECT_LT(lists.bound(0), 2);
+    EXPECT_EQ(offer(2, 3), 0) << "no nearer than the last one";
+    EXPECT_EQ(offer(1, 9), 1);
+    EXPECT_EQ(offer(1, 6), 1) << "whichever comes first, the round ends with the same ones";
+    EXPECT_EQ(ids(), (Ids{5, 6}));
+    lists.start_round(0);
+    EXPECT_EQ(offer(1, 2), 0);
+    EXPECT_EQ(offer(-1, 8), 1);
+    EXPECT_EQ(ids(), (Ids{8, 5}));
+}
+
 struct StepsCase {
     Update update;
     std::int32_t border;  ///< of GGM's two sets; 0: one set

@@ -169,7 +169,9 @@ void add_convert(CLI::App& app) {
              "file to write; the extension tells the format, any other is a graph's")
         ->required();
     command.add_option("--join", options->joined, "files of vectors whose rows follow those of IN, in this order")
-        ->type_name("FILE...");
+        ->type_name("FILE...")
+        ->check(CLI::Validator(
+            [](const std::string& name) { return name.empty() ? "a name may not be empty" : std::string(); }, ""));
     add_name(command, "--base", options->base, "FILE",
              "IN holds ids of neighbours: make a graph of them, with the distances of these vectors");
     const CLI::Option* metric = add_metric(command, options->metric);
