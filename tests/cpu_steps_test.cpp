@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Steps 2 to 4 on the CPU, sampling, cross-match and update, against naive ones, from lists that are known.
+// Steps 2 to 4 on the CPU, sampling, cross-match and update, against naive ones, from lists that are known; and when
+// they end.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "gnnd/cpu/steps.h"
+#include "tests/cpu.h"
 #include "tests/reference.h"
 
 namespace gnnd::cpu {
@@ -40,6 +42,27 @@ TEST(CpuLists, EqualDistancesExchangeWithinARoundOnly) {
     EXPECT_EQ(offer(1, 2), 0);
     EXPECT_EQ(offer(-1, 8), 1);
     EXPECT_EQ(ids(), (Ids{8, 5}));
+}
+
+TEST(CpuIterations, EndWithTheFirstThatChangesLessThanDelta) {
+    const test::Vectors vectors = test::random_vectors(2000, 12, DType::f32);
+    BuildParams params = test::cpu_params(10);
+    params.init = Init::random;
+    params.samples = 4;  // so that an iteration changes little less than the one before
+    params.recall = 0;
+    params.delta = 0;
+    params.iterations = 20;
+    const std::vector<IterationStats> all = build(vectors, params).stats.iterations;
+    std::set<int> ends;
+    for (int i = 1; i <= 20; ++i) {
+        params.delta = float(double(all[i].changed + 1) / (2000 * 10));
+        if (params.delta > 1) continue;
+        int end = 1;
+        while (double(all[end].changed) >= double(params.delta) * 2000 * 10) ++end;
+        EXPECT_EQ(build(vectors, params).stats.iterations.back().iteration, end);
+        ends.insert(end);
+    }
+    EXPECT_GE(ends.size(), 5u);
 }
 
 struct StepsCase {
