@@ -16,10 +16,10 @@ namespace {
 using io::GraphFile;
 using io::VectorFile;
 
-class CliMetric : public Cli, public testing::WithParamInterface<const char*> {};
+class CliMetric : public Cli, public testing::WithParamInterface<Metric> {};
 
 TEST_P(CliMetric, BuildsEvaluatesAndComparesWithExact) {
-    const std::string metric = GetParam(), exact = file("exact.gnnd");
+    const std::string metric(name_of(GetParam())), exact = file("exact.gnnd");
     const json approximate = good({"eval", graph(metric), base(), "--json"}).parsed();
     EXPECT_EQ(approximate["metric"], metric);
     EXPECT_GT(approximate["recall"], 0.95);
@@ -27,8 +27,8 @@ TEST_P(CliMetric, BuildsEvaluatesAndComparesWithExact) {
     EXPECT_EQ(good({"eval", exact, base(), "--json", "--queries", "500"}).parsed()["recall"], 1.0);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, CliMetric, testing::Values("l2", "ip", "cosine", "l1", "linf", "chi2"),
-                         [](const auto& info) { return std::string(info.param); });
+INSTANTIATE_TEST_SUITE_P(All, CliMetric, testing::ValuesIn(kMetrics),
+                         [](const auto& info) { return std::string(name_of(info.param)); });
 
 TEST_F(Cli, EvalPrintsRecall) {
     const Result result = good({"eval", graph(), base(), "--k", "5", "--queries", "300", "--seed", "3"});

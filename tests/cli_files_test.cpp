@@ -141,10 +141,14 @@ TEST_F(CliFiles, OutputsThatCannotBeWrittenAreFoundBeforeTheWork) {
 
 // Of two files that are not there yet only the names can be compared.
 TEST_F(CliFiles, OneFileIsNotWrittenTwice) {
-    const std::string name = "twice.npy", path = file(name);
-    const std::string relative = std::filesystem::relative(path), message = " is named twice as a file to write";
-    for (const auto& [a, b] : {std::pair{path, path}, {path, relative}, {relative, "./" + relative}})
-        EXPECT_TRUE(failed(run({"exact", base(100), "--queries", base(10), "-o", a, "--distances", b}), 2, b + message))
+    const std::string vectors = base(100), queries = base(10), path = file("twice.npy");
+    const Arguments in_folder{"sh", "-c", "cd " + dir_.path() + "; exec \"$@\"", "sh"};
+    for (const auto& [a, b] : {std::pair<std::string, std::string>{path, path},
+                               {path, "twice.npy"},
+                               {"twice.npy", "./twice.npy"},
+                               {"./twice.npy", "twice.npy"}})
+        EXPECT_TRUE(failed(run({"exact", vectors, "--queries", queries, "-o", a, "--distances", b}, in_folder), 2,
+                           b + " is named twice as a file to write"))
             << a << " " << b;
     EXPECT_FALSE(std::filesystem::exists(path));
 }
