@@ -82,6 +82,19 @@ const std::vector<GraphBuilderType>& graph_builder_types() {
              return gpu.resources == nullptr ? std::make_unique<GnndGraphBuilder>()
                                              : std::make_unique<GnndGraphBuilder>(gpu.resources, params);
          }},
+        {"exhaustive",
+         "the same library's comparison of all pairs",
+         true,
+         {},
+         [](const OptionValues&, const Gpu& gpu) {
+             GnndParams params;
+             params.recall = 1;
+             params.device.index = gpu.device;
+             auto builder = gpu.resources == nullptr ? std::make_unique<GnndGraphBuilder>()
+                                                     : std::make_unique<GnndGraphBuilder>(gpu.resources, params);
+             builder->params.recall = 1;
+             return builder;
+         }},
         {"exact",
          "FAISS's flat search",
          true,

@@ -61,7 +61,8 @@ class GnndGraphBuilder : public GraphBuilder {
     gnnd::KnnGraph build(const VectorSource& source, int k) override;
     /// The same into arrays of n x k, on the host or on the GPU where it runs.
     void build_into(const VectorSource& source, int k, std::int32_t* ids, float* distances);
-    std::string name() const override { return "gnnd"; }
+    /// "gnnd", and "exhaustive" where params.recall is 1.
+    std::string name() const override { return params.recall == 1 ? "exhaustive" : "gnnd"; }
 
     GnndParams params;          ///< of the next build()
     gnnd::Callbacks callbacks;  ///< called beside faiss::InterruptCallback

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "gnnd/stats.h"
 
+#include <algorithm>
 #include <cstdio>
 
 #include "gnnd/names.h"
@@ -23,6 +24,19 @@ std::string to_text(const IterationStats& iteration) {
     std::snprintf(text, sizeof text, "GNND iteration %d: phi(G) %.6g, changed %lld, %.4f s", iteration.iteration,
                   iteration.phi, static_cast<long long>(iteration.changed), iteration.seconds);
     return text;
+}
+
+std::string to_text(const RecallEstimate& recall) {
+    char text[80];
+    std::snprintf(text, sizeof text, "Recall@%d %.4f +- %.4f, measured on ", recall.at, recall.value,
+                  std::max(recall.high - recall.value, recall.value - recall.low));
+    const std::string digits = std::to_string(recall.objects);
+    std::string all = text;
+    for (std::size_t i = 0; i < digits.size(); ++i) {
+        if (i != 0 && (digits.size() - i) % 3 == 0) all += ',';
+        all += digits[i];
+    }
+    return all + " objects";
 }
 
 }  // namespace gnnd

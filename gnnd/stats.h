@@ -56,7 +56,11 @@ struct RecallEstimate {
     std::int64_t objects = 0;  ///< in the sample; 0: nothing was measured
 };
 
-/// The decisions that parameters left open, made from the vectors and the device before a build began.
+/// For people, for instance "Recall@10 0.9951 +- 0.0006, measured on 5,000 objects".
+std::string to_text(const RecallEstimate& recall);
+
+/// The decisions that parameters left open, made from the vectors and the device before a build began. Lists and
+/// samples may grow where the recall asks for it; a report tells what they were in the end.
 struct Choices {
     bool exhaustive = false;  ///< all pairs are compared, as was asked or is cheaper; what follows is 0 then
     int list_size = 0;        ///< length of the lists while building

@@ -113,16 +113,18 @@ TEST(Build, KBeyondTheNumberOfObjectsIsPadded) {
 }
 
 TEST(Build, ShortListsAreFilled) {
-    const Vectors vectors = random_vectors(1500, 4, DType::f32);
-    BuildParams params = params_of(200, Init::random);
+    const Vectors vectors = random_vectors(2000, 4, DType::f32);
+    BuildParams params = params_of(120, Init::random);
     params.samples = 2;
     params.iterations = 0;
-    expect_valid_graph(build(vectors, params).graph, vectors);
+    const BuildResult result = build(vectors, params);
+    EXPECT_EQ(result.stats.stop, StopReason::iterations);
+    expect_valid_graph(result.graph, vectors);
 }
 
 TEST(Build, LargeKAndSamples) {
-    const Vectors vectors = random_vectors(2300, 6, DType::f32);
-    BuildParams params = cpu_params(kMaxK);
+    const Vectors vectors = random_vectors(4900, 6, DType::f32);
+    BuildParams params = cpu_params(300);
     params.samples = 70;
     params.iterations = 1;
     const BuildResult result = build(vectors, params);

@@ -85,7 +85,7 @@ TEST_F(Cli, InfoKnowsVectorsAndGraphs) {
 
     const json info = good({"info", graph(), "--json"}).parsed();
     EXPECT_EQ(info["kind"], "graph");
-    EXPECT_EQ(info["version"], 3);
+    EXPECT_EQ(info["version"], 4);
     EXPECT_EQ(info["n"], 2000);
     EXPECT_EQ(info["k"], 16);
     EXPECT_EQ(info["metric"], "l2");

@@ -95,7 +95,7 @@ TEST_F(CliHelp, NamedValuesAreCompleted) {
 }
 
 TEST_F(CliHelp, ADryRunSaysWhatTheBuildDecides) {
-    const Arguments options{"-k", "20", "--seed", "3", "--device", "cpu", "--json"};
+    const Arguments options{"-k", "20", "--seed", "3", "--recall", "0", "--device", "cpu", "--json"};
     Arguments plan{"build", base(5000), "--dry-run"}, build{"build", base(5000), "-q", "-o", file("g")};
     plan.insert(plan.end(), options.begin(), options.end());
     build.insert(build.end(), options.begin(), options.end());

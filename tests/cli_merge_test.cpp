@@ -43,8 +43,8 @@ class CliMerge : public Cli {
 
 TEST_F(CliMerge, MergesTwoGraphs) {
     const std::string out = file("both.gnnd"), stats = file("stats.json");
-    const Result result =
-        good({"merge", graph_of(a_), a_, graph_of(b_, "20"), b_, "-o", out, "--json", "--stats", stats});
+    const Result result = good(
+        {"merge", graph_of(a_), a_, graph_of(b_, "20"), b_, "-o", out, "--json", "--stats", stats, "--recall", "0"});
     EXPECT_TRUE(matches(result.err, "^iteration 0: changed .*phi[(]G[)]")) << result.err;
     expect_good_graph(out, 5000, 16);
     const json report = result.parsed();
@@ -115,7 +115,7 @@ TEST_F(CliMerge, TakesTheOptionsOfBuild) {
 
 TEST_F(CliMerge, AppendsVectors) {
     const std::string out = file("all.gnnd");
-    const Result result = good({"append", graph_of(a_), a_, b_, "-o", out});
+    const Result result = good({"append", graph_of(a_), a_, b_, "-o", out, "--recall", "0"});
     expect_good_graph(out, 5000, 16);
     for (const std::string& part : {a_ + ": 3000 x 128 u8\n", b_ + ": 2000 x 128 u8\n", "graph       " + out + "\n"})
         EXPECT_NE(result.out.find(part), std::string::npos) << part << " is missing in\n" << result.out;

@@ -110,10 +110,11 @@ TEST_F(CliSharded, ChoosesTheNumberOfShards) {
             .parsed();
     EXPECT_GT(shards_with(std::to_string(one["host_least"].get<std::int64_t>() - 1)), 1);
     EXPECT_TRUE(failed(run({"build", base(), "--work", work(), "--host-memory", "1000"}), 1, "no number of shards"));
-    const json report = good({"build", base(), "-k", "8", "--work", work(), "-q", "--json"}).parsed();
+    const json report = good({"build", base(), "-k", "8", "--work", work(), "-q", "--json", "--recall", "0"}).parsed();
     EXPECT_EQ(report["shards"], 1);
     EXPECT_GT(report["params"]["samples"], 0) << "what was used";
-    const json again = good({"build", base(), "-k", "8", "--work", work(), "--resume", "-q", "--json"}).parsed();
+    const json again =
+        good({"build", base(), "-k", "8", "--work", work(), "--resume", "-q", "--json", "--recall", "0"}).parsed();
     EXPECT_EQ(again["params"], report["params"]) << "of a folder in which nothing is left to do";
 }
 

@@ -77,7 +77,7 @@ TEST_F(Cli, WrongUsageEndsWithTwo) {
     EXPECT_TRUE(failed(build_with("--metric", "hamming"), 2, "hamming"));
     EXPECT_TRUE(failed(build_with("--method", "magic"), 2, "magic"));
     EXPECT_TRUE(failed(build_with("--nprobe", "3"), 2, "--nprobe: has no meaning for --method gnnd"));
-    for (const char* method : {"exact", "ivfpq", "nndescent"})
+    for (const char* method : {"exhaustive", "exact", "ivfpq", "nndescent"})
         EXPECT_TRUE(failed(run({"build", base(), "-o", file("g"), "--method", method, "--trees", "3"}), 2, "--trees"));
     EXPECT_TRUE(failed(run({"build", base(), "-o", file("g"), "--method", "exact", "--iterations", "3"}), 2, "--iter"));
     EXPECT_TRUE(
@@ -93,6 +93,9 @@ TEST_F(Cli, WrongUsageEndsWithTwo) {
     EXPECT_TRUE(failed(build_with("-k", "100000"), 2, "100000"));
     EXPECT_TRUE(failed(build_with("--iterations", "-1"), 2, "iterations"));
     EXPECT_TRUE(failed(build_with("--delta", "-1"), 2, "delta"));
+    EXPECT_TRUE(failed(build_with("--recall", "1.01"), 2, "recall"));
+    EXPECT_TRUE(failed(build_with("--recall", "nan"), 2, "recall"));
+    EXPECT_TRUE(failed(build_with("--recall-at", "33"), 2, "--recall-at 33: allowed are 1 to 32"));
     EXPECT_TRUE(failed(build_with("--list-size", "3"), 2, "--list-size 3: allowed are 32 to 1024"));
     EXPECT_TRUE(failed(build_with("--samples", "-1"), 2, "samples"));
     EXPECT_TRUE(failed(run({"eval", "g", "b", "--queries", "-1"}), 2, "--queries"));
@@ -135,8 +138,9 @@ TEST_F(Cli, PhiIsThatOfTheGraph) {
 }
 
 TEST_F(Cli, BuildPrintsASummary) {
-    const Result result = good({"build", base(), "-k", "16", "-o", file("g.gnnd")});
-    for (const std::string part : {"2000 x 128 u8", "iterations ", "stopped: ", "phi(G) ", "seconds ", "memory "})
+    const Result result = good({"build", base(), "-k", "16", "-o", file("g.gnnd"), "--trees", "6"});
+    for (const std::string part : {"2000 x 128 u8", "iterations ", "stopped: ", "phi(G) ", "seconds ", "memory ",
+                                   "recall      Recall@10 0.9", "measured on ", "measured  in "})
         EXPECT_NE(result.out.find(part), std::string::npos) << part << " is missing in\n" << result.out;
     EXPECT_NE(result.out.find(file("g.gnnd")), std::string::npos);
     EXPECT_TRUE(matches(result.err, "^iteration 0: changed .*phi[(]G[)]")) << result.err;
@@ -154,7 +158,7 @@ TEST_F(Cli, BuildTakesEveryParameter) {
         {"init", "random"},  {"trees", "2"},     {"update", "all"},
         {"locks", "list"},   {"seed", "7"},      {"deterministic", "true"},
         {"threads", "1"},    {"device", "cpu"},  {"device_memory", "1073741824"},
-        {"recall", "0.5"},   {"recall_at", "4"}};
+        {"recall", "0.25"},  {"recall_at", "4"}};
     const std::string path = file("g.gnnd"), stats = file("stats.json");
     Arguments arguments{"build", base(5000), "-o", path, "--stats", stats, "--json", "--quiet"};
     detail::for_each_field([&]<class T>(const detail::Field<T>& field) {
@@ -213,8 +217,8 @@ TEST_P(CliTerminal, ShowsABuildOnOneLine) {
     size.ws_col = static_cast<unsigned short>(columns);
     int master = -1, slave = -1;
     ASSERT_EQ(openpty(&master, &slave, nullptr, nullptr, &size), 0);
-    const pid_t pid =
-        spawn({"build", kSample, "-k", "8", "--iterations", "12", "--delta", "0", "-o", file("g")}, slave);
+    const pid_t pid = spawn(
+        {"build", kSample, "-k", "8", "--iterations", "12", "--delta", "0", "--recall", "0", "-o", file("g")}, slave);
     close(slave);
     std::string shown;
     char buffer[4096];

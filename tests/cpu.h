@@ -9,11 +9,14 @@ namespace gnnd::test {
 
 inline constexpr Device kCpu{Device::Kind::cpu, 0};
 
+/// GNND by the paper's stopping rule: with a recall to reach small sets would be compared exhaustively, and others
+/// measured.
 inline BuildParams cpu_params(int k, Metric metric = Metric::L2) {
     BuildParams params;
     params.k = k;
     params.metric = metric;
     params.device = kCpu;
+    params.recall = 0;
     return params;
 }
 

@@ -195,6 +195,62 @@ TEST_F(GraphFileTest, KeepsTheIdentityOfItsBase) {
               path_ + ": cannot write the graph: d = 0, expected 1 to 1048576");
 }
 
+TEST_F(GraphFileTest, KeepsTheRecallThatWasMeasured) {
+    const KnnGraph graph = make_graph(20, 3);
+    const BaseIdentity base{20, 128, DType::i8, 0x0123456789abcdefu};
+    write_graph(path_, graph, base);
+    EXPECT_EQ(GraphFile(path_).version(), 3u) << "what earlier versions of the library can read, too";
+    EXPECT_EQ(GraphFile(path_).recall().objects, 0);
+    const RecallEstimate recall{0.9, 0.85, 0.925, 2, 12};
+    write_graph(path_, graph, base, recall);
+    const std::string bytes = read_bytes(path_);
+    EXPECT_EQ(bytes.size(), graph_file_bytes(20, 3, true, true));
+    const GraphFile file(path_);
+    EXPECT_EQ(file.version(), 4u);
+    EXPECT_EQ(*file.base(), base);
+    EXPECT_EQ(file.recall().value, recall.value);
+    EXPECT_EQ(file.recall().low, recall.low);
+    EXPECT_EQ(file.recall().high, recall.high);
+    EXPECT_EQ(file.recall().at, recall.at);
+    EXPECT_EQ(file.recall().objects, recall.objects);
+    expect_rows(file.read(), graph, 0, 20);
+    expect_rows(file.read(7, 5), graph, 7, 5);
+    for (std::size_t i = 0; i < bytes.size(); ++i) {
+        std::string altered = bytes;
+        altered[i] = char(altered[i] ^ 1 << i % 8);
+        EXPECT_NE(error(altered), "nothing was thrown") << "byte " << i;
+        EXPECT_NE(error(bytes.substr(0, i)), "nothing was thrown") << i << " bytes";
+    }
+}
+
+TEST_F(GraphFileTest, RefusesARecallThatIsNone) {
+    const KnnGraph graph = make_graph(20, 3);
+    const BaseIdentity base{20, 128, DType::i8, 1};
+    const RecallEstimate good{0.9, 0.85, 0.925, 3, 20};
+    EXPECT_NO_THROW(write_graph(path_, graph, base, good));
+    std::vector<RecallEstimate> bad(8, good);
+    bad[0].value = NAN;
+    bad[1].low = -0.1;
+    bad[2].low = 0.91;
+    bad[3].high = 1.1;
+    bad[4].at = 0;
+    bad[5].at = 4;
+    bad[6].objects = -1;
+    bad[7].objects = 21;
+    for (const RecallEstimate& recall : bad) {
+        EXPECT_EQ(message_of<InvalidArgument>([&] { write_graph(path_, graph, base, recall); }),
+                  path_ + ": cannot write the graph: its recall is none");
+        EXPECT_EQ(GraphFile(path_).recall().value, 0.9) << "the old file survives";
+    }
+    // A reader finds the same in what a faulty writer left.
+    std::string bytes = read_bytes(path_);
+    const double value = 0.8;
+    std::memcpy(bytes.data() + 72, &value, sizeof value);
+    const std::uint64_t checksum = XXH3_64bits(bytes.data(), 112);
+    std::memcpy(bytes.data() + 112, &checksum, sizeof checksum);
+    EXPECT_EQ(error(bytes), "header says of the recall what is none");
+}
+
 TEST_F(GraphFileTest, OtherBlocksCanStillBeRead) {
     const std::int64_t n = 1000, k = 300, block = (1 << 20) / (8 * k);
     const KnnGraph graph = make_graph(n, k);
@@ -236,8 +292,8 @@ class ForgedGraphFile : public GraphFileTest {
 
 TEST_F(ForgedGraphFile, IsRefusedForWhatItSays) {
     EXPECT_EQ(error_with<char>(0, 'X'), "not a graph file, it does not start with GNNDGRPH");
-    EXPECT_EQ(error_with<std::uint32_t>(8, 4), "graph file version 4 is newer than this library, which knows 3");
-    EXPECT_EQ(error_with<std::uint32_t>(8, 0), "graph file version 0, expected 1 to 3");
+    EXPECT_EQ(error_with<std::uint32_t>(8, 5), "graph file version 5 is newer than this library, which knows 4");
+    EXPECT_EQ(error_with<std::uint32_t>(8, 0), "graph file version 0, expected 1 to 4");
     EXPECT_EQ(error_with<std::uint32_t>(12, 99), "unknown metric number 99");
     EXPECT_EQ(error_with<std::uint64_t>(16, 0), "header says n = 0, expected 1 to 2147483647");
     EXPECT_EQ(error_with<std::uint64_t>(16, ~0ull), "header says n = 18446744073709551615, expected 1 to 2147483647");

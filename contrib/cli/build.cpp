@@ -26,6 +26,8 @@ struct BuildCommand : BuildOptions {
     gnnd::ShardParams shards;
     faiss_ext::OptionValues of_methods;
     bool dry_run = false;
+
+    bool exact() const { return method == "exhaustive"; }
 };
 
 BaselineOptions baseline_of(const BuildCommand& options, const faiss_ext::GraphBuilderType& method,
@@ -68,7 +70,7 @@ void print_plan(const BuildCommand& options) {
     }
     std::printf("device    %s\n", plan.device.name().c_str());
     if (choices.exhaustive)
-        std::printf("method    all pairs are compared, the set is small\n");
+        std::printf("method    all pairs are compared, which costs less or was asked for\n");
     else
         std::printf("method    lists of %d, %d samples, %d trees\n", choices.list_size, choices.samples, choices.trees);
     const auto line = [](const char* name, std::size_t bytes) {
@@ -94,10 +96,11 @@ void run(const BuildCommand& options) {
     require_outputs({options.graph, options.stats}, {options.base});
     require_graph_output(options.graph);
     const gnnd::io::VectorFile base(options.base);
-    require_room(options.graph, gnnd::io::graph_file_bytes(base.n(), options.params.k, true));
+    require_room(options.graph, gnnd::io::graph_file_bytes(base.n(), options.params.k, true, true));
     const Bases bases(base);
     const gnnd::BuildResult result = run_with_progress(options, {&base}, [&](const gnnd::Callbacks& callbacks) {
-        return gnnd::build(base.view(), options.params, callbacks);
+        return options.exact() ? gnnd::build_exact(base.view(), options.params, callbacks)
+                               : gnnd::build(base.view(), options.params, callbacks);
     });
     const Json about{{"graph", options.graph}, {"base", options.base}, {"method", options.method},
                      {"n", base.n()},          {"d", base.d()},        {"dtype", name_of(base.dtype())}};
@@ -133,14 +136,20 @@ void add_build(CLI::App& app) {
         "         gnnd build huge.u8bin -k 32 --work huge.graph --device-memory 24GB");
     command.callback([options, of_gnnd, &command] {
         options->params.threads = allowed_threads(options->params.threads);
-        const bool with_gnnd = options->method == "gnnd";
+        const bool with_gnnd = options->method == "gnnd" || options->exact();
         const bool in_shards = command.get_option("--work")->count() > 0;
         const bool output_given = command.get_option("--output")->count() > 0;
         if (!in_shards && !output_given && !options->dry_run) throw CLI::RequiredError("--output");
         if (in_shards && output_given)
             throw CLI::ValidationError("--output", "has no meaning with --work, where the graph goes");
+        std::vector<std::string> refused = of_gnnd;
+        if (options->exact()) {
+            options->params.recall = 1;
+            std::erase(refused, "--threads");
+            std::erase(refused, "--device-memory");
+        }
         const faiss_ext::GraphBuilderType& method =
-            require_own_options(command, "--method", options->method, faiss_ext::graph_builder_types(), of_gnnd);
+            require_own_options(command, "--method", options->method, faiss_ext::graph_builder_types(), refused);
         if (with_gnnd)
             run(*options);
         else

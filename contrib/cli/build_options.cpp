@@ -87,19 +87,30 @@ const char* explain(gnnd::StopReason reason) {
     return "";
 }
 
+/// What the graph lacks of what was asked for; empty where nothing is missing.
+std::string shortfall(const BuildOptions& options, const gnnd::BuildStats& stats) {
+    if (stats.stop != gnnd::StopReason::recall_missed) return "";
+    return "the graph's recall is less than the " + gnnd::detail::text_of(options.params.recall) +
+           " asked for: " + gnnd::to_text(stats.recall);
+}
+
 /// What of the report follows from the statistics, and phi(G).
 Json report(const BuildOptions& options, const gnnd::BuildStats& stats, double phi) {
     Json iterations = Json::array();
     for (const gnnd::IterationStats& iteration : stats.iterations) iterations.push_back(iteration_json(iteration));
-    return {{"params", to_json(options.params, stats.choices)},
-            {"device", stats.device.name()},
-            {"threads", stats.threads},
-            {"stop", name_of(stats.stop)},
-            {"phi", phi},
-            {"seconds", stats.seconds},
-            {"peak_work_bytes", stats.peak_work_bytes},
-            {"peak_memory_bytes", peak_memory()},
-            {"iterations", iterations}};
+    Json json{{"params", to_json(options.params, stats.choices)},
+              {"device", stats.device.name()},
+              {"threads", stats.threads},
+              {"stop", name_of(stats.stop)},
+              {"phi", phi}};
+    json.update(to_json(stats.recall));
+    json.update({{"recall_seconds", stats.recall_seconds},
+                 {"seconds", stats.seconds},
+                 {"peak_work_bytes", stats.peak_work_bytes},
+                 {"peak_memory_bytes", peak_memory()},
+                 {"iterations", iterations}});
+    if (const std::string warning = shortfall(options, stats); !warning.empty()) json["warning"] = warning;
+    return json;
 }
 
 void print_summary(const BuildOptions& options, const gnnd::BuildStats& stats, double phi) {
@@ -113,6 +124,8 @@ void print_summary(const BuildOptions& options, const gnnd::BuildStats& stats, d
                 searched ? int(stats.iterations.size()) : iterations_run(stats),
                 std::string(name_of(stats.stop)).c_str(), explain(stats.stop));
     std::printf("phi(G)      %.6g\n", phi);
+    if (stats.recall.objects != 0) std::printf("recall      %s\n", gnnd::to_text(stats.recall).c_str());
+    if (stats.recall_seconds != 0) std::printf("  measured  in %.3f s of the seconds\n", stats.recall_seconds);
     std::printf("seconds     %.3f\n", stats.seconds);
     std::printf("memory      %s at most, %s of it to work in\n", human_bytes(peak_memory()).c_str(),
                 human_bytes(stats.peak_work_bytes).c_str());
@@ -140,6 +153,8 @@ Json to_json(const gnnd::BuildParams& params, const gnnd::Choices& choices) {
         if (!field.decides_graph) return;
         if constexpr (std::is_enum_v<T> || std::is_same_v<T, gnnd::Device>)
             json[field.name] = gnnd::detail::text_of(field.of(params));
+        else if constexpr (std::is_floating_point_v<T>)  // as it was given, not as the nearest float
+            json[field.name] = std::stod(gnnd::detail::text_of(field.of(params)));
         else
             json[field.name] = field.of(params);
     });
@@ -147,6 +162,15 @@ Json to_json(const gnnd::BuildParams& params, const gnnd::Choices& choices) {
     if (choices.list_size != 0) json["list_size"] = choices.list_size;
     if (choices.trees != 0) json["trees"] = choices.trees;
     return json;
+}
+
+Json to_json(const gnnd::RecallEstimate& recall) {
+    if (recall.objects == 0) return Json::object();
+    return {{"recall", recall.value},
+            {"recall_low", recall.low},
+            {"recall_high", recall.high},
+            {"recall_at", recall.at},
+            {"recall_objects", recall.objects}};
 }
 
 gnnd::BuildResult run_with_progress(const BuildOptions& options, const std::vector<const gnnd::io::VectorFile*>& bases,
@@ -170,7 +194,9 @@ void print_base(const gnnd::io::VectorFile& base) {
 void finish(const BuildOptions& options, const gnnd::BuildResult& result, const gnnd::io::BaseIdentity& base,
             Json about, const std::function<void()>& print_about) {
     stop_if_interrupted();
-    gnnd::io::write_graph(options.graph, result.graph, base);
+    gnnd::io::write_graph(options.graph, result.graph, base, result.stats.recall);
+    if (const std::string warning = shortfall(options, result.stats); !warning.empty())
+        std::fprintf(stderr, "gnnd: warning: %s\n", warning.c_str());
     const double phi = final_phi(result);
     about.update(report(options, result.stats, phi));
     if (!options.stats.empty()) write_json(options.stats, about);

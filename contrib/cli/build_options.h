@@ -45,6 +45,9 @@ void validate(const Params& params) {
 /// `samples` as used, which the parameters may leave open.
 Json to_json(const gnnd::BuildParams& params, const gnnd::Choices& choices);
 
+/// "recall", its interval and on what it was measured; empty where it was not.
+Json to_json(const gnnd::RecallEstimate& recall);
+
 /// Calls `run` with callbacks that show progress and end it when a signal comes.
 /// \param bases  whose vectors, one after the other, are the objects of the graph; errors in a vector name its file
 gnnd::BuildResult run_with_progress(const BuildOptions& options, const std::vector<const gnnd::io::VectorFile*>& bases,

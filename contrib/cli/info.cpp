@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "any_graph.h"
+#include "build_options.h"
 #include "commands.h"
 #include "common.h"
 #include "files.h"
@@ -71,6 +72,7 @@ Json graph_info(const std::string& path) {
     info["metric"] = name_of(graph.metric());
     info["dtype"] = name_of(graph.dtype());
     if (const auto base = graph.base()) info["d"] = base->d;
+    if (graph.file() != nullptr) info.update(to_json(graph.file()->recall()));
     info["entries"] = degrees.entries;
     info["padding"] = graph.n() * graph.k() - degrees.entries;
     info["max_in_degree"] = degrees.in_max;
@@ -103,6 +105,7 @@ void add_info(CLI::App& app) {
     add_json(command, options->json);
     command.footer(
         "For a graph all rows are read and their checksums verified; dtype is that of the vectors it was built from,\n"
+        "recall is what the build has measured, with its 95% interval, and is missing where it has not; \n"
         "padding counts the -1 entries, max_in_degree is the most lists that one object stands in, zero_in_degree\n"
         "counts the objects that stand in none.");
     command.callback([options] { run(options->path, options->json); });

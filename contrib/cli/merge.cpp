@@ -79,7 +79,7 @@ void run(MergeOptions& options) {
         n += base.n();
         in_order.push_back(&base);
     }
-    require_room(options.graph, gnnd::io::graph_file_bytes(n, options.params.k, true));
+    require_room(options.graph, gnnd::io::graph_file_bytes(n, options.params.k, true, true));
     const Bases both(bases);
     const gnnd::BuildResult result = run_with_progress(options, in_order, [&](const gnnd::Callbacks& callbacks) {
         return bases.size() == 1 ? gnnd::refine(bases[0].view(), graphs[0], options.params, callbacks)

@@ -1,31 +1,15 @@
 // SPDX-License-Identifier: MIT
-// GNND on the CPU: the loop.
-#include <chrono>
+// build(), refine(), merge() and append() on the CPU: where each goes.
 #include <cstring>
 #include <numeric>
 
 #include "gnnd/cpu/backend.h"
 #include "gnnd/cpu/insert.h"
+#include "gnnd/cpu/iterations.h"
 #include "gnnd/cpu/steps.h"
-#include "gnnd/detail/report.h"
 
 namespace gnnd::cpu {
 namespace {
-
-class Clock {
-  public:
-    double seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
-    /// Seconds since the last call.
-    double lap() {
-        const double now = seconds(), last = last_;
-        last_ = now;
-        return now - last;
-    }
-
-  private:
-    std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
-    double last_ = 0;
-};
 
 /// The vectors of an input as one array; copied where they are not one already.
 class Joined {
@@ -57,51 +41,20 @@ void check_added(const VectorView& added, const BuildParams& params, const Callb
     }
 }
 
-/// The input's graph in the caller's arrays, by GNND's iterations (or GGM's: those of a merge).
-void iterate(const Space& space, const detail::Input& input, const BuildParams& params, const Choices& choices,
-             const Team& team, const Callbacks& callbacks, Resources& resources, Clock& clock, BuildStats& stats,
-             std::int32_t* ids, float* distances) {
-    const std::int64_t n = input.n();
+State start(const Space& space, const BuildParams& params, const Choices& choices, detail::Pairs pairs,
+            const Team& team, Resources& resources, int list_size) {
+    const std::int64_t n = space.vectors.n;
     State state{space,
                 params,
                 choices,
-                input.pairs(),
+                pairs,
                 team,
                 resources,
-                Lists(n, choices.list_size, resources),
+                Lists(n, list_size, resources),
                 std::vector<Worker>(team.threads),
                 Buffer<std::int32_t>(resources, n)};
     std::iota(state.order.begin(), state.order.end(), 0);
-    const auto report = [&](int iteration) {
-        IterationStats here = review(state);
-        here.iteration = iteration;
-        here.seconds = clock.lap();
-        detail::report(here, stats, callbacks);
-        return double(here.changed);
-    };
-
-    if (input.merges()) load_graphs(state, input);
-    if (input.refines())
-        init_from_graph(state, input.graphs[0]);
-    else if (grows_trees(params.init))
-        init_from_trees(state);
-    else
-        init_neighbors(state);
-    report(0);
-    {
-        Samples samples(n, choices.samples, resources);
-        const double threshold = detail::convergence_threshold(params, input);
-        for (int iteration = 1; iteration <= params.iterations; ++iteration) {
-            samples.draw(state, iteration);
-            cross_match(state, samples);
-            if (report(iteration) < threshold) {
-                stats.stop = StopReason::converged;
-                break;
-            }
-        }
-    }
-    if (input.merges()) take_back(state, input);
-    finish(state, ids, distances);
+    return state;
 }
 
 }  // namespace
@@ -178,15 +131,17 @@ BuildStats run(const detail::Input& input, const BuildParams& params, const Choi
 
     const Space space(vectors, params.metric, team, resources);
     if (choices.exhaustive) {
-        std::vector<std::int32_t> all(vectors.n);
-        std::iota(all.begin(), all.end(), 0);
-        nearest_among(space, team, all.data(), vectors.n, nullptr, vectors.n, params.k, resources, ids, distances);
+        State state = start(space, params, choices, {}, team, resources, params.k);
+        compare_all(state);
+        finish(state, ids, distances);
         stats.stop = StopReason::exact;
     } else if (input.inserts) {
         insert(space, input, params, team, callbacks, resources, stats, ids, distances);
         stats.stop = StopReason::searched;
     } else {
-        iterate(space, input, params, choices, team, callbacks, resources, clock, stats, ids, distances);
+        State state = start(space, params, choices, input.pairs(), team, resources, choices.list_size);
+        Iterations(state, input, callbacks, clock, stats).run();
+        finish(state, ids, distances);
     }
     stats.peak_work_bytes = std::int64_t(resources.peak());
     stats.seconds = clock.seconds();

@@ -108,6 +108,19 @@ void init_neighbors(State& state) {
     });
 }
 
+void add_random(State& state, int count, std::uint64_t round) {
+    const auto n = std::uint32_t(state.lists.n());
+    state.size_blocks(1, std::max(count, 1));
+    state.team.for_chunks(n, kChunk, [&](int thread, std::int64_t begin, std::int64_t end) {
+        Worker& worker = state.workers[thread];
+        for (std::int64_t i = begin; i < end; ++i) {
+            Random random(state.params.seed ^ (round << 32), std::uint64_t(i));
+            pick_others<inits::random>(random, 0, n, std::int32_t(i), std::min(count, int(n) - 1), worker.ids);
+            offer_to(state, worker, std::int32_t(i), worker.ids.data(), int(worker.ids.size()));
+        }
+    });
+}
+
 void init_from_trees(State& state) {
     const std::int64_t n = state.lists.n();
     const int trees = state.choices.trees;

@@ -78,6 +78,13 @@ class Lists {
         bounds_[i] = last == kEmpty ? HUGE_VALF : std::nextafter(key_of(last), -HUGE_VALF);
     }
 
+    /// From here on equal keys with a lesser id are improvements too: nothing is to come after this round, and its
+    /// result does not depend on what the lists held before.
+    void start_last_round(std::int64_t i) {
+        const Entry last = of(i)[length_ - 1];
+        bounds_[i] = last == kEmpty ? HUGE_VALF : key_of(last);
+    }
+
     /// Asks the processor to bring list i near.
     void prefetch(std::int64_t i) const {
         const Entry* list = of(i);

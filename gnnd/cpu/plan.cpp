@@ -23,13 +23,14 @@ MemoryPlan plan(const detail::Input& input, const BuildParams& params, const Cho
     const auto reach = [&](std::size_t more) { peak = std::max(peak, held + more); };
 
     if (choices.exhaustive) {
-        reach(blocks(kQueries, kColumns));
+        held += Lists::bytes(input.n(), params.k) + n * sizeof(std::int32_t);
+        reach(blocks(kTile, kTile));
     } else if (input.inserts) {
         const std::int64_t old = input.vectors[0].n;
         if (detail::links_back(old, input.vectors[1].n)) held += std::size_t(old) * detail::kBackLinks * 4;
         held += blocks(1, detail::kBranches);
         reach(blocks(kQueries, kColumns));
-    } else {
+    } else {  // with lists as they are at first
         held += Lists::bytes(input.n(), choices.list_size) + n * sizeof(std::int32_t);
         const std::size_t trees = std::size_t(std::min(choices.trees, kTreesAtOnce)) * n * kTreeBytes;
         reach(trees != 0 ? trees + blocks(kLeaf, kLeaf) : blocks(1, std::max(choices.list_size, 1)));

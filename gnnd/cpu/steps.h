@@ -70,7 +70,7 @@ struct alignas(64) Worker {
 struct State {
     const Space& space;
     const BuildParams& params;
-    const Choices& choices;
+    Choices choices;
     detail::Pairs pairs;
     Team team;
     Resources& resources;
@@ -89,6 +89,10 @@ struct State {
 /// Step 1, the paper's: p neighbours for every object, picked as the init says (init.h). Where two graphs are merged:
 /// from the other set, and as many as the lists have room for.
 void init_neighbors(State& state);
+
+/// Fills places that are free in the lists with random objects, up to `count` in each: where the lists are full of
+/// near-equal objects nothing else leads out.
+void add_random(State& state, int count, std::uint64_t round);
 
 /// Step 1, the other way: random-projection trees; all pairs within a leaf are offered to each other.
 void init_from_trees(State& state);
@@ -139,6 +143,12 @@ class Samples {
 /// Steps 3 and 4: compares the NEW samples of every object with each other and with its OLD samples, and updates the
 /// lists of both sides with what came out, as BuildParams::update says.
 void cross_match(State& state, const Samples& samples);
+
+/// Instead of steps 1 to 4, or after them: offers all objects to each other, every pair once. Lists that are full
+/// already save work, since few objects are nearer than their last entry.
+void compare_all(State& state);
+/// Rows and columns of the blocks that it compares: two of them, and their keys, fit the cache of a core.
+inline constexpr int kTile = 128;
 
 /// After an iteration: sums up phi(G) over the first k entries and how many are NEW, and sets the next round's bounds.
 IterationStats review(State& state);

@@ -7,6 +7,13 @@
 #include "gnnd/error.h"
 
 namespace gnnd::detail {
+
+bool limits_work(const BuildParams& params) {
+    const BuildParams standard;
+    return params.iterations != standard.iterations || params.samples != 0 || params.list_size != 0 ||
+           params.trees != 0;
+}
+
 namespace {
 
 // Chosen by measurement (benchs/NOTEBOOK.md).
@@ -16,8 +23,14 @@ constexpr int kCpuSamples = 22, kGpuSamples = 32;
 constexpr int kCpuTrees = 6, kGpuTrees = 10, kGpuMergeTrees = 8;
 /// Candidates that an object is offered in a batch and that fit with few losses, beside one a sample.
 constexpr int kSpareCapacity = 4;
-/// Up to so many objects all pairs cost less than sampling, and up to so many times the lists' length.
-constexpr std::int64_t kExhaustive = 1024, kExhaustiveLists = 2;
+/// Up to so many objects all pairs cost less than sampling, and up to so many times the lists' length; less than
+/// searching for some of them, on the CPU where the recall decides, and there otherwise.
+constexpr std::int64_t kExhaustive = 1024, kLists = 2, kCpuRecallLists = 256, kCpuLists = 16;
+
+std::int64_t lists_for_all_pairs(const BuildParams& params, const Input& input, bool gpu) {
+    if (gpu || input.inserts) return kLists;
+    return params.recall > 0 && !limits_work(params) ? kCpuRecallLists : kCpuLists;
+}
 
 }  // namespace
 
@@ -25,7 +38,8 @@ Choices resolve(const BuildParams& params, const Input& input, const Device& dev
     const bool gpu = device.kind == Device::Kind::cuda;
     Choices choices;
     const int length = list_size_of(params);
-    choices.exhaustive = input.exact || input.n() <= std::max(kExhaustive, kExhaustiveLists * length);
+    choices.exhaustive = input.exact || params.recall == 1 ||
+                         input.n() <= std::max(kExhaustive, lists_for_all_pairs(params, input, gpu) * length);
     if (choices.exhaustive || input.inserts) return choices;
     if (gpu && params.samples > kMaxGpuSamples)
         throw InvalidArgument("BuildParams::samples = " + std::to_string(params.samples) +

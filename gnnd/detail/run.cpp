@@ -6,6 +6,7 @@
 #include "gnnd/cpu/backend.h"
 #include "gnnd/cuda/backend.h"
 #include "gnnd/detail/checks.h"
+#include "gnnd/detail/recall.h"
 #include "gnnd/detail/resolve.h"
 #include "gnnd/device.h"
 #include "gnnd/error.h"
@@ -33,6 +34,7 @@ struct Call {
     BuildStats run(const Input& input, const Callbacks& callbacks, std::int32_t* ids, float* distances) const {
         BuildStats stats = run_checked(input, params, callbacks, resources, ids, distances);
         stats.device_reason = reason;
+        if (stats.stop == StopReason::exact) stats.recall = {1, 1, 1, recall_at_of(params), input.n()};
         return stats;
     }
 

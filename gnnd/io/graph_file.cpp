@@ -9,6 +9,7 @@
 #include "gnnd/cpu/parallel.h"
 #include "gnnd/error.h"
 #include "gnnd/io/detail/atomic_file.h"
+#include "gnnd/io/detail/graph_header.h"
 #include "gnnd/io/detail/mapped_file.h"
 #include "gnnd/vectors.h"
 
@@ -16,33 +17,13 @@ namespace gnnd::io {
 
 namespace {
 
-constexpr char kMagic[8] = {'G', 'N', 'N', 'D', 'G', 'R', 'P', 'H'};
+using detail::checksum_of;
+using detail::Header;
+using detail::header_bytes;
+
 constexpr std::int64_t kBlockBytes = 1 << 20;
 constexpr int kThreads = 8;  ///< that check what is to be written: more read memory no faster
-
-/// As of version 3, without its checksum, which comes where the version's fields end.
-struct Header {
-    char magic[8];
-    std::uint32_t version, metric;
-    std::uint64_t n, k;
-    std::uint32_t dtype, block_rows;
-    std::uint64_t table_checksum, objects, base_d, base_checksum;
-};
-static_assert(sizeof(Header) == 72);
-
 constexpr std::size_t kEntryBytes = sizeof(std::int32_t) + sizeof(float);
-
-std::size_t fields_of(std::uint32_t version) {
-    return version < 3 ? offsetof(Header, base_d) : sizeof(Header);
-}
-
-std::size_t header_bytes(std::uint32_t version) {
-    return fields_of(version) + sizeof(std::uint64_t);
-}
-
-std::uint64_t checksum_of(const Header& header) {
-    return XXH3_64bits(&header, fields_of(header.version));
-}
 
 std::uint64_t checksum_of(const std::vector<std::uint64_t>& table) {
     return XXH3_64bits(table.data(), table.size() * sizeof(std::uint64_t));
@@ -85,6 +66,7 @@ struct Description {
     DType dtype;
     std::int64_t objects = 0;            ///< 0: n
     const BaseIdentity* base = nullptr;  ///< null where it is not known
+    RecallEstimate recall = {};          ///< of 0 objects where it is not known
 };
 
 [[noreturn]] void refuse(const std::string& path, const std::string& what) {
@@ -111,6 +93,8 @@ void write(const std::string& path, const Description& graph, const FillTable& f
     if (objects < 1 || objects > kMaxObjects) refuse(path, "objects = " + std::to_string(objects) + range(kMaxObjects));
     if (graph.base != nullptr && (graph.base->d < 1 || graph.base->d > kMaxDim))
         refuse(path, "d = " + std::to_string(graph.base->d) + range(kMaxDim));
+    const bool with_recall = graph.base != nullptr && graph.recall.objects != 0;
+    if (with_recall && !detail::is_estimate(graph.recall, objects, k)) refuse(path, "its recall is none");
     name_of(graph.metric);  // throws for numbers that no reader would know
     name_of(graph.dtype);
 
@@ -121,12 +105,19 @@ void write(const std::string& path, const Description& graph, const FillTable& f
     fill_table(objects, block_rows, table);
 
     Header header{};
-    std::copy(std::begin(kMagic), std::end(kMagic), header.magic);
-    header.version = graph.base != nullptr ? 3 : objects == n ? 1 : 2;
+    std::copy(std::begin(detail::kMagic), std::end(detail::kMagic), header.magic);
+    header.version = with_recall ? 4 : graph.base != nullptr ? 3 : objects == n ? 1 : 2;
     header.objects = header.version == 1 ? 0 : std::uint64_t(objects);
     if (graph.base != nullptr) {
         header.base_d = std::uint64_t(graph.base->d);
         header.base_checksum = graph.base->checksum;
+    }
+    if (with_recall) {
+        header.recall = graph.recall.value;
+        header.recall_low = graph.recall.low;
+        header.recall_high = graph.recall.high;
+        header.recall_objects = std::uint64_t(graph.recall.objects);
+        header.recall_at = std::uint32_t(graph.recall.at);
     }
     header.metric = std::uint32_t(graph.metric);
     header.n = std::uint64_t(n);
@@ -135,7 +126,7 @@ void write(const std::string& path, const Description& graph, const FillTable& f
     header.block_rows = std::uint32_t(block_rows);
     header.table_checksum = checksum_of(table);
     const std::uint64_t header_checksum = checksum_of(header);
-    file.write(&header, fields_of(header.version));
+    file.write(&header, detail::fields_of(header.version));
     file.write(&header_checksum, sizeof header_checksum);
     write_rows(file);
     file.write(table.data(), table.size() * sizeof(std::uint64_t));
@@ -143,7 +134,7 @@ void write(const std::string& path, const Description& graph, const FillTable& f
 }
 
 void write_view(const std::string& path, const KnnGraphView& graph, DType dtype, std::int64_t objects,
-                const BaseIdentity* base) {
+                const BaseIdentity* base, const RecallEstimate& recall) {
     const auto fill_table = [&](std::int64_t all, std::int64_t block_rows, std::vector<std::uint64_t>& table) {
         cpu::Team{std::min(kThreads, cpu::Team::resolve(0)), nullptr}.for_chunks(
             graph.n, block_rows, [&](int, std::int64_t first, std::int64_t last) {
@@ -155,31 +146,34 @@ void write_view(const std::string& path, const KnnGraphView& graph, DType dtype,
         file.write(graph.ids, std::size_t(graph.n * graph.k) * sizeof *graph.ids);
         file.write(graph.distances, std::size_t(graph.n * graph.k) * sizeof *graph.distances);
     };
-    write(path, {graph.n, graph.k, graph.metric, dtype, objects, base}, fill_table, write_rows);
+    write(path, {graph.n, graph.k, graph.metric, dtype, objects, base, recall}, fill_table, write_rows);
 }
 
 }  // namespace
 
 void write_graph(const std::string& path, const KnnGraphView& graph, DType dtype, std::int64_t objects) {
-    write_view(path, graph, dtype, objects, nullptr);
+    write_view(path, graph, dtype, objects, nullptr, {});
 }
 
-void write_graph(const std::string& path, const KnnGraphView& graph, const BaseIdentity& base) {
-    write_view(path, graph, base.dtype, base.n, &base);
+void write_graph(const std::string& path, const KnnGraphView& graph, const BaseIdentity& base,
+                 const RecallEstimate& recall) {
+    write_view(path, graph, base.dtype, base.n, &base, recall);
 }
 
 void write_graph(const std::string& path, std::int64_t n, std::int64_t k, Metric metric, DType dtype,
                  const std::optional<BaseIdentity>& base, const ReadRows& read) {
     constexpr std::int64_t kBlocks = 16;  // read at a time
-    std::vector<std::int32_t> ids;
-    std::vector<float> distances;
+    std::unique_ptr<std::int32_t[]> ids;
+    std::unique_ptr<float[]> distances;
     const auto for_pieces = [&](const auto& use) {
         const std::int64_t rows = kBlocks * block_rows_for(k);
-        ids.resize(std::size_t(std::min(rows, n) * k));
-        distances.resize(ids.size());
+        if (!ids) {
+            ids.reset(new std::int32_t[std::size_t(std::min(rows, n) * k)]);
+            distances.reset(new float[std::size_t(std::min(rows, n) * k)]);
+        }
         for (std::int64_t begin = 0; begin < n; begin += rows) {
             const std::int64_t count = std::min(rows, n - begin);
-            read(begin, count, ids.data(), distances.data());
+            read(begin, count, ids.get(), distances.get());
             use(begin, count);
         }
     };
@@ -187,20 +181,22 @@ void write_graph(const std::string& path, std::int64_t n, std::int64_t k, Metric
         for_pieces([&](std::int64_t begin, std::int64_t count) {
             for (std::int64_t row = 0; row < count; row += block_rows)
                 table[std::size_t((begin + row) / block_rows)] =
-                    check_block(path, begin + row, std::min(block_rows, count - row), k, objects, ids.data() + row * k,
-                                distances.data() + row * k);
+                    check_block(path, begin + row, std::min(block_rows, count - row), k, objects, ids.get() + row * k,
+                                distances.get() + row * k);
         });
     };
     const auto write_rows = [&](detail::AtomicFile& file) {
-        for_pieces([&](std::int64_t, std::int64_t count) { file.write(ids.data(), std::size_t(count * k) * 4); });
-        for_pieces([&](std::int64_t, std::int64_t count) { file.write(distances.data(), std::size_t(count * k) * 4); });
+        for_pieces([&](std::int64_t, std::int64_t count) { file.write(ids.get(), std::size_t(count * k) * 4); });
+        for_pieces([&](std::int64_t, std::int64_t count) { file.write(distances.get(), std::size_t(count * k) * 4); });
     };
     write(path, {n, k, metric, dtype, n, base ? &*base : nullptr}, fill_table, write_rows);
 }
 
-std::uint64_t graph_file_bytes(std::int64_t n, std::int64_t k, bool with_base) {
-    return header_bytes(with_base ? 3 : 1) + std::uint64_t(n * k) * kEntryBytes +
-           std::uint64_t(blocks_of(n, block_rows_for(k))) * sizeof(std::uint64_t);
+std::uint64_t graph_file_bytes(std::int64_t n, std::int64_t k, bool with_base, bool with_recall) {
+    return header_bytes(!with_base    ? 1
+                        : with_recall ? 4
+                                      : 3) +
+           std::uint64_t(n * k) * kEntryBytes + std::uint64_t(blocks_of(n, block_rows_for(k))) * sizeof(std::uint64_t);
 }
 
 GraphFile::~GraphFile() = default;
@@ -216,7 +212,7 @@ GraphFile::GraphFile(const std::string& path) : path_(path), file_(std::make_uni
     const std::size_t size = file_->size();
     Header header{};
     file_->read(0, std::min(size, sizeof header), &header);
-    if (std::memcmp(header.magic, kMagic, sizeof kMagic) != 0)
+    if (std::memcmp(header.magic, detail::kMagic, sizeof detail::kMagic) != 0)
         refuse("not a graph file, it does not start with GNNDGRPH");
     const auto require_header = [&](std::uint32_t version) {
         if (size < header_bytes(version))
@@ -230,7 +226,7 @@ GraphFile::GraphFile(const std::string& path) : path_(path), file_(std::make_uni
                std::to_string(kGraphFileVersion));
     require_header(header.version);
     std::uint64_t header_checksum = 0;
-    file_->read(fields_of(header.version), sizeof header_checksum, &header_checksum);
+    file_->read(detail::fields_of(header.version), sizeof header_checksum, &header_checksum);
     if (header_checksum != checksum_of(header)) refuse("altered: the header does not match its checksum");
     if (header.version < 1) refuse("graph file version 0, expected 1 to " + std::to_string(kGraphFileVersion));
 
@@ -260,6 +256,11 @@ GraphFile::GraphFile(const std::string& path) : path_(path), file_(std::make_uni
         refuse(error.what());
     }
 
+    if (version_ > 3) {
+        recall_ = {header.recall, header.recall_low, header.recall_high, int(header.recall_at),
+                   std::int64_t(header.recall_objects)};
+        if (!detail::is_estimate(recall_, objects_, k_)) refuse("header says of the recall what is none");
+    }
     if (version_ > 2) base_ = {objects_, std::int64_t(header.base_d), dtype_, header.base_checksum};
 
     const std::size_t table_offset = ids_offset_ + std::size_t(n_ * k_) * kEntryBytes;

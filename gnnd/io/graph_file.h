@@ -4,9 +4,9 @@
 /// \file graph_file.h
 /// The graph file (.gnnd). Little-endian:
 ///
-///     offset 0   header, 64 bytes (version 3: 80)
+///     offset 0   header, 64 bytes (version 3: 80, version 4: 120)
 ///                  0  char[8]  magic "GNNDGRPH"
-///                  8  u32      version (1 to 3)
+///                  8  u32      version (1 to 4)
 ///                 12  u32      metric
 ///                 16  u64      n
 ///                 24  u64      k
@@ -14,9 +14,13 @@
 ///                 36  u32      rows per checksum block
 ///                 40  u64      XXH3 of the checksum table
 ///                 48  u64      version 1: 0; from version 2 on: objects, of which the ids are
-///                 56  u64      version 3: d of the vectors it was built from
-///                 64  u64      version 3: BaseIdentity::checksum of these vectors
-///       56 or 72  u64      XXH3 of the header's bytes before
+///                 56  u64      from version 3 on: d of the vectors it was built from
+///                 64  u64      from version 3 on: BaseIdentity::checksum of these vectors
+///                 72  f64[3]   version 4: the recall, and the low and the high end of its 95% interval
+///                 96  u64      version 4: objects on which it was measured
+///                104  u32      version 4: neighbours of an object that it counts
+///                108  u32      version 4: 0
+///   56, 72 or 112  u64      XXH3 of the header's bytes before
 ///     then       ids, n x k int32
 ///     then       distances, n x k float32
 ///     then       checksum table, one u64 per block of rows: XXH3 of the block's ids followed by its distances
@@ -25,8 +29,8 @@
 /// many rows as fit into 1 MiB, but at least one.
 ///
 /// In version 1 the ids are rows of the file itself. Version 2 is for the rows of some objects of a larger set: ids are
-/// those of the whole set. Version 3 tells in addition which base the objects are, and is written where that is known;
-/// of a graph without it versions 1 and 2 are written, as before.
+/// those of the whole set. Version 3 tells in addition which base the objects are, version 4 how good the graph was
+/// when it was built. The least version that holds what is known is written.
 
 #include <cstdint>
 #include <functional>
@@ -38,6 +42,7 @@
 #include "gnnd/dtype.h"
 #include "gnnd/graph.h"
 #include "gnnd/io/base_identity.h"
+#include "gnnd/stats.h"
 
 namespace gnnd::io {
 
@@ -46,7 +51,7 @@ class MappedFile;
 }
 
 /// The newest version that this library reads.
-inline constexpr std::uint32_t kGraphFileVersion = 3;
+inline constexpr std::uint32_t kGraphFileVersion = 4;
 /// Largest k of a graph file.
 inline constexpr std::int64_t kMaxGraphFileK = 65535;
 
@@ -59,8 +64,10 @@ inline constexpr std::int64_t kMaxGraphFileK = 65535;
 ///         [-1, objects) (the row is named), IoError when it cannot be written; the old file survives in any case
 void write_graph(const std::string& path, const KnnGraphView& graph, DType dtype, std::int64_t objects = 0);
 /// The same, and the file keeps by what its base is known again.
-/// \param base  what the ids are rows of; base.n is the number of objects
-void write_graph(const std::string& path, const KnnGraphView& graph, const BaseIdentity& base);
+/// \param base    what the ids are rows of; base.n is the number of objects
+/// \param recall  as the build has measured it, which the file keeps; left out: it is not known
+void write_graph(const std::string& path, const KnnGraphView& graph, const BaseIdentity& base,
+                 const RecallEstimate& recall = {});
 
 /// Puts rows [begin, begin + count) of a graph into arrays of count x k.
 using ReadRows = std::function<void(std::int64_t begin, std::int64_t count, std::int32_t* ids, float* distances)>;
@@ -72,8 +79,10 @@ using ReadRows = std::function<void(std::int64_t begin, std::int64_t count, std:
 void write_graph(const std::string& path, std::int64_t n, std::int64_t k, Metric metric, DType dtype,
                  const std::optional<BaseIdentity>& base, const ReadRows& read);
 
-/// Bytes of the file of an n x k graph. \param with_base  whether it keeps the identity of its base
-std::uint64_t graph_file_bytes(std::int64_t n, std::int64_t k, bool with_base = false);
+/// Bytes of the file of an n x k graph.
+/// \param with_base    whether it keeps the identity of its base
+/// \param with_recall  whether it keeps the recall, too
+std::uint64_t graph_file_bytes(std::int64_t n, std::int64_t k, bool with_base = false, bool with_recall = false);
 
 /// Opens a graph file for reading.
 class GraphFile {
@@ -93,8 +102,10 @@ class GraphFile {
     std::uint32_t version() const { return version_; }  ///< of the format
     /// Ids are in [-1, objects).
     std::int64_t objects() const { return objects_; }
-    /// The identity of the base that the graph was built from, where the file has one (version 3).
+    /// The identity of the base that the graph was built from, where the file has one (from version 3 on).
     const std::optional<BaseIdentity>& base() const { return base_; }
+    /// The recall that was measured when the graph was built; of 0 objects where the file has none (before version 4).
+    const RecallEstimate& recall() const { return recall_; }
     /// Size of the file.
     std::uint64_t bytes() const;
     /// Rows of a block, which is verified as a whole.
@@ -126,6 +137,7 @@ class GraphFile {
     Metric metric_ = Metric::L2;
     DType dtype_ = DType::f32;
     std::optional<BaseIdentity> base_;
+    RecallEstimate recall_;
     std::vector<std::uint64_t> checksums_;
 };
 

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: MIT
+#include "gnnd/cpu/iterations.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "gnnd/detail/report.h"
+#include "gnnd/detail/resolve.h"
+
+namespace gnnd::cpu {
+namespace {
+
+// Chosen by measurement (benchs/NOTEBOOK.md).
+/// Lists have settled when an iteration brings less than this share of the recall that is missing.
+constexpr double kLeastGain = 0.125;
+/// Lists of twice the length, twice as many samples, find all but one in so many of what was missing, with so many
+/// distances an object for each square of the samples.
+constexpr double kFound = 16, kDistances = 4;
+
+}  // namespace
+
+Iterations::Iterations(State& state, const detail::Input& input, const Callbacks& callbacks, Clock& clock,
+                       BuildStats& stats)
+    : state_(state),
+      input_(input),
+      callbacks_(callbacks),
+      clock_(clock),
+      stats_(stats),
+      threshold_(detail::convergence_threshold(state.params, input)),
+      records_(int(stats.iterations.size())) {
+    if (state.params.recall > 0)
+        measurement_.emplace(state.space, state.team, state.params, 0, input.n(), state.resources);
+    for (int set = 0; input.merges() && set < 2; ++set)
+        set_aside_ |= detail::kept_columns(input.graphs[set], state.params) < input.graphs[set].k;
+}
+
+void Iterations::begin() {
+    if (input_.merges()) load_graphs(state_, input_);
+    if (input_.refines())
+        init_from_graph(state_, input_.graphs[0]);
+    else if (grows_trees(state_.params.init))
+        init_from_trees(state_);
+    else
+        init_neighbors(state_);
+    report();
+}
+
+void Iterations::iterate() {
+    if (!samples_) samples_.emplace(state_.lists.n(), state_.choices.samples, state_.resources);
+    ++iteration_;
+    ++since_growth_;
+    samples_->draw(state_, iteration_);
+    cross_match(state_, *samples_);
+    report();
+}
+
+void Iterations::report() {
+    IterationStats here = review(state_);
+    here.iteration = records_ + iteration_;
+    here.seconds = clock_.lap();
+    changed_ = double(here.changed);
+    detail::report(here, stats_, callbacks_);
+}
+
+/// \param decide  by more objects, until it is certain on which side of the target the recall is
+RecallEstimate Iterations::measure(bool decide) {
+    const auto first_ids = [this](std::int32_t object, int count, std::int32_t* ids) {
+        const Entry* list = state_.lists.of(object);
+        for (int j = 0; j < count; ++j) ids[j] = list[j] != kEmpty ? id_of(list[j]) : -1;
+    };
+    return measurement_->measure(first_ids, decide);
+}
+
+bool Iterations::reached() {
+    if (!measurement_ || set_aside_) return false;
+    gain_ = -stats_.recall.value;
+    stats_.recall = measure(false);
+    gain_ += stats_.recall.value;
+    return stats_.recall.low >= state_.params.recall;
+}
+
+bool Iterations::settled() const {
+    if (since_growth_ == 0) return false;
+    if (changed_ < threshold_ || (measurement_ && changed_ == 0)) return true;
+    return measurement_ && !set_aside_ && since_growth_ > 1 &&
+           gain_ < kLeastGain * (state_.params.recall - stats_.recall.value);
+}
+
+/// Lists that have settled, or may not be worked on any longer. \return false where that is the end
+bool Iterations::go_further() {
+    const BuildParams& params = state_.params;
+    if (std::exchange(set_aside_, false)) take_back(state_, input_);
+    state_.pairs = {};  // of a merge too: what is missing may be missing anywhere
+    threshold_ = double(params.delta) * double(state_.lists.n()) * params.k;
+    stats_.recall = measure(true);
+    if (stats_.recall.value >= params.recall) {
+        stats_.stop = StopReason::recall;
+        return false;
+    }
+    const int length = state_.lists.length();
+    const int list_size = params.list_size != 0 ? length : std::min(2 * length, kMaxK);
+    const int samples = params.samples != 0 ? state_.choices.samples : std::min(2 * state_.choices.samples, list_size);
+    const bool grows = iteration_ < params.iterations && (list_size > length || samples > state_.choices.samples);
+    if (!detail::limits_work(params) && (!grows || sweep_costs_less(samples))) {
+        sweep();
+        return false;
+    }
+    if (!grows) {
+        stats_.stop = StopReason::recall_missed;
+        return false;
+    }
+    grow(list_size, samples);
+    return true;
+}
+
+bool Iterations::sweep_costs_less(int samples) const {
+    const double n = double(state_.lists.n());
+    double cost = 0, missing = 1 - stats_.recall.value;
+    for (double p = samples; missing > 1 - double(state_.params.recall) && p <= kMaxK; p *= 2, missing /= kFound)
+        cost += kDistances * p * p;
+    return (n - 1) / 2 < detail::kSweepGain * cost;
+}
+
+void Iterations::sweep() {
+    Lists nearest(state_.lists.n(), state_.params.k, state_.resources);
+    state_.team.for_chunks(nearest.n(), 1024, [&](int, std::int64_t begin, std::int64_t end) {
+        for (std::int64_t i = begin; i < end; ++i) std::copy_n(state_.lists.of(i), state_.params.k, nearest.of(i));
+    });
+    state_.lists = std::move(nearest);
+    compare_all(state_);
+    ++iteration_;
+    report();
+    stats_.stop = StopReason::exact;
+}
+
+/// Random objects in the new places start the search for what no entry leads to.
+void Iterations::grow(int list_size, int samples) {
+    const int before = state_.lists.length();
+    Lists longer(state_.lists.n(), list_size, state_.resources);
+    state_.team.for_chunks(longer.n(), 1024, [&](int, std::int64_t begin, std::int64_t end) {
+        for (std::int64_t i = begin; i < end; ++i) std::copy_n(state_.lists.of(i), before, longer.of(i));
+    });
+    state_.lists = std::move(longer);
+    state_.choices.list_size = list_size;
+    state_.choices.samples = samples;
+    samples_.reset();
+    add_random(state_, list_size - before, std::uint64_t(iteration_));
+    since_growth_ = 0;
+}
+
+void Iterations::run() {
+    begin();
+    for (;;) {
+        if (reached()) {
+            stats_.stop = StopReason::recall;
+            break;
+        }
+        const bool last = iteration_ >= state_.params.iterations;
+        if (last || settled()) {
+            if (!measurement_) {
+                stats_.stop = settled() ? StopReason::converged : StopReason::iterations;
+                break;
+            }
+            if (!go_further()) break;
+        }
+        iterate();
+    }
+    if (set_aside_) take_back(state_, input_);
+    if (measurement_) stats_.recall_seconds += measurement_->seconds();
+    stats_.choices = state_.choices;
+}
+
+}  // namespace gnnd::cpu

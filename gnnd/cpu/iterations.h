@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+/// \file iterations.h
+/// The loop of a build, and when it ends.
+
+#include <chrono>
+#include <optional>
+
+#include "gnnd/builder.h"
+#include "gnnd/cpu/recall.h"
+#include "gnnd/cpu/steps.h"
+#include "gnnd/detail/input.h"
+
+namespace gnnd::cpu {
+
+class Clock {
+  public:
+    double seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
+    /// Seconds since the last call.
+    double lap() {
+        const double now = seconds(), last = last_;
+        last_ = now;
+        return now - last;
+    }
+
+  private:
+    std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+    double last_ = 0;
+};
+
+/// Runs steps 1 to 4 on the lists of a state. Where no recall is asked for, until little changes. Otherwise until the
+/// recall is there: lists that have settled below it become longer and more of them are sampled, or all pairs are
+/// compared where that is predicted to cost less; what the caller has set by hand is not exceeded. All decisions follow
+/// from counts, none from clocks: a seed gives the same graph every time.
+class Iterations {
+  public:
+    /// \param stats  gets a record for each iteration, numbered after those that it has
+    Iterations(State& state, const detail::Input& input, const Callbacks& callbacks, Clock& clock, BuildStats& stats);
+
+    void run();
+
+  private:
+    void begin();
+    void iterate();
+    void report();
+    RecallEstimate measure(bool decide);
+    bool reached();
+    bool settled() const;
+    bool go_further();
+    bool sweep_costs_less(int samples) const;
+    void sweep();
+    void grow(int list_size, int samples);
+
+    State& state_;
+    const detail::Input& input_;
+    const Callbacks& callbacks_;
+    Clock& clock_;
+    BuildStats& stats_;
+    std::optional<Measurement> measurement_;  ///< where a recall is asked for
+    std::optional<Samples> samples_;
+    double threshold_;        ///< with fewer NEW entries the lists have settled
+    double changed_ = 0;      ///< NEW entries after the last iteration
+    double gain_ = 0;         ///< in recall, of the last iteration
+    int records_;             ///< that there were before
+    int iteration_ = 0;       ///< the last one that ran
+    int since_growth_ = 0;    ///< iterations with lists of this length
+    bool set_aside_ = false;  ///< of a merge: columns are not in the lists, which say nothing of the recall
+};
+
+}  // namespace gnnd::cpu

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: MIT
+#include "gnnd/cpu/recall.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "gnnd/cpu/insert.h"
+#include "gnnd/detail/recall.h"
+#include "gnnd/random.h"
+
+namespace gnnd::cpu {
+namespace {
+
+/// Sampled at first; what it does not decide is doubled. Enough to tell 0.995 from 0.99.
+constexpr std::int64_t kFirstObjects = 256;
+/// So much of an interval is left, at most, when there are twice as many objects.
+constexpr double kOfTwice = 0.6;
+
+}  // namespace
+
+Measurement::Measurement(const Space& space, const Team& team, const BuildParams& params, std::int64_t first,
+                         std::int64_t count, Resources& resources)
+    : space_(space),
+      team_(team),
+      resources_(resources),
+      count_(count),
+      at_(int(std::min<std::int64_t>(detail::recall_at_of(params), space.vectors.n - 1))),
+      target_(params.recall),
+      objects_(detail::sample_objects(count, detail::kRecallObjects, params.seed)) {
+    Random random(params.seed, 0x0bde7);
+    for (std::size_t i = objects_.size(); i > 1; --i)
+        std::swap(objects_[i - 1], objects_[random.below(std::uint32_t(i))]);
+    for (std::int32_t& object : objects_) object += std::int32_t(first);
+}
+
+void Measurement::add_truth(std::size_t end) {
+    const std::size_t begin = limits_.size(), added = end - begin;
+    const KnnGraph truth = nearest_among(space_, team_, objects_.data() + begin, std::int64_t(added), nullptr,
+                                         space_.vectors.n, at_, resources_);
+    for (std::size_t i = 0; i < added; ++i)
+        limits_.push_back(space_.key_of(truth.distances()[(i + 1) * std::size_t(at_) - 1]));
+}
+
+RecallEstimate Measurement::estimate(const FirstIds& first_ids) {
+    const auto objects = std::int64_t(limits_.size());
+    std::vector<int> found(limits_.size());
+    std::vector<Block> blocks;
+    for (int t = 0; t < team_.threads; ++t) blocks.emplace_back(space_, 1, at_, resources_);
+    team_.for_chunks(objects, 64, [&](int thread, std::int64_t begin, std::int64_t end) {
+        std::vector<std::int32_t> ids(at_);
+        for (std::int64_t i = begin; i < end; ++i) {
+            first_ids(objects_[i], at_, ids.data());
+            const int known = int(std::find(ids.begin(), ids.end(), -1) - ids.begin());
+            // Values of a given graph may have been rounded otherwise: they are computed again.
+            blocks[thread].compute(&objects_[i], 1, ids.data(), known);
+            const float* keys = blocks[thread].row(0);
+            found[i] = int(std::count_if(keys, keys + known, [&](float key) { return key <= limits_[i]; }));
+        }
+    });
+    double sum = 0, squares = 0;
+    for (const int one : found) {
+        sum += one;
+        squares += double(one) * one;
+    }
+    return detail::estimate_recall(count_, objects, at_, sum, squares);
+}
+
+RecallEstimate Measurement::measure(const FirstIds& first_ids, bool decide) {
+    const auto start = std::chrono::steady_clock::now();
+    const std::size_t all = objects_.size();
+    if (limits_.empty()) add_truth(std::min<std::size_t>(all, kFirstObjects));
+    RecallEstimate here = estimate(first_ids);
+    const auto undecided = [&] {
+        if (here.low >= target_ || target_ > here.high) return false;
+        return decide || here.value - kOfTwice * (here.value - here.low) >= target_;
+    };
+    while (limits_.size() < all && undecided()) {
+        add_truth(std::min(all, 2 * limits_.size()));
+        here = estimate(first_ids);
+    }
+    seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    return here;
+}
+
+}  // namespace gnnd::cpu

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+/// \file recall.h
+/// The recall of a graph in the making, measured on a sample of its objects.
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "gnnd/cpu/space.h"
+#include "gnnd/params.h"
+#include "gnnd/stats.h"
+
+namespace gnnd::cpu {
+
+/// Knows the true neighbours of a sample of objects. The sample and its truth do not depend on the graph: they are made
+/// once, and every further measurement costs a few comparisons only.
+class Measurement {
+  public:
+    /// Writes the ids of the nearest `count` that the graph has for an object, -1 for those that it lacks.
+    using FirstIds = std::function<void(std::int32_t object, int count, std::int32_t* ids)>;
+
+    /// \param first, count  the objects that are measured; they are compared with all
+    Measurement(const Space& space, const Team& team, const BuildParams& params, std::int64_t first, std::int64_t count,
+                Resources& resources);
+
+    /// The recall of the graph now.
+    /// \param decide  take more objects until it is certain on which side of the recall asked for it is; otherwise only
+    ///                where that promises to show that it is reached
+    RecallEstimate measure(const FirstIds& first_ids, bool decide);
+    double seconds() const { return seconds_; }  ///< wall time that it took so far
+
+  private:
+    void add_truth(std::size_t end);
+    RecallEstimate estimate(const FirstIds& first_ids);
+
+    const Space& space_;
+    const Team& team_;
+    Resources& resources_;
+    std::int64_t count_;
+    int at_;
+    double target_;
+    std::vector<std::int32_t> objects_;  ///< in an order of chance
+    std::vector<float> limits_;          ///< of the first objects: the key of the at-th nearest
+    double seconds_ = 0;
+};
+
+}  // namespace gnnd::cpu

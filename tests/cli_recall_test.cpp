@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: MIT
+// What the tool says of the recall that a graph has.
+#include "tests/cli_fixture.h"
+
+namespace gnnd {
+namespace {
+
+using test::Arguments;
+using test::failed;
+using test::json;
+using test::matches;
+
+class CliRecall : public test::Cli {};
+
+TEST_F(CliRecall, IsMeasuredReportedAndKept) {
+    const std::string graph = file("g.gnnd");
+    const json report =
+        good({"build", base(20000), "-k", "16", "-o", graph, "--json", "-q", "--device", "cpu"}).parsed();
+    EXPECT_EQ(report["stop"], "recall");
+    EXPECT_EQ(report["params"]["recall"].dump(), "0.99");
+    EXPECT_EQ(report["recall_at"], 10);
+    EXPECT_GE(report["recall_low"], 0.99);
+    EXPECT_LE(report["recall_low"], report["recall"]);
+    EXPECT_LE(report["recall"], report["recall_high"]);
+    EXPECT_GE(report["recall_objects"], 256);
+    EXPECT_GT(report["recall_seconds"], 0);
+    EXPECT_LT(report["recall_seconds"], report["seconds"]);
+    EXPECT_FALSE(report.contains("warning"));
+    const json info = good({"info", graph, "--json"}).parsed();
+    for (const char* name : {"recall", "recall_low", "recall_high", "recall_at", "recall_objects"})
+        EXPECT_EQ(info[name], report[name]) << name;
+    const json eval = good({"eval", graph, base(20000), "--json"}).parsed();
+    EXPECT_NEAR(eval["recall"], report["recall"], 0.01);
+}
+
+TEST_F(CliRecall, ThatLimitsForbidIsWarnedOf) {
+    const Arguments arguments{"build",        base(2000), "-k",      "4", "-o",       file("g"),
+                              "--iterations", "0",        "--trees", "1", "--device", "cpu"};
+    const test::Result result = good(arguments);
+    EXPECT_TRUE(matches(result.err,
+                        "gnnd: warning: the graph's recall is less than the 0.99 asked for: "
+                        "Recall@4 0[.][0-9]+ [+]- 0[.][0-9]+, measured on [0-9,]+ objects"))
+        << result.err;
+    Arguments as_json = arguments;
+    as_json.insert(as_json.end(), {"--json", "-q"});
+    const json report = good(as_json).parsed();
+    EXPECT_EQ(report["stop"], "recall_missed");
+    EXPECT_LT(report["recall"], 0.99);
+    EXPECT_TRUE(report["warning"].get<std::string>().starts_with("the graph's recall is less than the 0.99"));
+}
+
+TEST_F(CliRecall, OfAllPairsIsOne) {
+    for (const Arguments& way : {Arguments{"--recall", "1"}, {"--method", "exhaustive", "--threads", "1"}}) {
+        Arguments arguments{"build", base(2000), "-o", file("g"), "--json", "-q", "--device", "cpu"};
+        arguments.insert(arguments.end(), way.begin(), way.end());
+        const json report = good(arguments).parsed();
+        EXPECT_EQ(report["stop"], "exact");
+        EXPECT_EQ(report["recall"], 1);
+        EXPECT_EQ(report["recall_low"], 1);
+        EXPECT_EQ(report["recall_objects"], 2000);
+        EXPECT_EQ(good({"eval", file("g"), base(2000), "--json"}).parsed()["recall"], 1);
+    }
+}
+
+TEST_F(CliRecall, OfZeroIsThePapersRule) {
+    const json report =
+        good({"build", base(2000), "-o", file("g"), "--json", "-q", "--recall", "0", "--device", "cpu"}).parsed();
+    EXPECT_EQ(report["stop"], "converged");
+    EXPECT_FALSE(report.contains("recall"));
+    EXPECT_FALSE(good({"info", file("g"), "--json"}).parsed().contains("recall"));
+}
+
+TEST_F(CliRecall, HasNoMeaningForOtherMethods) {
+    for (const char* method : {"exhaustive", "ivfpq", "nndescent", "exact"})
+        EXPECT_TRUE(failed(run({"build", base(), "-o", file("g"), "--method", method, "--recall", "0.9"}), 2,
+                           "--recall: has no meaning for --method"));
+}
+
+}  // namespace
+}  // namespace gnnd
