@@ -171,7 +171,8 @@ TEST(Merge, RefusesWhatDoesNotFit) {
                              const BuildParams& params) {
         return message_of<InvalidArgument>([&] { merge(x1, g1, x2, g2, params); });
     };
-    const auto& [x1, x2, g1, g2] = halves;
+    const VectorView &x1 = halves.x1, &x2 = halves.x2;  // clang 14 lets no lambda use structured bindings
+    const KnnGraph &g1 = halves.g1, &g2 = halves.g2;
     EXPECT_EQ(refused(x1, g2, x2, g2, cpu_params(8)), "merge: the first graph has 1000 objects, its vectors are 2000");
     EXPECT_EQ(refused(x1, g1, x2, g2, cpu_params(8, Metric::L1)),
               "merge: the first graph was made under l2, asked for is l1");
