@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <set>
 #include <string>
@@ -102,6 +103,16 @@ TEST(RecallEstimate, OfAllObjectsIsCertain) {
     EXPECT_DOUBLE_EQ(estimate.value, 0.85);
     EXPECT_EQ(estimate.low, estimate.value);
     EXPECT_EQ(estimate.high, estimate.value);
+}
+
+TEST(RecallEstimate, OfTwoPartsIsTheirMean) {
+    const RecallEstimate a{0.9, 0.86, 0.93, 10, 300}, b{1, 0.97, 1, 10, 200};
+    const RecallEstimate both = detail::join_recalls(a, 3000, b, 1000);
+    EXPECT_DOUBLE_EQ(both.value, 0.925);
+    EXPECT_DOUBLE_EQ(both.low, 0.925 - std::hypot(0.03, 0.0075));
+    EXPECT_DOUBLE_EQ(both.high, 0.925 + 0.0225);
+    EXPECT_EQ(both.at, 10);
+    EXPECT_EQ(both.objects, 500);
 }
 
 TEST(RecallEstimate, OfOneObjectSaysLittle) {

@@ -104,6 +104,7 @@ Json report(const BuildOptions& options, const gnnd::BuildStats& stats, double p
               {"stop", name_of(stats.stop)},
               {"phi", phi}};
     json.update(to_json(stats.recall));
+    if (stats.recall_added.objects != 0) json["recall_added"] = to_json(stats.recall_added);
     json.update({{"recall_seconds", stats.recall_seconds},
                  {"seconds", stats.seconds},
                  {"peak_work_bytes", stats.peak_work_bytes},
@@ -125,6 +126,7 @@ void print_summary(const BuildOptions& options, const gnnd::BuildStats& stats, d
                 std::string(name_of(stats.stop)).c_str(), explain(stats.stop));
     std::printf("phi(G)      %.6g\n", phi);
     if (stats.recall.objects != 0) std::printf("recall      %s\n", gnnd::to_text(stats.recall).c_str());
+    if (stats.recall_added.objects != 0) std::printf("  added     %s\n", gnnd::to_text(stats.recall_added).c_str());
     if (stats.recall_seconds != 0) std::printf("  measured  in %.3f s of the seconds\n", stats.recall_seconds);
     std::printf("seconds     %.3f\n", stats.seconds);
     std::printf("memory      %s at most, %s of it to work in\n", human_bytes(peak_memory()).c_str(),

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: MIT
 // build(), refine(), merge() and append() on the CPU: where each goes.
+#include <algorithm>
 #include <cstring>
 #include <numeric>
 
 #include "gnnd/cpu/backend.h"
 #include "gnnd/cpu/insert.h"
 #include "gnnd/cpu/iterations.h"
+#include "gnnd/cpu/recall.h"
 #include "gnnd/cpu/steps.h"
+#include "gnnd/detail/recall.h"
+#include "gnnd/detail/resolve.h"
 
 namespace gnnd::cpu {
 namespace {
@@ -55,6 +59,63 @@ State start(const Space& space, const BuildParams& params, const Choices& choice
                 Buffer<std::int32_t>(resources, n)};
     std::iota(state.order.begin(), state.order.end(), 0);
     return state;
+}
+
+void compare_all(const Space& space, const BuildParams& params, const Choices& choices, const Team& team,
+                 Resources& resources, BuildStats& stats, std::int32_t* ids, float* distances) {
+    State state = start(space, params, choices, {}, team, resources, params.k);
+    compare_all(state);
+    finish(state, ids, distances);
+    stats.stop = StopReason::exact;
+}
+
+void iterate(const Space& space, const detail::Input& input, const BuildParams& params, const Choices& choices,
+             const Team& team, const Callbacks& callbacks, Resources& resources, Clock& clock, BuildStats& stats,
+             std::int32_t* ids, float* distances) {
+    State state = start(space, params, choices, input.pairs(), team, resources, choices.list_size);
+    Iterations(state, input, callbacks, clock, stats).run();
+    finish(state, ids, distances);
+}
+
+/// Objects that are measured after `added` were searched for: the measurement compares each with all n, and is to cost
+/// no more than the searches, of some thousand distances each, would with so many comparisons.
+std::int64_t measured_after(std::int64_t added, std::int64_t n) {
+    constexpr double kDistances = 8000;
+    return std::max<std::int64_t>(64, std::int64_t(kDistances * detail::kSweepGain * double(added) / double(n)));
+}
+
+/// After a search for the added objects, the recall of these and of the old ones. Where one of them is less than asked
+/// for, the graph goes through what refine() does.
+void raise_recall(const Space& space, const detail::Input& input, const BuildParams& params, const Team& team,
+                  const Callbacks& callbacks, Resources& resources, Clock& clock, BuildStats& stats, std::int32_t* ids,
+                  float* distances) {
+    constexpr std::int64_t kEnough = 256;  // objects whose mean says something, whatever the interval
+    const std::int64_t old = input.vectors[0].n, added = input.vectors[1].n, n = input.n();
+    const std::int64_t most = measured_after(added, n);
+    Measurement of_old(space, team, params, 0, old, resources, most);
+    Measurement of_added(space, team, params, old, added, resources, most);
+    const auto first_ids = [&](std::int32_t object, int count, std::int32_t* first) {
+        std::copy_n(ids + std::int64_t(object) * params.k, count, first);
+    };
+    const auto measure = [&] {
+        const RecallEstimate of_both = of_old.measure(first_ids, true);
+        stats.recall_added = of_added.measure(first_ids, true);
+        stats.recall = detail::join_recalls(of_both, old, stats.recall_added, added);
+        const auto is_less = [&](const RecallEstimate& part) {
+            return part.high < params.recall || (part.value < params.recall && part.objects >= kEnough);
+        };
+        return is_less(of_both) || is_less(stats.recall_added);
+    };
+    if (measure()) {
+        const detail::Input whole{{space.vectors}, {{n, params.k, params.metric, ids, distances}}};
+        const Choices choices = detail::resolve(params, whole, stats.device);
+        if (choices.exhaustive)
+            compare_all(space, params, choices, team, resources, stats, ids, distances);
+        else
+            iterate(space, whole, params, choices, team, callbacks, resources, clock, stats, ids, distances);
+        measure();
+    }
+    stats.recall_seconds += of_old.seconds() + of_added.seconds();
 }
 
 }  // namespace
@@ -131,17 +192,14 @@ BuildStats run(const detail::Input& input, const BuildParams& params, const Choi
 
     const Space space(vectors, params.metric, team, resources);
     if (choices.exhaustive) {
-        State state = start(space, params, choices, {}, team, resources, params.k);
-        compare_all(state);
-        finish(state, ids, distances);
-        stats.stop = StopReason::exact;
+        compare_all(space, params, choices, team, resources, stats, ids, distances);
     } else if (input.inserts) {
         insert(space, input, params, team, callbacks, resources, stats, ids, distances);
         stats.stop = StopReason::searched;
+        if (params.recall > 0)
+            raise_recall(space, input, params, team, callbacks, resources, clock, stats, ids, distances);
     } else {
-        State state = start(space, params, choices, input.pairs(), team, resources, choices.list_size);
-        Iterations(state, input, callbacks, clock, stats).run();
-        finish(state, ids, distances);
+        iterate(space, input, params, choices, team, callbacks, resources, clock, stats, ids, distances);
     }
     stats.peak_work_bytes = std::int64_t(resources.peak());
     stats.seconds = clock.seconds();

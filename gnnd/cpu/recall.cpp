@@ -20,14 +20,14 @@ constexpr double kOfTwice = 0.6;
 }  // namespace
 
 Measurement::Measurement(const Space& space, const Team& team, const BuildParams& params, std::int64_t first,
-                         std::int64_t count, Resources& resources)
+                         std::int64_t count, Resources& resources, std::int64_t most)
     : space_(space),
       team_(team),
       resources_(resources),
       count_(count),
       at_(int(std::min<std::int64_t>(detail::recall_at_of(params), space.vectors.n - 1))),
       target_(params.recall),
-      objects_(detail::sample_objects(count, detail::kRecallObjects, params.seed)) {
+      objects_(detail::sample_objects(count, std::min(most, detail::kRecallObjects), params.seed)) {
     Random random(params.seed, 0x0bde7);
     for (std::size_t i = objects_.size(); i > 1; --i)
         std::swap(objects_[i - 1], objects_[random.below(std::uint32_t(i))]);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "gnnd/cpu/space.h"
+#include "gnnd/detail/recall.h"
 #include "gnnd/params.h"
 #include "gnnd/stats.h"
 
@@ -21,8 +22,9 @@ class Measurement {
     using FirstIds = std::function<void(std::int32_t object, int count, std::int32_t* ids)>;
 
     /// \param first, count  the objects that are measured; they are compared with all
+    /// \param most          of them, at most so many are sampled
     Measurement(const Space& space, const Team& team, const BuildParams& params, std::int64_t first, std::int64_t count,
-                Resources& resources);
+                Resources& resources, std::int64_t most = detail::kRecallObjects);
 
     /// The recall of the graph now.
     /// \param decide  take more objects until it is certain on which side of the recall asked for it is; otherwise only

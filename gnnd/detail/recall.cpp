@@ -31,4 +31,16 @@ std::vector<std::int32_t> sample_objects(std::int64_t n, std::int64_t count, std
     return objects;
 }
 
+RecallEstimate join_recalls(const RecallEstimate& a, std::int64_t n1, const RecallEstimate& b, std::int64_t n2) {
+    const double share1 = double(n1) / double(n1 + n2), share2 = 1 - share1;
+    RecallEstimate both;
+    both.value = share1 * a.value + share2 * b.value;
+    // The errors of both are independent, and add up as their squares do.
+    both.low = both.value - std::hypot(share1 * (a.value - a.low), share2 * (b.value - b.low));
+    both.high = std::min(1.0, both.value + std::hypot(share1 * (a.high - a.value), share2 * (b.high - b.value)));
+    both.at = a.at;
+    both.objects = a.objects + b.objects;
+    return both;
+}
+
 }  // namespace gnnd::detail

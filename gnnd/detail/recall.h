@@ -55,4 +55,7 @@ GNND_HOST_DEVICE inline RecallEstimate estimate_recall(std::int64_t n, std::int6
     return estimate;
 }
 
+/// Of two parts of a graph, n1 and n2 objects that were sampled apart, the recall of both together.
+RecallEstimate join_recalls(const RecallEstimate& a, std::int64_t n1, const RecallEstimate& b, std::int64_t n2);
+
 }  // namespace gnnd::detail
