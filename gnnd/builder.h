@@ -30,7 +30,8 @@ struct BuildResult {
 };
 
 /// Builds the approximate k-NN graph of the vectors with GNND (the paper's Algorithm 1). Sets so small that all pairs
-/// are cheaper than sampling are compared exhaustively, which gives the exact graph.
+/// are cheaper than sampling are compared exhaustively, which gives the exact graph. On the CPU the graph's recall is
+/// measured, and the build goes on until it is as asked for: see BuildParams::recall, BuildStats::recall and StopReason.
 /// \param vectors    n x d, 2 <= n <= kMaxObjects, finite; any of f32, f16, bf16, u8, i8
 /// \param params     see BuildParams; k may exceed n - 1, the rows are padded then
 /// \param callbacks  hooks into the build
@@ -64,7 +65,7 @@ struct MemoryPlan {
     Choices choices;          ///< decided as for the build
     std::size_t vectors = 0;  ///< copies of the vectors in the forms that the kernels need (at most); none on the CPU
     std::size_t graph = 0;    ///< ids and distances
-    std::size_t work = 0;     ///< everything else, at its peak
+    std::size_t work = 0;     ///< everything else, at its peak, as long as no lists grow for the sake of the recall
     std::size_t free = 0;     ///< there now
     /// All of it.
     std::size_t total() const { return vectors + graph + work; }
