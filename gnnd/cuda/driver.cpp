@@ -11,14 +11,15 @@
 namespace gnnd::cuda {
 namespace {
 
-/// The driver's function of this name as of CUDA 11.0, which is older than every GPU that the kernels run on.
+/// The driver's function of this name, by default as of CUDA 11.0, which is older than every GPU that the kernels run
+/// on.
 template <class Function>
-Function find(const char* name) {
+Function find(const char* name, [[maybe_unused]] unsigned version = 11000) {
     int count = 0;
     ignore(cudaGetDeviceCount(&count));  // starts the driver, and makes no context
     void* function = nullptr;
 #if CUDART_VERSION >= 12050
-    const cudaError_t error = cudaGetDriverEntryPointByVersion(name, &function, 11000, cudaEnableDefault);
+    const cudaError_t error = cudaGetDriverEntryPointByVersion(name, &function, version, cudaEnableDefault);
 #else
     const cudaError_t error = cudaGetDriverEntryPoint(name, &function, cudaEnableDefault);
 #endif
@@ -97,6 +98,20 @@ int device_of_pointer(const void* pointer) {
     if (type != CU_MEMORYTYPE_DEVICE || managed != 0) return -1;
     if (pointer_attribute()(&device, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, address) != CUDA_SUCCESS) return -1;
     return device;
+}
+
+CUtensorMap rows_as_tensor(const void* rows, std::int64_t count, int row_bytes, int box_bytes, int box_rows) {
+    static const auto encode = find<PFN_cuTensorMapEncodeTiled_v12000>("cuTensorMapEncodeTiled", 12000);
+    CUtensorMap map{};
+    const cuuint64_t sizes[] = {cuuint64_t(row_bytes), cuuint64_t(count)}, pitch[] = {cuuint64_t(row_bytes)};
+    const cuuint32_t box[] = {cuuint32_t(box_bytes), cuuint32_t(box_rows)}, every[] = {1, 1};
+    const CUresult result = encode(&map, CU_TENSOR_MAP_DATA_TYPE_UINT8, 2, const_cast<void*>(rows), sizes, pitch, box,
+                                   every, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+                                   CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+    if (result != CUDA_SUCCESS)
+        throw DeviceError("cuTensorMapEncodeTiled of " + std::to_string(count) + " rows of " +
+                          std::to_string(row_bytes) + " bytes: driver error " + std::to_string(int(result)));
+    return map;
 }
 
 }  // namespace gnnd::cuda

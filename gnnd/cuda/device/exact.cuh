@@ -95,6 +95,46 @@ __device__ float exact(const T* a, const T* b, std::int64_t d) {
         return exact_called<T, M, Lanes, Total>(a, b, d);
 }
 
+/// Of one row with N others, by a whole warp: what exact() gives for each, bit for bit, with their loads in flight
+/// together.
+/// \param row_of  the i-th of the other rows
+template <class T, class M, int N, class RowOf>
+__device__ void exact_several(float (&out)[N], const T* a, const RowOf& row_of, std::int64_t d) {
+    constexpr bool kInteger = M::is_product && std::is_integral_v<T>;
+    const T* b[N];
+#pragma unroll
+    for (int i = 0; i < N; ++i) b[i] = row_of(i);
+    if (kInteger && d > kFitsInt) {
+        for (int i = 0; i < N; ++i) out[i] = exact<T, M, kWarp>(a, b[i], d);
+        return;
+    }
+    using Value = std::conditional_t<kInteger, int, float>;
+    Value sums[N] = {}, bb[N] = {}, aa = 0;
+#pragma unroll 2
+    for (std::int64_t c = lane_id(); c < d; c += kWarp) {
+        const Value x = Value(a[c]);
+        if constexpr (M::normalized) aa = metrics::InnerProduct::accumulate(aa, x, x);
+#pragma unroll
+        for (int i = 0; i < N; ++i) {
+            const Value y = Value(b[i][c]);
+            sums[i] = M::accumulate(sums[i], x, y);
+            if constexpr (M::normalized) bb[i] = metrics::InnerProduct::accumulate(bb[i], y, y);
+        }
+    }
+#pragma unroll
+    for (int step = kWarp / 2; step > 0; step /= 2) {
+        if constexpr (M::normalized) aa += __shfl_xor_sync(kAllLanes, aa, step);
+#pragma unroll
+        for (int i = 0; i < N; ++i) {
+            sums[i] = M::combine(sums[i], __shfl_xor_sync(kAllLanes, sums[i], step));
+            if constexpr (M::normalized) bb[i] += __shfl_xor_sync(kAllLanes, bb[i], step);
+        }
+    }
+#pragma unroll
+    for (int i = 0; i < N; ++i)
+        out[i] = M::normalized ? float(sums[i]) / (sqrtf(float(aa)) * sqrtf(float(bb[i]))) : float(sums[i]);
+}
+
 /// Lane i of `Lanes` neighbouring ones gets what value[i] of all of them combine to.
 template <class M, int Lanes, class Value>
 __device__ Value combine_each(Value (&value)[Lanes]) {

@@ -28,7 +28,7 @@ cudaError_t allow_shared_memory(void (*kernel)(Parameters...), int bytes) {
 
 /// Starts a kernel with dynamic shared memory, more than 48 KiB if need be.
 template <class... Parameters, class... Arguments>
-void launch(const char* name, void (*kernel)(Parameters...), unsigned blocks, int threads, int shared_bytes,
+void launch(const char* name, void (*kernel)(Parameters...), dim3 blocks, int threads, int shared_bytes,
             cudaStream_t stream, const Arguments&... arguments) {
     const cudaError_t error = allow_shared_memory(kernel, shared_bytes);
     if (error == cudaErrorInvalidValue) {

@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: MIT
+#include <cmath>
+
+#include "gnnd/cuda/device/exact.cuh"
+#include "gnnd/cuda/device/raw.cuh"
+#include "gnnd/cuda/errors.h"
+#include "gnnd/cuda/sweep/bounds.h"
+
+namespace gnnd::cuda {
+namespace {
+
+constexpr int kThreads = 256, kWarps = kThreads / kWarp;
+
+// No pair is a hit where one of these is a threshold. Products of integers are less than 2^29 (kMaxSweptBytes).
+constexpr int kNever = -(1 << 30), kAlways = 1 << 29;
+
+__global__ void largest_norm_kernel(const u32* norms, std::int64_t n, float* largest) {
+    float mine = 0;
+    for (std::int64_t i = std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x; i < n;
+         i += std::int64_t(gridDim.x) * blockDim.x)
+        mine = fmaxf(mine, __uint_as_float(norms[i]));
+    for (int step = kWarp / 2; step > 0; step /= 2) mine = fmaxf(mine, __shfl_xor_sync(kAllLanes, mine, step));
+    if (lane_id() == 0) atomicMax(reinterpret_cast<u32*>(largest), __float_as_uint(mine));
+}
+
+__device__ Threshold of_integers(bool l2, int norm, float bound) {
+    const int offset = l2 ? -(norm >> 1) : 0;
+    if (bound == INFINITY) return {u32(offset), u32(kAlways)};
+    // From 2^24 on the bound may have been rounded.
+    const double wide = double(bound) + (fabsf(bound) < 0x1p24f ? 0.0 : fabs(double(bound)) * 0x1p-23);
+    return {u32(offset), u32(int(ceil(l2 ? (wide - double(norm)) / 2 : wide)))};
+}
+
+struct HalfTerms {
+    bool l2, normalized;
+    float scale;
+    float steps;      ///< of the tensor cores
+    float subnormal;  ///< error of a row of numbers that are subnormal
+    float largest;    ///< norm
+
+    __device__ float error(float norm) const {
+        return 0x1.01p-11f * norm + subnormal + (normalized ? 0x1p-20f * scale : 0.0f);
+    }
+};
+
+__device__ Threshold of_halves(const HalfTerms& terms, float square, float bound) {
+    const float norm = sqrtf(square), summing = terms.steps * 0x1p-20f, square_scale = terms.scale * terms.scale;
+    const float nearest_error = terms.error(norm) + terms.error(terms.largest);
+    if (!terms.l2) {
+        if (bound == INFINITY) return {0, __float_as_uint(INFINITY)};
+        const float margin = terms.error(norm) * terms.largest + norm * terms.error(terms.largest) +
+                             terms.error(norm) * terms.error(terms.largest) + summing * norm * terms.largest;
+        return {0, __float_as_uint(bound * square_scale + fabsf(bound) * square_scale * 0x1p-18f + margin)};
+    }
+    const float offset = -0.5f * square * (1 - 2 * summing);
+    if (bound == INFINITY) return {__float_as_uint(offset), __float_as_uint(INFINITY)};
+    // Of vectors of norm 1 the squared distance is 2 - 2 cos.
+    const float distance = terms.normalized ? fmaxf(2 + 2 * bound, 0.0f) + 0x1p-19f : bound * (1 + 0x1p-18f);
+    if (distance <= 0) return {__float_as_uint(offset), __float_as_uint(-INFINITY)};  // nothing is nearer
+    const float radius = sqrtf(distance) * terms.scale * (1 + 0x1p-20f) + nearest_error;
+    return {__float_as_uint(offset), __float_as_uint(offset + 0.5f * radius * radius * (1 + 0x1p-20f))};
+}
+
+__device__ Threshold of_floats(float bound) {
+    return {0, __float_as_uint(bound + fabsf(bound) * 0x1p-18f)};
+}
+
+__global__ void thresholds_kernel(SweepForm form, BoundArgs args, const u32* norms, const SpaceInfo* info,
+                                  HalfTerms terms) {
+    const u32 i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= args.padded) return;
+    const bool integers = form == SweepForm::integers;
+    const u32 never = integers ? u32(kNever) : __float_as_uint(-INFINITY);
+    Threshold made{never, never};
+    if (i < args.count) {
+        const u32 object = args.objects != nullptr ? args.objects[i] : i;
+        const float bound = args.bounds != nullptr ? args.bounds[i] : INFINITY;
+        if (integers) {
+            made = of_integers(terms.l2, int(norms[object]), bound);
+        } else if (form == SweepForm::halves) {
+            terms.scale = info->scale;
+            terms.largest = sqrtf(*args.largest_norm);
+            made = of_halves(terms, __uint_as_float(norms[object]), bound);
+        } else {
+            made = of_floats(bound);
+        }
+    }
+    args.out[i] = made;
+}
+
+/// A warp a row.
+template <class T, class M>
+__global__ void __launch_bounds__(kThreads) score_kernel(RawVectors vectors, ScoreArgs args) {
+    const u32 i = blockIdx.x * kWarps + threadIdx.x / kWarp;
+    if (i >= args.count) return;
+    const u32 offered = args.hits.counts[i];
+    if (offered == 0) return;
+    const int count = min(int(offered), args.hits.capacity), length = args.lists.length;
+    if (offered > u32(count) && lane_id() == 0 && args.is_overflowed[i] == 0) {
+        args.is_overflowed[i] = 1;
+        args.overflowed[atomicAdd(args.overflows, 1u)] = i;
+    }
+    const u32* ids = args.lists.ids + std::int64_t(i) * length;
+    u64* hits = args.hits.entries + std::int64_t(i) * args.hits.capacity;
+    const T* row = raw_row<T>(vectors, args.objects != nullptr ? args.objects[i] : i);
+    constexpr int kAtOnce = 4;
+    __shared__ u32 unknown_ids[kWarps][kWarp];
+    u32* const unknown = unknown_ids[threadIdx.x / kWarp];
+    for (int first = 0; first < count; first += kWarp) {
+        const bool real = first + lane_id() < count;
+        const u32 id = real ? id_of(hits[first + lane_id()]) : kNoId;
+        bool known = !real;
+        for (int j = 0; j < length; ++j) known |= (ids[j] & ~kNewBit) == id;
+        // Those that are left, close together, and behind them one of them again.
+        const u32 left = __ballot_sync(kAllLanes, !known);
+        u64 candidate = pack(INFINITY, kNoId);
+        if (left != 0) {
+            unknown[lane_id()] = __shfl_sync(kAllLanes, id, __ffs(left) - 1);
+            __syncwarp();
+            if (!known) unknown[rank_in(left)] = id;
+            __syncwarp();
+            for (int at = 0; at < __popc(left); at += kAtOnce) {
+                float distances[kAtOnce];
+                exact_several<T, M>(
+                    distances, row, [&](int j) { return raw_row<T>(vectors, unknown[at + j]); }, vectors.d);
+#pragma unroll
+                for (int j = 0; j < kAtOnce; ++j)
+                    if (!known && rank_in(left) == at + j)
+                        candidate = pack(M::similarity ? -distances[j] : distances[j], id);
+            }
+            __syncwarp();
+        }
+        if (real) hits[first + lane_id()] = candidate;
+    }
+}
+
+/// A warp a row.
+__global__ void lists_as_hits_kernel(const u32* objects, u32 count, const u32* ids, int stride, int width,
+                                     Candidates hits) {
+    const u32 i = blockIdx.x * kWarps + threadIdx.x / kWarp;
+    if (i >= count) return;
+    const u32* list = ids + std::int64_t(objects != nullptr ? objects[i] : i) * stride;
+    u64* to = hits.entries + std::int64_t(i) * hits.capacity;
+    int present = 0;
+    for (int first = 0; first < width; first += kWarp) {
+        const u32 id = first + lane_id() < width ? list[first + lane_id()] & ~kNewBit : kNoId;
+        const u32 used = __ballot_sync(kAllLanes, id != kNoId);
+        if (id != kNoId) to[present + rank_in(used)] = id;
+        present += __popc(used);
+    }
+    if (lane_id() == 0) hits.counts[i] = u32(present);
+}
+
+__global__ void gather_rows_kernel(SweptRows from, const u32* objects, u32 count, uint4* to) {
+    const u32 pieces = u32(from.row_bytes / 16), i = blockIdx.x * kWarps + threadIdx.x / kWarp;
+    if (i >= count) return;
+    const auto* row = reinterpret_cast<const uint4*>(from.rows + std::int64_t(objects[i]) * from.row_bytes);
+    for (u32 j = lane_id(); j < pieces; j += kWarp) to[u64(i) * pieces + j] = row[j];
+}
+
+/// A warp a list.
+__global__ void gather_lists_kernel(Lists all, const u32* objects, u32 count, Lists chosen, bool back) {
+    const u32 i = blockIdx.x * kWarps + threadIdx.x / kWarp;
+    if (i >= count) return;
+    const std::int64_t there = std::int64_t(objects[i]) * all.length, here = std::int64_t(i) * all.length;
+    for (int j = lane_id(); j < all.length; j += kWarp) {
+        if (back) {
+            all.ids[there + j] = chosen.ids[here + j];
+            all.distances[there + j] = chosen.distances[here + j];
+        } else {
+            chosen.ids[here + j] = all.ids[there + j];
+            chosen.distances[here + j] = all.distances[there + j];
+        }
+    }
+    if (lane_id() == 0)
+        (back ? all.bounds[objects[i]] : chosen.bounds[i]) = back ? chosen.bounds[i] : all.bounds[objects[i]];
+}
+
+__global__ void turn_graph_kernel(Lists lists, std::int64_t n, float sign, bool bounds) {
+    const std::int64_t i = std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
+    if (i >= n * lists.length) return;
+    const float distance = lists.distances[i] * sign;
+    lists.distances[i] = distance;
+    lists.ids[i] &= ~kNewBit;
+    if (bounds && i % lists.length == lists.length - 1) lists.bounds[i / lists.length] = distance;
+}
+
+/// A warp a row.
+template <class T>
+__global__ void factors_kernel(RawVectors vectors, float* factors) {
+    const std::int64_t i = std::int64_t(blockIdx.x) * kWarps + threadIdx.x / kWarp;
+    if (i >= vectors.n) return;
+    const T* row = raw_row<T>(vectors, i);
+    float square = 0;
+    for (std::int64_t c = lane_id(); c < vectors.d; c += kWarp) {
+        const float x = float(row[c]);
+        square += x * x;
+    }
+    square = warp_sum(square);
+    if (lane_id() == 0) factors[i] = 1 / sqrtf(square);
+}
+
+}  // namespace
+
+void find_largest_norm(const SweepSpace& space, float* largest, cudaStream_t stream) {
+    largest_norm_kernel<<<512, kThreads, 0, stream>>>(space.norms, space.raw.n, largest);
+    GNND_LAUNCHED("largest_norm_kernel");
+}
+
+void make_thresholds(SweepForm form, const SweepSpace& space, const BoundArgs& args, cudaStream_t stream) {
+    HalfTerms terms{};
+    visit(space.metric, [&]<class M>(M) {
+        terms.l2 = !M::similarity || M::normalized;
+        terms.normalized = M::normalized;
+    });
+    terms.steps = float((space.rows.row_bytes + kStep - 1) / kStep);
+    terms.subnormal = std::sqrt(float(space.raw.d)) * 0x1p-24f;
+    thresholds_kernel<<<blocks_for(args.padded, kThreads), kThreads, 0, stream>>>(form, args, space.norms, space.info,
+                                                                                  terms);
+    GNND_LAUNCHED("thresholds_kernel");
+}
+
+void score_hits(const SweepSpace& space, const ScoreArgs& args, cudaStream_t stream) {
+    visit_dtype(space.raw.dtype, [&](auto component) {
+        visit(space.metric, [&]<class M>(M) {
+            score_kernel<decltype(component), M>
+                <<<blocks_for(args.count, kWarps), kThreads, 0, stream>>>(space.raw, args);
+            GNND_LAUNCHED("score_kernel");
+        });
+    });
+}
+
+void lists_as_hits(const u32* objects, u32 count, const u32* ids, int stride, int width, const Candidates& hits,
+                   cudaStream_t stream) {
+    lists_as_hits_kernel<<<blocks_for(count, kWarps), kThreads, 0, stream>>>(objects, count, ids, stride, width, hits);
+    GNND_LAUNCHED("lists_as_hits_kernel");
+}
+
+void open_graph(Metric metric, const Lists& lists, std::int64_t n, cudaStream_t stream) {
+    turn_graph_kernel<<<blocks_for(n * lists.length, kThreads), kThreads, 0, stream>>>(
+        lists, n, is_similarity(metric) ? -1.0f : 1.0f, true);
+    GNND_LAUNCHED("turn_graph_kernel");
+}
+
+void close_graph(Metric metric, const Lists& lists, std::int64_t n, cudaStream_t stream) {
+    turn_graph_kernel<<<blocks_for(n * lists.length, kThreads), kThreads, 0, stream>>>(
+        lists, n, is_similarity(metric) ? -1.0f : 1.0f, false);
+    GNND_LAUNCHED("turn_graph_kernel");
+}
+
+void gather_rows(const SweptRows& from, const u32* objects, u32 count, std::uint8_t* to, cudaStream_t stream) {
+    gather_rows_kernel<<<blocks_for(count, kWarps), kThreads, 0, stream>>>(from, objects, count,
+                                                                           reinterpret_cast<uint4*>(to));
+    GNND_LAUNCHED("gather_rows_kernel");
+}
+
+void gather_lists(const Lists& all, const u32* objects, u32 count, const Lists& chosen, bool back,
+                  cudaStream_t stream) {
+    gather_lists_kernel<<<blocks_for(count, kWarps), kThreads, 0, stream>>>(all, objects, count, chosen, back);
+    GNND_LAUNCHED("gather_lists_kernel");
+}
+
+void make_factors(const SweepSpace& space, float* factors, cudaStream_t stream) {
+    visit_dtype(space.raw.dtype, [&](auto component) {
+        factors_kernel<decltype(component)>
+            <<<blocks_for(space.raw.n, kWarps), kThreads, 0, stream>>>(space.raw, factors);
+        GNND_LAUNCHED("factors_kernel");
+    });
+}
+
+}  // namespace gnnd::cuda

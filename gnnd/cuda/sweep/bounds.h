@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+/// \file bounds.h
+/// The steps of a sweep around the comparison of pairs: from the lists' bounds to thresholds before, and from hits to
+/// candidates with exact distances after. They start a kernel on the stream and return.
+///
+/// How far the products that a sweep sees may be from the true ones, so that no neighbour is lost:
+///
+///  - integers: they are exact. Halved norms are rounded down, which lets pairs pass that are one unit too far.
+///  - halves (float16): a packed row a' differs from the scaled and centred row a by at most e(a) = 2^-11 |a'| (each
+///    component by half a unit of its 11 bits), and by 2^-25 a component where numbers are subnormal. So, by the
+///    triangle inequality, |a - b| >= |a' - b'| - e(a) - e(b): a pair within the distance r of a is one within
+///    r + e(a) + max e as packed. For inner products |a b - a' b'| <= e(a) |b'| + e(b) |a'| + e(a) e(b).
+///    A tensor core adds 16 products and the sum so far as 17 addends, each cut 25 bits below the largest or finer
+///    (Fasi, Higham, Mikaitis, Pranesh, 2021): an error of at most 17 * 2^-25 of |a'| |b'| < 2^-20.9 |a'| |b'| each
+///    step, and |a'| |b'| <= (|a'|^2 + |b'|^2) / 2. What it adds is taken off both norms, a part for each.
+///  - floats: sums of float32, in another order than device/exact.cuh's; 2^-18 of the bound is added.
+///
+/// A list's bound itself is a float32 sum, for which 2^-18 of it is added in the last two.
+
+#include "gnnd/cuda/space.h"
+#include "gnnd/cuda/sweep/sweep_launch.h"
+
+namespace gnnd::cuda {
+
+/// The numbers that a sweep compares.
+enum class SweepForm { integers, halves, floats };
+
+/// The vectors, as prepare_space() left them.
+struct SweepSpace {
+    RawVectors raw;  ///< as they came
+    Metric metric;
+    PackedType packed;
+    SweptRows rows;         ///< packed
+    const u32* norms;       ///< n: squared norms of the packed rows, int or float
+    const SpaceInfo* info;  ///< of the packed rows
+};
+
+/// What thresholds are made of.
+struct BoundArgs {
+    const u32* objects;  ///< count: chosen ones; null: all
+    u32 count, padded;   ///< rows, and places to write
+    const float*
+        bounds;  ///< count: the last distance of each list, -similarity for similarities; null: only offsets count
+    const float* largest_norm;  ///< of all rows, of halves
+    Threshold* out;             ///< padded
+};
+
+/// Lists and hits of all objects, or of chosen ones.
+struct ScoreArgs {
+    const u32* objects;  ///< count: chosen ones; null: all
+    u32 count;
+    Lists lists;         ///< with exact distances
+    Candidates hits;     ///< entries hold ids
+    u32* overflowed;     ///< count: rows that had more hits than places, once each
+    u32* overflows;      ///< their number
+    u32* is_overflowed;  ///< count: flags
+};
+
+/// The largest squared norm, as float; the word is 0 before.
+void find_largest_norm(const SweepSpace&, float* largest, cudaStream_t);
+void make_thresholds(SweepForm, const SweepSpace&, const BoundArgs&, cudaStream_t);
+/// Hits become candidates that apply_candidates() takes: with exact distances, and without those that the list has.
+void score_hits(const SweepSpace&, const ScoreArgs&, cudaStream_t);
+/// Ids of lists as hits, so that they get exact distances. \param width  at most hits.capacity of each row
+void lists_as_hits(const u32* objects, u32 count, const u32* ids, int stride, int width, const Candidates& hits,
+                   cudaStream_t);
+/// A graph as lists, and back: distances negated for similarities, and in `bounds` the last ones.
+void open_graph(Metric, const Lists&, std::int64_t n, cudaStream_t);
+void close_graph(Metric, const Lists&, std::int64_t n, cudaStream_t);
+/// Packed rows of chosen objects.
+void gather_rows(const SweptRows& from, const u32* objects, u32 count, std::uint8_t* to, cudaStream_t);
+/// Lists of chosen objects, there or back.
+void gather_lists(const Lists& all, const u32* objects, u32 count, const Lists& chosen, bool back, cudaStream_t);
+/// n: one by the vectors' norms.
+void make_factors(const SweepSpace&, float* factors, cudaStream_t);
+
+}  // namespace gnnd::cuda

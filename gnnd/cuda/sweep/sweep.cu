@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: MIT
+#include <algorithm>
+#include <chrono>
+#include <thread>
+#include <vector>
+
+#include "gnnd/cuda/algorithm.h"
+#include "gnnd/cuda/memory/layout.h"
+#include "gnnd/cuda/sweep/sweep.h"
+#include "gnnd/detail/recall.h"
+#include "gnnd/error.h"
+
+namespace gnnd::cuda {
+namespace {
+
+/// Hits that a chosen object has places for; and any object, in one of the steps of make_exact().
+constexpr int kHitsOfSome = 512;
+int hits_of_all(int k) {
+    return std::max(96, 2 * k);
+}
+
+/// Rows of integers that are longer could overflow the sums' comparison, see bounds.cu.
+constexpr int kMaxSweptBytes = 8192;
+
+/// A step of make_exact() should take some tenths of a second: bytes of rows that are compared in one.
+constexpr double kBytesOfStep = 1e14;
+/// The first steps are small, since bounds fall most in them.
+constexpr u32 kSteps = 8;
+
+/// Where more than one in so many objects has overflowed, all are compared again; at most so often.
+constexpr std::int64_t kFewOverflow = 64;
+constexpr int kMostRepeats = 2;
+
+/// Objects that make_exact() looks at first.
+constexpr u32 kProbes = 2048;
+
+u32 padded(std::int64_t n) {
+    return u32(round_up(n, kPanelRows));
+}
+
+struct RowsLayout {
+    Part packed, ids, distances, bounds, entries, counts, thresholds, overflowed, is_overflowed;
+    std::size_t total;
+
+    RowsLayout(const SweepSpace& space, u32 count, int k, int capacity, bool all) {
+        const std::int64_t rows = count;
+        Layout layout;
+        if (!all) {
+            packed = layout.take(rows * space.rows.row_bytes);
+            ids = layout.take(rows * k * 4);
+            distances = layout.take(rows * k * 4);
+            bounds = layout.take(rows * 4);
+        }
+        entries = layout.take(rows * capacity * 8);
+        counts = layout.take(rows * 4);
+        thresholds = layout.take(std::int64_t(padded(rows)) * std::int64_t(sizeof(Threshold)));
+        overflowed = layout.take(rows * 4);
+        is_overflowed = layout.take(rows * 4);
+        total = layout.end_;
+    }
+};
+
+bool is_normalized(Metric metric) {
+    return visit(metric, [](auto m) { return m.normalized; });
+}
+
+struct SharedLayout {
+    Part thresholds, factors, small;
+    std::size_t total;
+
+    explicit SharedLayout(const SweepSpace& space) {
+        Layout layout;
+        if (is_normalized(space.metric)) factors = layout.take(space.raw.n * 4);
+        thresholds = layout.take(std::int64_t(padded(space.raw.n)) * std::int64_t(sizeof(Threshold)));
+        small = layout.take(256 + std::int64_t(kSpread * sizeof(Counters)));
+        total = layout.end_;
+    }
+};
+
+SweepForm first_form(const SweepSpace& space) {
+    const bool product = visit(space.metric, [](auto m) { return m.is_product; });
+    if (!product) return SweepForm::floats;
+    if (space.packed == PackedType::f16) return SweepForm::halves;
+    return space.rows.row_bytes <= kMaxSweptBytes ? SweepForm::integers : SweepForm::floats;
+}
+
+}  // namespace
+
+std::size_t Sweep::bytes_of_some(const SweepSpace& space, u32 count, int k) {
+    return SharedLayout(space).total + RowsLayout(space, count, k, std::max(kHitsOfSome, 2 * k), false).total +
+           std::size_t(count) * 4;
+}
+
+std::size_t Sweep::bytes_of_all(const SweepSpace& space, int k) {
+    return bytes_of_some(space, u32(std::min<std::int64_t>(space.raw.n, kProbes)), k) +
+           RowsLayout(space, u32(space.raw.n), k, hits_of_all(k), true).total;
+}
+
+Sweep::Sweep(const SweepSpace& space, int k, Resources& resources, cudaStream_t stream)
+    : space_(space), k_(k), resources_(resources), stream_(stream), form_(first_form(space)), drain_(stream) {
+    const SharedLayout layout(space);
+    shared_ = DeviceMemory(resources, layout.total, stream);
+    columns_ = reinterpret_cast<Threshold*>(shared_.data() + layout.thresholds.offset);
+    std::byte* small = shared_.data() + layout.small.offset;
+    GNND_CUDA(cudaMemsetAsync(small, 0, layout.small.bytes, stream));
+    largest_norm_ = reinterpret_cast<float*>(small);
+    overflows_ = reinterpret_cast<u32*>(small + 4);
+    stop_ = reinterpret_cast<StopFlag*>(small + 8);
+    counters_ = reinterpret_cast<Counters*>(small + 256);
+    if (is_normalized(space.metric)) {
+        factors_ = reinterpret_cast<float*>(shared_.data() + layout.factors.offset);
+        make_factors(space, factors_, stream);
+    }
+    if (form_ == SweepForm::halves) find_largest_norm(space, largest_norm_, stream);
+    use_form(form_);
+}
+
+void Sweep::use_form(SweepForm form) {
+    form_ = form;
+    make_thresholds(form, space_,
+                    {.objects = nullptr,
+                     .count = u32(space_.raw.n),
+                     .padded = padded(space_.raw.n),
+                     .bounds = nullptr,
+                     .largest_norm = largest_norm_,
+                     .out = columns_},
+                    stream_);
+}
+
+SweepRows Sweep::allocate_rows(u32 count, int capacity, const Lists* lists) {
+    const RowsLayout layout(space_, count, k_, capacity, lists != nullptr);
+    SweepRows rows;
+    rows.count = count;
+    rows.memory = DeviceMemory(resources_, layout.total, stream_);
+    const auto at = [&](const Part& part) { return rows.memory.data() + part.offset; };
+    const auto words = [&](const Part& part) { return reinterpret_cast<u32*>(at(part)); };
+    if (lists != nullptr) {
+        rows.lists = *lists;
+        rows.packed = space_.rows;
+    } else {
+        rows.packed = {reinterpret_cast<std::uint8_t*>(at(layout.packed)), count, space_.rows.row_bytes};
+        rows.lists = {.ids = words(layout.ids),
+                      .distances = reinterpret_cast<float*>(at(layout.distances)),
+                      .bounds = reinterpret_cast<float*>(at(layout.bounds)),
+                      .length = k_,
+                      .segments = 1};
+    }
+    rows.hits = {reinterpret_cast<u64*>(at(layout.entries)), words(layout.counts), capacity};
+    rows.thresholds = reinterpret_cast<Threshold*>(at(layout.thresholds));
+    rows.overflowed = words(layout.overflowed);
+    rows.is_overflowed = words(layout.is_overflowed);
+    GNND_CUDA(cudaMemsetAsync(rows.hits.counts, 0, layout.counts.bytes, stream_));
+    return rows;
+}
+
+u32 Sweep::width_of(const SweepRows& rows) const {
+    const u32 panels = panels_of(u32(space_.raw.n), panel_rows());
+    return rows.objects != nullptr ? panels : panels / 2 + 1;
+}
+
+void Sweep::compare(const SweepRows& rows, u32 begin, u32 end) {
+    make_thresholds(form_, space_,
+                    {.objects = rows.objects,
+                     .count = rows.count,
+                     .padded = padded(rows.count),
+                     .bounds = rows.lists.bounds,
+                     .largest_norm = largest_norm_,
+                     .out = rows.thresholds},
+                    stream_);
+    const SweepArgs args{.of_rows = rows.thresholds,
+                         .of_columns = rows.objects != nullptr ? columns_ : rows.thresholds,
+                         .row_ids = rows.objects,
+                         .rows = rows.count,
+                         .columns = u32(space_.raw.n),
+                         .begin = begin,
+                         .end = end,
+                         .hits = rows.hits};
+    if (form_ == SweepForm::floats)
+        sweep_floats(space_.metric, args, space_.raw, factors_, stream_);
+    else
+        sweep_packed(space_.packed, args, rows.packed, space_.rows, stream_);
+}
+
+void Sweep::take_hits(const SweepRows& rows) {
+    score_hits(space_,
+               {.objects = rows.objects,
+                .count = rows.count,
+                .lists = rows.lists,
+                .hits = rows.hits,
+                .overflowed = rows.overflowed,
+                .overflows = overflows_,
+                .is_overflowed = rows.is_overflowed},
+               stream_);
+    apply_candidates(rows.lists, rows.hits, rows.count, stop_, counters_, stream_);
+}
+
+void Sweep::wait(const Callbacks& callbacks) {
+    if (!callbacks.interrupt) return;
+    const Event event;
+    GNND_CUDA(cudaEventRecord(event, stream_));
+    for (;;) {
+        if (callbacks.interrupt()) throw Interrupted("interrupted while all pairs were compared");
+        const cudaError_t state = cudaEventQuery(event);
+        if (state == cudaSuccess) return;
+        if (state != cudaErrorNotReady) check(state, "cudaEventQuery", __FILE__, __LINE__);
+        ignore(state);
+        std::this_thread::sleep_for(std::chrono::microseconds(200));
+    }
+}
+
+u32 Sweep::compare_all(const SweepRows& rows, u32 steps, const Callbacks& callbacks) {
+    GNND_CUDA(cudaMemsetAsync(overflows_, 0, sizeof(u32), stream_));
+    GNND_CUDA(cudaMemsetAsync(rows.is_overflowed, 0, std::size_t(rows.count) * sizeof(u32), stream_));
+    const u32 width = width_of(rows);
+    steps = std::min(steps, width);
+    u32 begin = 0;
+    for (u32 step = 1; step <= steps; ++step) {
+        const u32 end = u32(u64(width) * step / steps);
+        // The first step goes ahead with a small part of itself.
+        const u32 middle = step == 1 ? begin + (end - begin + 3) / 4 : begin;
+        for (const u32 to : {middle, end}) {
+            if (begin == to) continue;
+            compare(rows, begin, to);
+            take_hits(rows);
+            begin = to;
+        }
+        wait(callbacks);
+    }
+    GNND_CUDA(cudaMemcpyAsync(&overflows_here_[0], overflows_, sizeof(u32), cudaMemcpyDeviceToHost, stream_));
+    GNND_CUDA(cudaStreamSynchronize(stream_));
+    return overflows_here_[0];
+}
+
+Lists Sweep::nearest_of(const std::int32_t* objects, u32 count, const u32* ids, int stride, int width) {
+    const int capacity = std::max(kHitsOfSome, 2 * k_);
+    if (some_.count != count) {
+        objects_ = DeviceMemory(resources_, std::size_t(count) * sizeof(u32), stream_);
+        some_ = allocate_rows(count, capacity, nullptr);
+    }
+    auto* numbers = reinterpret_cast<u32*>(objects_.data());
+    GNND_CUDA(cudaMemcpyAsync(numbers, objects, std::size_t(count) * sizeof(u32), cudaMemcpyHostToDevice, stream_));
+    some_.objects = numbers;
+    gather_rows(space_.rows, numbers, count, const_cast<std::uint8_t*>(some_.packed.rows), stream_);
+    clear(some_.lists, some_.hits, count, stream_);
+    lists_as_hits(numbers, count, ids, stride, std::min(width, capacity), some_.hits, stream_);
+    take_hits(some_);
+
+    const u32 few = count / 64;  // that may overflow without a finer form
+    u32 overflowed = compare_all(some_, 2, {});
+    if (overflowed != 0) overflowed = compare_all(some_, 2, {});  // with the bounds that are better now
+    if (overflowed > few && form_ == SweepForm::halves) {
+        use_form(SweepForm::floats);
+        overflowed = compare_all(some_, 2, {});
+    }
+    // No step has more columns than there are places.
+    if (overflowed != 0) compare_all(some_, width_of(some_), {});
+    return some_.lists;
+}
+
+void Sweep::make_exact(const Lists& lists, const Callbacks& callbacks) {
+    const std::int64_t n = space_.raw.n;
+    const std::vector<std::int32_t> probes = detail::sample_objects(n, kProbes, 1);
+    nearest_of(probes.data(), u32(probes.size()), lists.ids, lists.length, lists.length);
+    SweepRows rows = allocate_rows(u32(n), hits_of_all(k_), &lists);
+    const double bytes = double(n) * double(n) / 2 * double(space_.rows.row_bytes);
+    const u32 steps = std::max(kSteps, u32(bytes / kBytesOfStep));
+    u32 overflowed = compare_all(rows, steps, callbacks);
+    // Their bounds are better now, but for those of objects that have very many others at the same distance.
+    for (int again = 0; again < kMostRepeats && overflowed > u32(n / kFewOverflow); ++again)
+        overflowed = compare_all(rows, steps, callbacks);
+    if (overflowed == 0) return;
+    std::vector<std::int32_t> left(overflowed);
+    GNND_CUDA(
+        cudaMemcpyAsync(left.data(), rows.overflowed, left.size() * sizeof(u32), cudaMemcpyDeviceToHost, stream_));
+    GNND_CUDA(cudaStreamSynchronize(stream_));
+    std::sort(left.begin(), left.end());
+    for (std::size_t first = 0; first < left.size(); first += kProbes) {
+        const u32 count = u32(std::min<std::size_t>(kProbes, left.size() - first));
+        const Lists exact = nearest_of(left.data() + first, count, lists.ids, lists.length, lists.length);
+        gather_lists(lists, some_.objects, count, exact, true, stream_);
+        wait(callbacks);
+    }
+}
+
+}  // namespace gnnd::cuda

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+/// \file sweep.h
+/// Exact neighbours: all pairs of a set, or of chosen objects with all, compared once against the last distances of
+/// lists that are good already (bounds.h says why none is lost). What may be nearer is compared exactly and enters.
+
+#include "gnnd/builder.h"
+#include "gnnd/cuda/memory/memory.h"
+#include "gnnd/cuda/sweep/bounds.h"
+
+namespace gnnd::cuda {
+
+/// A set of rows that are swept, and their lists, on the device.
+struct SweepRows {
+    u32 count = 0;
+    const u32* objects = nullptr;  ///< count; null: all
+    SweptRows packed{};
+    Lists lists{};
+    Candidates hits{};
+    Threshold* thresholds = nullptr;                      ///< padded
+    u32 *overflowed = nullptr, *is_overflowed = nullptr;  ///< count: see ScoreArgs
+    DeviceMemory memory;
+};
+
+class Sweep {
+  public:
+    /// \param k          length of the lists
+    /// \param resources  the memory is theirs
+    Sweep(const SweepSpace& space, int k, Resources& resources, cudaStream_t stream);
+
+    /// The nearest k of chosen objects, exact.
+    /// \param objects  host: count object numbers
+    /// \param ids      device: n x stride, neighbours to start from, of which the first `width` are looked at
+    /// \return count x k on the device until the next call; distances as the metric says, negated for similarities
+    Lists nearest_of(const std::int32_t* objects, u32 count, const u32* ids, int stride, int width);
+
+    /// Makes the lists of all objects exact: n x k, with exact distances before, and the last ones in `lists.bounds`.
+    /// Looks at some objects first, to find out which form is fit. Asks callbacks.interrupt in between.
+    void make_exact(const Lists& lists, const Callbacks& callbacks);
+
+    /// The form that nearest_of() ended with: the first one that has few hits beside neighbours.
+    SweepForm form() const { return form_; }
+
+    /// Device memory of a Sweep for nearest_of(), and for make_exact().
+    static std::size_t bytes_of_some(const SweepSpace& space, u32 count, int k);
+    static std::size_t bytes_of_all(const SweepSpace& space, int k);
+
+  private:
+    SweepRows allocate_rows(u32 count, int capacity, const Lists* lists);
+    void use_form(SweepForm form);
+    /// Compares the rows with the columns (or the offsets) [begin, end) of so many panels, and takes the hits.
+    void compare(const SweepRows& rows, u32 begin, u32 end);
+    void take_hits(const SweepRows& rows);
+    /// In `steps` steps. \return how many rows had more hits than places in one of them
+    u32 compare_all(const SweepRows& rows, u32 steps, const Callbacks& callbacks);
+    u32 width_of(const SweepRows& rows) const;
+    u32 panel_rows() const { return form_ == SweepForm::floats ? kFloatRows : kPanelRows; }
+    void wait(const Callbacks& callbacks);
+
+    SweepSpace space_;
+    int k_;
+    Resources& resources_;
+    cudaStream_t stream_;
+    SweepForm form_;
+    DeviceMemory shared_;
+    Threshold* columns_;
+    float* factors_ = nullptr;  ///< n, of normalised metrics
+    float* largest_norm_;
+    u32* overflows_;
+    StopFlag* stop_;
+    Counters* counters_;
+    SweepRows some_;
+    DeviceMemory objects_;
+    PinnedArray<u32, 1> overflows_here_;
+    Drain drain_;  // the last member: copies into the page-locked word end first
+};
+
+}  // namespace gnnd::cuda

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+/// \file sweep_args.h
+/// All pairs of a set, once: the arguments of the kernels that compare them against a bound per object.
+///
+/// The sum of a pair is its product, or, without tensor cores, its distance negated: larger is nearer. A pair (a, b) is
+/// a hit for a if its distance may be less than a's bound, the last distance of a's list. Every object has two
+/// thresholds, which bounds.cu makes from its norm and its bound:
+///
+///     the pair is a hit for a   if   sum + offset(b) > -limit(a)
+///                      for b    if   sum + limit(b) > -offset(a)
+///
+/// so that a maximum over many columns, of one sum for each, says whether there is any hit among them.
+
+#include "gnnd/cuda/device/state.cuh"
+
+namespace gnnd::cuda {
+
+/// On tensor cores: rows of a panel, which a block compares with panel after panel of all objects; and columns that it
+/// takes at a time.
+inline constexpr int kPanelRows = 256, kPanelColumns = 128;
+/// Without them: rows of a panel and columns alike.
+inline constexpr int kFloatRows = 128;
+
+/// Bit patterns of int or of float, as the sums are. Arrays of them go on to a whole number of panels, and no pair with
+/// what lies behind the end is a hit.
+struct Threshold {
+    u32 offset, limit;
+};
+
+struct SweepArgs {
+    const Threshold *of_rows, *of_columns;
+    const u32* row_ids;  ///< of rows that were chosen: the objects; null: all objects, every pair once
+    u32 rows;            ///< objects, or chosen ones
+    u32 columns;         ///< objects
+    u32 begin, end;      ///< of all objects: the offsets between panels; of chosen rows: the panels of columns
+    Candidates hits;     ///< of the rows; entries hold an id, and no distance yet
+};
+
+/// Panels that n objects need.
+__host__ __device__ inline u32 panels_of(u32 n, u32 size) {
+    return (n + size - 1) / size;
+}
+
+/// Every pair of panels is compared once if panel i is compared with the panels i, i + 1, ..., up to so many, modulo
+/// their number.
+__host__ __device__ inline u32 offsets_of(u32 panel, u32 panels) {
+    return panels / 2 + (panels % 2 == 1 || panel < panels / 2);
+}
+
+/// The tiles of columns that a block compares its panel of rows with.
+/// \tparam Both  all objects are rows, and every pair is compared once
+/// \tparam Rows, Columns  of a panel, and of a tile
+template <bool Both, u32 Rows, u32 Columns>
+struct TileWalk {
+    u32 panel, panels;  ///< of rows; panels: of columns
+    u32 begin, count;   ///< the first offset (or panel) of this block, and tiles
+
+    static constexpr u32 kTilesOfPanel = Rows / Columns;
+
+    /// \param per_block  offsets (or panels) of a block
+    __device__ TileWalk(const SweepArgs& args, u32 per_block)
+        : panel(blockIdx.x), panels(panels_of(args.columns, Rows)), begin(args.begin + blockIdx.y * per_block) {
+        u32 end = min(args.end, begin + per_block);
+        if (Both) end = min(end, offsets_of(panel, panels));
+        count = end > begin ? (end - begin) * kTilesOfPanel : 0;
+    }
+    __device__ u32 panel_of(u32 i) const {
+        const u32 at = begin + i / kTilesOfPanel;
+        if (!Both) return at;
+        return panel + at < panels ? panel + at : panel + at - panels;
+    }
+    __device__ u32 first_column(u32 i) const { return panel_of(i) * Rows + i % kTilesOfPanel * Columns; }
+    /// Rows and columns are the same objects: every pair is there twice.
+    __device__ bool diagonal(u32 i) const { return Both && panel_of(i) == panel; }
+};
+
+/// Adds a hit of a row.
+__device__ inline void put_hit(const Candidates& hits, u32 row, u32 id) {
+    const u32 place = atomicAdd(&hits.counts[row], 1u);
+    if (place < u32(hits.capacity)) hits.entries[u64(row) * u32(hits.capacity) + place] = id;
+}
+
+}  // namespace gnnd::cuda

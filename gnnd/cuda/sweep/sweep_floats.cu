@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: MIT
+#include <algorithm>
+
+#include "gnnd/cuda/errors.h"
+#include "gnnd/cuda/sweep/sweep_floats.cuh"
+
+namespace gnnd::cuda {
+
+void sweep_floats(Metric metric, const SweepArgs& args, const RawVectors& vectors, const float* factors,
+                  cudaStream_t stream) {
+    if (args.begin >= args.end || args.rows == 0) return;
+    constexpr u32 kPerBlock = 16;
+    const u32 width = args.end - args.begin;
+    const dim3 blocks(panels_of(args.rows, kFloatRows), (width + kPerBlock - 1) / kPerBlock);
+    visit(metric, [&]<class M>(M) {
+        if (args.row_ids == nullptr)
+            sweep_floats_kernel<M, true><<<blocks, kFloatThreads, 0, stream>>>(args, vectors, factors, kPerBlock);
+        else
+            sweep_floats_kernel<M, false><<<blocks, kFloatThreads, 0, stream>>>(args, vectors, factors, kPerBlock);
+        GNND_LAUNCHED("sweep_floats_kernel");
+    });
+}
+
+}  // namespace gnnd::cuda

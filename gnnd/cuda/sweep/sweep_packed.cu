@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: MIT
+// Starts a sweep on tensor cores: how rows lie in shared memory, and how many columns a block takes.
+#include <algorithm>
+
+#include "gnnd/cuda/device/launch.cuh"
+#include "gnnd/cuda/driver.h"
+#include "gnnd/cuda/sweep/sweep.cuh"
+
+namespace gnnd::cuda {
+namespace {
+
+constexpr int kFewestStages = 2, kMostStages = 6;
+/// Blocks that a launch should have at least for each multiprocessor, so that the last ones do not run alone.
+constexpr int kBlocksEach = 8;
+/// Panels of columns that blocks which run together go through: their rows should stay in the cache.
+constexpr u32 kMostPanels = 64;
+
+struct Limits {
+    int multiprocessors, shared_bytes;
+};
+
+Limits limits_of_device() {
+    int device = 0;
+    Limits limits{};
+    GNND_CUDA(cudaGetDevice(&device));
+    GNND_CUDA(cudaDeviceGetAttribute(&limits.multiprocessors, cudaDevAttrMultiProcessorCount, device));
+    GNND_CUDA(cudaDeviceGetAttribute(&limits.shared_bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
+    return limits;
+}
+
+template <PackedType C, bool Both, bool Resident>
+void start(const SweepArgs& args, const SweptRows& rows, const SweptRows& columns, int threads, int stages, int bytes,
+           const Limits& limits, cudaStream_t stream) {
+    const u32 panels = panels_of(args.rows, kPanelRows), width = args.end - args.begin;
+    const u32 wanted = u32(limits.multiprocessors) * kBlocksEach;
+    const u32 per_block = std::clamp(u32(u64(panels) * width / wanted), u32(1), kMostPanels);
+    const dim3 blocks(panels, (width + per_block - 1) / per_block);
+    CUtensorMap rows_map{}, columns_map{};
+    if (threads == kPipelinedThreads) {
+        rows_map = rows_as_tensor(rows.rows, rows.count, rows.row_bytes, kTileBytes, kPanelRows / 2);
+        columns_map = rows_as_tensor(columns.rows, columns.count, columns.row_bytes, kTileBytes, kPanelColumns);
+    }
+    launch("sweep", sweep_kernel<C, Both, Resident>, blocks, threads, bytes, stream, args, rows, columns, rows_map,
+           columns_map, per_block, stages);
+}
+
+template <PackedType C, bool Both>
+void choose(const SweepArgs& args, const SweptRows& rows, const SweptRows& columns, cudaStream_t stream) {
+    const Limits limits = limits_of_device();
+    cudaFuncAttributes attributes{};
+    GNND_CUDA(cudaFuncGetAttributes(&attributes, sweep_kernel<C, Both, true>));
+    const int threads = attributes.maxThreadsPerBlock;
+    if (threads != kPipelinedThreads)
+        return start<C, Both, true>(args, rows, columns, kPlainThreads, 0, 2 * (kRowsTile + kColumnsTile) + kTermBytes,
+                                    limits, stream);
+    const int resident = kSweepBarriers + (rows.row_bytes + kTileBytes - 1) / kTileBytes * kRowsTile;
+    const int stages = std::min((limits.shared_bytes - resident) / (kColumnsTile + kTermBytes), kMostStages);
+    if (stages >= kFewestStages)
+        return start<C, Both, true>(args, rows, columns, threads, stages,
+                                    resident + stages * (kColumnsTile + kTermBytes), limits, stream);
+    constexpr int kStageBytes = kRowsTile + kColumnsTile + kTermBytes;
+    const int streamed = std::min((limits.shared_bytes - kSweepBarriers) / kStageBytes, kMostStages);
+    start<C, Both, false>(args, rows, columns, threads, streamed, kSweepBarriers + streamed * kStageBytes, limits,
+                          stream);
+}
+
+template <PackedType C>
+void choose(const SweepArgs& args, const SweptRows& rows, const SweptRows& columns, cudaStream_t stream) {
+    if (args.row_ids == nullptr)
+        choose<C, true>(args, rows, columns, stream);
+    else
+        choose<C, false>(args, rows, columns, stream);
+}
+
+}  // namespace
+
+void sweep_packed(PackedType type, const SweepArgs& args, const SweptRows& rows, const SweptRows& columns,
+                  cudaStream_t stream) {
+    if (args.begin >= args.end || args.rows == 0) return;
+    switch (type) {
+        case PackedType::u8:
+            return choose<PackedType::u8>(args, rows, columns, stream);
+        case PackedType::i8:
+            return choose<PackedType::i8>(args, rows, columns, stream);
+        case PackedType::f16:
+            return choose<PackedType::f16>(args, rows, columns, stream);
+    }
+}
+
+}  // namespace gnnd::cuda
