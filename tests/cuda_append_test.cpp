@@ -18,6 +18,7 @@
 namespace gnnd {
 namespace {
 
+using test::converging;
 using test::gpu_params;
 using test::message_of;
 using test::OnDevice;
@@ -63,7 +64,8 @@ TEST(CudaAppend, SearchFindsTheTrueNeighboursOfSmallSets) {
 TEST(CudaAppend, SearchFindsANewCluster) {
     SKIP_WITHOUT_GPU();
     for (const std::int64_t count : {20, 100, 1500})
-        test::expect_search_as_good_as_one_build(test::with_far_cluster(6000, count, 12), count, gpu_params(16));
+        test::expect_search_as_good_as_one_build(test::with_far_cluster(6000, count, 12), count,
+                                                 converging(gpu_params(16)));
 }
 
 TEST(CudaAppend, SearchIsTheSameEveryTime) {

@@ -14,6 +14,7 @@
 namespace gnnd {
 namespace {
 
+using test::converging;
 using test::expect_valid_graph;
 using test::gpu_params;
 using test::random_vectors;
@@ -141,12 +142,12 @@ TEST(Cuda, RecallIsThatOfTheCpu) {
     for (Metric metric : test::kMetrics) {
         const test::Truth& truth = truth_of_sample(metric);
         for (int k : {10, 32, 64}) {
-            BuildParams params = gpu_params(k, metric);
+            BuildParams params = converging(gpu_params(k, metric));
             params.device = {Device::Kind::cpu, 0};
             const double cpu = truth.recall_of(build(file.view(), params).graph);
             for (Init init : {Init::projection, Init::random})
                 for (const VectorView& view : {file.view(), as_floats}) {
-                    params = gpu_params(k, metric);
+                    params = converging(gpu_params(k, metric));
                     params.init = init;
                     const BuildResult result = build(view, params);
                     EXPECT_GE(truth.recall_of(result.graph), cpu - 0.005)
@@ -170,7 +171,7 @@ TEST_P(CudaVariantTest, RecallIsThatOfTheCpu) {
         for (int k : {32, 64})
             for (Init init : {Init::projection, Init::random}) {
                 // The same update there, as far as there is one.
-                BuildParams params = gpu_params(k, metric);
+                BuildParams params = converging(gpu_params(k, metric));
                 params.init = init;
                 params.update = GetParam().deterministic ? Update::selective : GetParam().update;
                 params.samples = 32;

@@ -15,6 +15,7 @@
 namespace gnnd {
 namespace {
 
+using test::converging;
 using test::expect_valid_graph;
 using test::gpu_params;
 using test::random_vectors;
@@ -107,7 +108,7 @@ TEST(Cuda, SegmentsDoNotFollowTheNumbers) {
     std::vector<std::int32_t> objects(300);
     for (int i = 0; i < 300; ++i) objects[i] = i * 16 + i % 2;
     const Truth truth(vectors, Metric::L2, objects, 64);
-    BuildParams params = gpu_params(64);
+    BuildParams params = converging(gpu_params(64));
     params.update = Update::selective;
     EXPECT_GE(truth.recall_of(build(vectors, params).graph), 0.9);
 }
@@ -118,11 +119,14 @@ TEST(Cuda, InterruptEndsTheBuild) {
     Callbacks callbacks;
     int asked = 0;
     callbacks.interrupt = [&] { return ++asked > 2; };
-    EXPECT_THROW(build(vectors, gpu_params(10), callbacks), Interrupted);
+    const BuildParams params = converging(gpu_params(10));
+    EXPECT_THROW(build(vectors, params, callbacks), Interrupted);
+    asked = 0;
+    EXPECT_THROW(build_exact(vectors, params, callbacks), Interrupted);
     callbacks.interrupt = nullptr;
     callbacks.progress = [](const IterationStats&) { throw std::runtime_error("stop"); };
-    EXPECT_THROW(build(vectors, gpu_params(10), callbacks), std::runtime_error);
-    expect_valid_graph(build(vectors, gpu_params(10)).graph, vectors);
+    EXPECT_THROW(build(vectors, params, callbacks), std::runtime_error);
+    expect_valid_graph(build(vectors, params).graph, vectors);
 }
 
 TEST(Cuda, StatsTellEveryIteration) {
@@ -131,7 +135,7 @@ TEST(Cuda, StatsTellEveryIteration) {
     std::vector<IterationStats> seen;
     Callbacks callbacks;
     callbacks.progress = [&](const IterationStats& stats) { seen.push_back(stats); };
-    const BuildResult result = build(vectors, gpu_params(32), callbacks);
+    const BuildResult result = build(vectors, converging(gpu_params(32)), callbacks);
     ASSERT_EQ(seen.size(), result.stats.iterations.size());
     ASSERT_GE(seen.size(), 3u);
     double phi = 0;

@@ -124,13 +124,16 @@ TEST(Cuda, RepeatedBuildsKeepNothing) {
 TEST(Cuda, MemoryPlanIsKept) {
     SKIP_WITHOUT_GPU();
     const Vectors vectors = random_vectors(20000, 128, DType::u8);
-    for (int samples : {16, 32}) {
+    for (const auto& [samples, recall] : {std::pair{16, 0.0f}, {32, 0.0f}, {32, 0.99f}}) {
         BuildParams params = gpu_params(64);
         params.samples = samples;
+        params.recall = recall;
+        // Of the objects that are measured.
+        const double measured = recall == 0 ? 0 : 4096 * (512 * 8 + 10 * 8 + 128 + 40) + 20000 * 8;
         const MemoryPlan plan = plan_memory(vectors, params);
         EXPECT_GE(plan.vectors, std::size_t(20000 * 128));
         EXPECT_GE(plan.graph, std::size_t(20000 * 64 * 8));
-        EXPECT_LE(double(plan.graph + plan.work), (samples == 16 ? 2.0 : 2.75) * 20000 * 64 * 8 + (1 << 20));
+        EXPECT_LE(double(plan.graph + plan.work), (samples == 16 ? 2.0 : 2.75) * 20000 * 64 * 8 + measured + (1 << 20));
         HeapResources heap;
         CountedResources counted(heap);
         const BuildResult result = build(vectors, params, {}, &counted);

@@ -14,6 +14,7 @@
 namespace gnnd {
 namespace {
 
+using test::converging;
 using test::gpu_params;
 using test::Halves;
 using test::message_of;
@@ -66,7 +67,7 @@ TEST(CudaMerge, EndsWhenLittleIsLeftToFind) {
     for (const Init init : {Init::projection, Init::random})
         for (const std::int64_t n2 : {10000, 1000}) {
             SCOPED_TRACE(testing::Message() << name_of(init) << ", " << n2);
-            BuildParams params = gpu_params(32);
+            BuildParams params = converging(gpu_params(32));
             params.init = init;
             test::expect_end_in_time(sample.view(), sample.n() - n2, params);
         }

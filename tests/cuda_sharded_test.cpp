@@ -193,7 +193,7 @@ TEST(CudaShardedMemory, DecidesTheNumberOfShards) {
     SKIP_WITHOUT_GPU();
     const io::VectorFile base(GNND_TEST_DATA "/photosift20k.u8bin");
     const TempDir dir;
-    BuildParams params = gpu_params(32);
+    BuildParams params = converging(gpu_params(32));
     ShardParams shards;
     shards.work = dir.file("work");
     const std::size_t whole = plan_memory(base.view(), params).total();

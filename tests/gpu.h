@@ -25,6 +25,12 @@ inline BuildParams gpu_params(int k, Metric metric = Metric::L2) {
     return params;
 }
 
+/// With the paper's stopping rule alone: what is tested must not depend on the recall that was reached.
+inline BuildParams converging(BuildParams params) {
+    params.recall = 0;
+    return params;
+}
+
 /// An array on the current device.
 template <class T>
 class OnDevice {

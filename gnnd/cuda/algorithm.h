@@ -52,6 +52,8 @@ void allocate_offsets(const u32* counts, u64* offsets, std::int64_t owners, cons
 /// given.
 void sample(const Lists&, const Samples&, const Filter&, u32 salt, detail::Pairs, const u32* visit, std::int64_t n,
             const StopFlag*, cudaStream_t);
+/// Takes the NEW bits off, and makes -1 of what is not filled: lists as a graph's ids.
+void make_ids_plain(const Lists&, std::int64_t n, cudaStream_t);
 /// Before step 1 of a merge: the columns into empty lists, OLD.
 void load_graph(const Columns&, const Lists&, const SpaceInfo*, cudaStream_t);
 /// Divides lists of one segment into the given number. What finds no room in its segment is dropped.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 // build(), refine(), merge() and append() on a GPU: where each goes, and what comes before and after the iterations.
+#include <algorithm>
 #include <chrono>
+#include <optional>
 #include <string>
 
 #include "gnnd/cuda/append/insert.h"
@@ -8,7 +10,9 @@
 #include "gnnd/cuda/exhaustive.h"
 #include "gnnd/cuda/iterations.h"
 #include "gnnd/cuda/memory/transfer.h"
+#include "gnnd/cuda/reach_recall.h"
 #include "gnnd/detail/checks.h"
+#include "gnnd/detail/resolve.h"
 #include "gnnd/error.h"
 
 namespace gnnd::cuda {
@@ -26,6 +30,19 @@ void check_update(Update update) {
                           "' is not compiled for GPUs here (GNND_CUDA_VARIANTS), update 'auto' is");
 }
 
+/// Up to so many objects all pairs are compared on the host.
+constexpr std::int64_t kMostOnHost = 2 * kMaxK;
+
+/// A quick graph, whose last distances are good enough to compare all pairs against: better ones cost more time than
+/// they save (benchs/NOTEBOOK.md).
+BuildParams for_bounds(const BuildParams& params) {
+    const int iterations = params.k > 32 ? 2 : 1;
+    BuildParams quick = params;
+    if (params.iterations == BuildParams{}.iterations) quick.iterations = iterations;
+    quick.recall = 0;
+    return quick;
+}
+
 void run_gnnd(const detail::Input& input, const BuildParams& params, const Callbacks& callbacks, Resources& resources,
               std::int32_t* ids, float* distances, BuildStats& stats) {
     check_update(params.update);
@@ -33,31 +50,30 @@ void run_gnnd(const detail::Input& input, const BuildParams& params, const Callb
     const InPlace in_place{on_device(input.vectors[0].data) && input.adjoining(),
                            {on_device(input.graphs[0].ids), on_device(input.graphs[1].ids)},
                            on_device(ids)};
-    BuildPlan plan =
-        make_build_plan(input, in_place, params, stats.choices, sort_bytes(input.n()), resources.free_device_memory());
+    BuildPlan plan = make_build_plan(input, in_place, params, stats.choices, sort_bytes(input.n()),
+                                     meter_bytes(input, in_place, params), resources.free_device_memory());
     const DeviceMemory memory(resources, plan.total, stream);
     const Drain drain(stream);
     BuildState state = make_state(input, params, stats.choices, plan, in_place.vectors, resources, memory.data(),
                                   stream, ids, distances);
-    Iterations(state, callbacks, stats).run();
-    FinishArgs finishing{.vectors = state.raw,
-                         .exact_distances = plan.exact_distances,
-                         .lists = state.lists,
-                         .set_aside = {},
-                         .k = params.k,
-                         .seed = state.seed_of(0x30000u),
-                         .info = state.info,
-                         .ids = state.ids,
-                         .distances = state.distances};
-    for (int set = 0; input.merges() && set < 2; ++set) finishing.set_aside[set] = set_aside_columns(state, set);
-    finish(finishing, params.metric, stream);
+    std::optional<RecallMeter> meter;
+    if (params.recall > 0) meter.emplace(state);
+    // The lists of a merge are without what was set aside, and say little of the graph.
+    RecallMeter* const in_between = meter && !input.merges() ? &*meter : nullptr;
+    const bool may_give_up = !params.deterministic && may_compare_all_pairs(state);
+    Iterations(state, callbacks, stats).run(in_between, may_give_up);
+    finish(state);
+    stats.peak_work_bytes = std::int64_t(plan.work_bytes());
+    if (input.exact)
+        compare_all_pairs(state, callbacks, stats);
+    else if (meter)
+        reach_recall(state, *meter, callbacks, stats);
     if (!in_place.result) {
         const std::size_t bytes = std::size_t(state.n) * params.k * 4;
         copy_out(ids, state.ids, bytes, resources, stream);
         copy_out(distances, state.distances, bytes, resources, stream);
     }
     GNND_CUDA(cudaStreamSynchronize(stream));
-    stats.peak_work_bytes = std::int64_t(plan.work_bytes());
     stats.choices.capacity = plan.capacity;
     stats.choices.batches = plan.passes;
 }
@@ -70,7 +86,8 @@ MemoryPlan plan(const detail::Input& input, const BuildParams& params, const Cho
     result.free = HeapResources().free_device_memory();
     result.choices = choices;
     if (choices.exhaustive) return result;  // on the host
-    const BuildPlan plan = make_build_plan(input, {}, params, choices, sort_bytes(input.n()), result.free);
+    const BuildPlan plan =
+        make_build_plan(input, {}, params, choices, sort_bytes(input.n()), meter_bytes(input, {}, params), result.free);
     result.choices.capacity = plan.capacity;
     result.choices.batches = plan.passes;
     result.vectors = plan.vector_bytes();
@@ -87,9 +104,16 @@ BuildStats run(const detail::Input& input, const BuildParams& params, const Choi
     BuildStats stats;
     stats.device = {Device::Kind::cuda, params.device.index};
     stats.choices = choices;
-    if (choices.exhaustive) {
+    if (choices.exhaustive && input.n() <= kMostOnHost) {
         run_exhaustively(input, params, callbacks, resources, ids, distances);
         stats.stop = StopReason::exact;
+    } else if (choices.exhaustive) {
+        const BuildParams quick = for_bounds(params);
+        detail::Input build = input;
+        build.exact = false;
+        stats.choices = detail::resolve(quick, build, params.device);
+        run_gnnd(input, quick, callbacks, resources, ids, distances, stats);
+        stats.choices = choices;
     } else if (input.inserts) {
         insert(input, params, callbacks, resources, ids, distances, stats);
         stats.stop = StopReason::searched;

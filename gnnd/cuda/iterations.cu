@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include <algorithm>
+#include <cmath>
 #include <string>
 #include <thread>
 
@@ -45,7 +46,9 @@ void iterate(BuildState& state, int iteration) {
     }
 }
 
-void Iterations::run() {
+void Iterations::run(RecallMeter* meter, bool may_give_up) {
+    meter_ = meter;
+    may_give_up_ = may_give_up;
     const double threshold = detail::convergence_threshold(state_.params, state_.input);
     GNND_CUDA(cudaMemcpyAsync(&info_[0], state_.info, sizeof(SpaceInfo), cudaMemcpyDeviceToHost, state_.stream));
     initialize(state_);
@@ -56,13 +59,13 @@ void Iterations::run() {
     if (state_.plan.segments > 1) split(state_.lists, state_.plan.segments, state_.n, state_.stream);
     submit(0, 0);
     int iteration = 0;
-    while (iteration < state_.params.iterations && !converged_) {
+    while (iteration < state_.params.iterations && !ended()) {
         iterate(state_, ++iteration);
         submit(iteration, threshold);
         if (iteration >= kAhead) await(iteration - kAhead);
     }
-    for (int last = std::max(0, iteration - kAhead + 1); last <= iteration && !converged_; ++last) await(last);
-    stats_.stop = converged_ ? StopReason::converged : StopReason::iterations;
+    for (int last = std::max(0, iteration - kAhead + 1); last <= iteration && !ended(); ++last) await(last);
+    stats_.stop = reached_ ? StopReason::recall : converged_ ? StopReason::converged : StopReason::iterations;
 }
 
 void Iterations::submit(int iteration, double convergence_threshold) {
@@ -70,8 +73,24 @@ void Iterations::submit(int iteration, double convergence_threshold) {
     Record* record = state_.records + slot;
     check_convergence(state_.lists, state_.params.k, state_.n, iteration, convergence_threshold, state_.info,
                       state_.stop, state_.counters, record, state_.stream);
+    if (meter_ != nullptr && iteration > 0) {
+        const Lists& lists = state_.lists;
+        if (!meter_->has_truth()) meter_->find_truth(lists.ids, lists.length, lists.length);
+        meter_->start(lists.ids, lists.length, lists.length, state_.stop, record);
+    }
     GNND_CUDA(cudaMemcpyAsync(&records_[slot], record, sizeof(Record), cudaMemcpyDeviceToHost, state_.stream));
     GNND_CUDA(cudaEventRecord(events_[slot], state_.stream));
+}
+
+/// What is missing falls by about the same factor in each iteration, until it hardly falls any more: then GNND has
+/// found what it can find.
+void Iterations::consider(const RecallEstimate& recall, double seconds) {
+    const double missing = 1 - recall.value, allowed = 1 - double(state_.params.recall), before = missing_;
+    missing_ = missing;
+    if (before < 0 || missing <= allowed) return;  // the first one holds the time of the measurement, too
+    const double factor = missing / before;
+    const double left = factor < 1 && allowed > 0 ? std::log(missing / allowed) / -std::log(factor) : INFINITY;
+    gave_up_ = meter_->seconds_of_all_pairs() < left * seconds;
 }
 
 void Iterations::await(int iteration) {
@@ -92,7 +111,7 @@ void Iterations::await(int iteration) {
     const Record& record = records_[slot];
     const std::chrono::duration<double> since_start = std::chrono::steady_clock::now() - start_;
     IterationStats here;
-    here.iteration = iteration;
+    here.iteration = first_ + iteration;
     here.objects = state_.n;
     here.seconds = iteration == 0 ? since_start.count() : double(record.nanoseconds - last_) * 1e-9;
     here.phi = record.sum.phi;
@@ -101,7 +120,9 @@ void Iterations::await(int iteration) {
     here.accepted = std::int64_t(record.sum.accepted);
     here.distances = std::int64_t(record.sum.distances);
     last_ = record.nanoseconds;
+    if (record.found >= 0 && may_give_up_) consider(meter_->estimate_of(record), here.seconds);
     converged_ = record.converged;
+    reached_ = record.reached;
     detail::report(here, stats_, callbacks_);
 }
 

@@ -7,32 +7,40 @@
 
 #include "gnnd/builder.h"
 #include "gnnd/cuda/build_state.h"
-#include "gnnd/cuda/memory/memory.h"
+#include "gnnd/cuda/recall.h"
 
 namespace gnnd::cuda {
 
-/// Runs steps 1 to 4 until little changes: the host stays kAhead iterations before the device and reads in the meantime
-/// what it recorded.
+/// Runs steps 1 to 4 until the recall is there that was asked for, or little changes: the host stays kAhead iterations
+/// before the device and reads in the meantime what it recorded.
 class Iterations {
   public:
     Iterations(BuildState& state, const Callbacks& callbacks, BuildStats& stats)
-        : state_(state), callbacks_(callbacks), stats_(stats) {}
+        : state_(state), callbacks_(callbacks), stats_(stats), first_(int(stats.iterations.size())) {}
 
+    /// \param meter        null: the paper's stopping rule alone
+    /// \param may_give_up  also stop where comparing all pairs takes less time than what is left
     /// \throws InvalidArgument for a vector that no build can work with, Interrupted
-    void run();
+    void run(RecallMeter* meter, bool may_give_up);
 
   private:
     void submit(int iteration, double convergence_threshold);
     void await(int iteration);
+    void consider(const RecallEstimate& recall, double seconds);
+    bool ended() const { return converged_ || reached_ || gave_up_; }
 
     BuildState& state_;
     const Callbacks& callbacks_;
     BuildStats& stats_;
+    const int first_;  ///< number of the first record: a build may go on with longer lists
+    RecallMeter* meter_ = nullptr;
+    bool may_give_up_ = false;
     PinnedArray<Record, kAhead + 1> records_;
     PinnedArray<SpaceInfo, 1> info_;
     Event events_[kAhead + 1];
-    u64 last_ = 0;  ///< the device's clock when the last iteration ended
-    bool converged_ = false;
+    u64 last_ = 0;         ///< the device's clock when the last iteration ended
+    double missing_ = -1;  ///< the share of true neighbours that the last iteration left to be found
+    bool converged_ = false, reached_ = false, gave_up_ = false;
     std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
     Drain drain_{state_.stream};  // the last member: copies into the page-locked ones end first
 };

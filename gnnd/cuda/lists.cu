@@ -45,6 +45,13 @@ __global__ void clear_kernel(Lists lists, Candidates candidates, std::int64_t n)
     }
 }
 
+__global__ void make_ids_plain_kernel(u32* ids, std::int64_t count) {
+    const std::int64_t i = std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
+    if (i >= count) return;
+    const u32 id = ids[i] & ~kNewBit;
+    ids[i] = id == kNoId ? u32(-1) : id;
+}
+
 __global__ void number_kernel(u32* order, std::int64_t n) {
     const std::int64_t i = std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
     if (i < n) order[i] = u32(i);
@@ -135,7 +142,7 @@ __global__ void check_convergence_kernel(int iteration, double threshold, const 
     }
     mine.phi = mine.phi * info->unit + double(mine.entries) * info->offset;
     const bool converged = iteration > 0 && double(mine.fresh) < threshold;
-    *record = {mine, nanoseconds(), converged};
+    *record = {mine, nanoseconds(), converged, 0, -1, 0};
     stop->raised = converged;
 }
 
@@ -151,6 +158,11 @@ std::size_t sort_bytes(std::int64_t n) {
     cub::DoubleBuffer<u32> keys, order;
     GNND_CUDA(cub::DeviceRadixSort::SortPairs(nullptr, bytes, keys, order, n, 0, 32));
     return bytes;
+}
+
+void make_ids_plain(const Lists& lists, std::int64_t n, cudaStream_t stream) {
+    make_ids_plain_kernel<<<blocks_for(n * lists.length, kThreads), kThreads, 0, stream>>>(lists.ids, n * lists.length);
+    GNND_LAUNCHED("make_ids_plain_kernel");
 }
 
 void number(u32* order, std::int64_t n, cudaStream_t stream) {

@@ -106,6 +106,8 @@ struct Record {
     Counters sum;
     u64 nanoseconds;  ///< the device's clock when it ended
     int converged;    ///< this iteration changed too little to go on
+    int reached;      ///< the recall that was asked for is there
+    double found, squares;  ///< of the objects that are measured, see recall.h
 };
 
 /// Lets the device end the iterations by itself: launches that find the flag raised have nothing to do.

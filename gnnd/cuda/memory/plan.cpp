@@ -46,12 +46,13 @@ VectorForm integer_form(PackedType packed, std::int64_t d) {
 }
 
 BuildPlan make_build_plan(const detail::Input& input, const InPlace& in_place, const BuildParams& params,
-                          const Choices& choices, std::size_t sort_bytes, std::size_t free) {
+                          const Choices& choices, std::size_t sort_bytes, std::size_t beside, std::size_t free) {
     const std::int64_t n = input.n(), d = input.d(), k = params.k;
     BuildPlan plan;
     plan.VectorForm::operator=(form_of(input.vectors[0], in_place.vectors, params.metric));
     plan.samples = choices.samples;
     plan.length = choices.list_size;
+    plan.beside = beside;
 
     const bool buffered = params.update == Update::automatic;
     if (params.update == Update::selective && params.locks == Locks::segment)
@@ -101,9 +102,9 @@ BuildPlan make_build_plan(const detail::Input& input, const InPlace& in_place, c
     const MemoryLimits limits{std::size_t(params.device_memory), free};
     lay_out_to_fit(
         wanted, least, lay_out,
-        [&] { return params.deterministic ? limits.allow(plan.total) : limits.hold(plan.total); },
+        [&] { return params.deterministic ? limits.allow(plan.total + beside) : limits.hold(plan.total + beside); },
         [](int capacity) { return capacity - 1; });
-    limits.check("the build", plan.total);
+    limits.check("the build", plan.total + beside);
     plan.passes = (wanted + plan.capacity - 1) / plan.capacity;
     return plan;
 }

@@ -58,19 +58,21 @@ struct BuildPlan : VectorForm {
     Part given[2];                 ///< before: the graphs to start from, or the columns of them that stay in the lists
     Part set_aside[2];             ///< at the end: the other columns
     std::size_t total = 0;
+    std::size_t beside = 0;  ///< taken in other blocks
 
     std::size_t vector_bytes() const { return vectors.bytes + rows.bytes; }
     std::size_t graph_bytes() const { return graph_ids.bytes + graph_distances.bytes; }
-    std::size_t work_bytes() const { return total - vector_bytes() - graph_bytes(); }
+    std::size_t work_bytes() const { return total + beside - vector_bytes() - graph_bytes(); }
 };
 
 /// Where memory is short candidates get fewer places and iterations are split into more passes; but the graph of a
 /// deterministic build must depend on params.device_memory only.
 /// \param sort_bytes  what sorting n keys takes
+/// \param beside      bytes that are taken beside the block at the same time
 /// \param free        bytes that can be taken, 0: any number. \throws OutOfDeviceMemory where even the least does not
 /// fit
 BuildPlan make_build_plan(const detail::Input& input, const InPlace& in_place, const BuildParams& params,
-                          const Choices& choices, std::size_t sort_bytes, std::size_t free);
+                          const Choices& choices, std::size_t sort_bytes, std::size_t beside, std::size_t free);
 
 /// The same for search_links(). Copies of what lies on the host are parts of the block too.
 struct LinkPlan : VectorForm {

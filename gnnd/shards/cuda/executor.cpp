@@ -43,7 +43,7 @@ class DeviceExecutor final : public shards::Executor {
 
     DeviceExecutor(shards::Store& store, const BuildParams& params, const ShardSizes& sizes, const Room& room)
         : store_(store),
-          params_(params),
+          params_(unmeasured(params)),
           sizes_(sizes),
           memory_(std::in_place, heap_, 2 * sizes.result + room.work + std::size_t(room.slots) * sizes.shard(),
                   nullptr),
@@ -177,12 +177,13 @@ std::unique_ptr<shards::Executor> make_executor(shards::Store& store, const Buil
     const shards::Manifest& manifest = store.manifest();
     if (manifest.count() == 1) return nullptr;
     const UseDevice device(params.device.index);
-    const Room room = room_for(manifest, params, options);
+    const Room room = room_for(manifest, unmeasured(params), options);
     if (room.slots == 0) return nullptr;
     return std::make_unique<DeviceExecutor>(store, params, ShardSizes(manifest), room);
 }
 
-bool has_room(const shards::Manifest& manifest, const BuildParams& params, const shards::ExecutorOptions& options) {
+bool has_room(const shards::Manifest& manifest, const BuildParams& given, const shards::ExecutorOptions& options) {
+    const BuildParams params = unmeasured(given);
     const UseDevice device(params.device.index);
     if (manifest.count() > 1) return room_for(manifest, params, options).slots != 0;
     try {

@@ -28,6 +28,11 @@ ShardSizes::ShardSizes(const shards::Manifest& manifest)
       lists(graph_bytes(manifest.most_rows(), manifest.params.k)),
       result(graph_bytes(2 * manifest.most_rows(), manifest.params.k)) {}
 
+BuildParams unmeasured(BuildParams params) {
+    params.recall = 0;
+    return params;
+}
+
 MemoryPlan plan_of(const shards::Manifest& manifest, std::int64_t rows, const BuildParams& params) {
     const detail::Input input{{{nullptr, rows, manifest.base.d, manifest.base.dtype, 0}}, {}};
     return cuda::plan(input, params, detail::resolve(params, input, params.device));

@@ -28,6 +28,9 @@ struct Room {
     int slots = 0;         ///< places for shards; 0: not enough to keep any
 };
 
+/// The recall within a shard or a pair of them says little of the whole graph, and takes memory: it is not measured.
+BuildParams unmeasured(BuildParams params);
+
 /// Device memory of a build of so many rows of the base, from and to host memory.
 /// \throws OutOfDeviceMemory where it does not fit
 MemoryPlan plan_of(const shards::Manifest& manifest, std::int64_t rows, const BuildParams& params);

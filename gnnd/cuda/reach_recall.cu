@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: MIT
+#include <algorithm>
+
+#include "gnnd/cuda/iterations.h"
+#include "gnnd/cuda/memory/layout.h"
+#include "gnnd/cuda/memory/memory.h"
+#include "gnnd/cuda/reach_recall.h"
+#include "gnnd/detail/resolve.h"
+#include "gnnd/error.h"
+
+namespace gnnd::cuda {
+namespace {
+
+// Chosen by measurement (benchs/NOTEBOOK.md).
+/// Lists get so many times as long. If less than kHopeless is missing, about so many of the slowest iterations are
+/// left.
+constexpr int kLonger = 2;
+constexpr double kIterationsLeft = 8, kHopeless = 0.2;
+/// So often.
+constexpr int kRounds = 2;
+
+/// True where lists may get longer, and iterations more.
+bool may_lengthen(const BuildState& state) {
+    const BuildParams &params = state.params, standard;
+    // Of a merge the lists have a part of the graphs only.
+    return params.list_size == 0 && params.samples == 0 && params.iterations == standard.iterations &&
+           !state.input.merges();
+}
+
+double slowest_iteration(const BuildStats& stats) {
+    double seconds = 0;
+    for (const IterationStats& iteration : stats.iterations)
+        if (iteration.iteration > 0) seconds = std::max(seconds, iteration.seconds);
+    return seconds;
+}
+
+void measure(const BuildState& state, RecallMeter& meter, BuildStats& stats) {
+    const auto* ids = reinterpret_cast<const u32*>(state.ids);
+    if (!meter.has_truth()) meter.find_truth(ids, state.params.k, state.params.k);
+    meter.start(ids, state.params.k, state.params.k);
+    stats.recall = meter.estimate();
+    stats.recall_seconds = meter.seconds();
+}
+
+/// Goes on from the lists (or the graph) with longer ones, which have room for more to compare. \return false where
+/// the memory does not hold them
+bool lengthen(const BuildState& state, const KnnGraphView& lists, int length, RecallMeter& meter,
+              const Callbacks& callbacks, BuildStats& stats) {
+    BuildParams params = state.params;
+    params.list_size = length;
+    params.samples = std::min(length / 2, kMaxGpuSamples);
+    const detail::Input input{{{state.raw.data, state.n, state.raw.d, state.raw.dtype, state.raw.stride}, {}},
+                              {lists, {}}};
+    const InPlace in_place{true, {true, false}, true};
+    const Choices choices = detail::resolve(params, input, params.device);
+    try {
+        BuildPlan plan =
+            make_build_plan(input, in_place, params, choices, sort_bytes(state.n), state.plan.total + state.plan.beside,
+                            state.resources.free_device_memory() + state.plan.total + state.plan.beside);
+        const DeviceMemory memory(state.resources, plan.total, state.stream);
+        const Drain drain(state.stream);
+        BuildState longer = make_state(input, params, choices, plan, true, state.resources, memory.data(), state.stream,
+                                       state.ids, state.distances);
+        Iterations(longer, callbacks, stats).run(&meter, !params.deterministic);
+        finish(longer);
+        stats.peak_work_bytes = std::max(stats.peak_work_bytes, std::int64_t(state.plan.work_bytes() + plan.total));
+        stats.choices.list_size = length;
+        stats.choices.samples = choices.samples;
+        return true;
+    } catch (const OutOfDeviceMemory&) {
+        return false;
+    }
+}
+
+}  // namespace
+
+std::size_t meter_bytes(const detail::Input& input, const InPlace& in_place, const BuildParams& params) {
+    if (params.recall <= 0) return 0;
+    return RecallMeter::bytes(input, params, form_of(input.vectors[0], in_place.vectors, params.metric));
+}
+
+void finish(const BuildState& state) {
+    FinishArgs finishing{.vectors = state.raw,
+                         .exact_distances = state.plan.exact_distances,
+                         .lists = state.lists,
+                         .set_aside = {},
+                         .k = state.params.k,
+                         .seed = state.seed_of(0x30000u),
+                         .info = state.info,
+                         .ids = state.ids,
+                         .distances = state.distances};
+    for (int set = 0; state.input.merges() && set < 2; ++set) finishing.set_aside[set] = set_aside_columns(state, set);
+    finish(finishing, state.params.metric, state.stream);
+}
+
+bool may_compare_all_pairs(const BuildState& state) {
+    const MemoryLimits limits{std::size_t(state.params.device_memory), state.resources.free_device_memory()};
+    const std::size_t bytes = Sweep::bytes_of_all(sweep_space_of(state), state.params.k);
+    return !detail::limits_work(state.params) && limits.hold_beside(state.plan.total + state.plan.beside, bytes);
+}
+
+void compare_all_pairs(const BuildState& state, const Callbacks& callbacks, BuildStats& stats) {
+    const SweepSpace space = sweep_space_of(state);
+    const Lists lists{.ids = reinterpret_cast<u32*>(state.ids),
+                      .distances = state.distances,
+                      .bounds = state.lists.bounds,
+                      .length = state.params.k,
+                      .segments = 1};
+    open_graph(state.params.metric, lists, state.n, state.stream);
+    Sweep(space, state.params.k, state.resources, state.stream).make_exact(lists, callbacks);
+    close_graph(state.params.metric, lists, state.n, state.stream);
+    stats.stop = StopReason::exact;
+    stats.peak_work_bytes += std::int64_t(Sweep::bytes_of_all(space, state.params.k));
+}
+
+void reach_recall(const BuildState& state, RecallMeter& meter, const Callbacks& callbacks, BuildStats& stats) {
+    const double wanted = double(state.params.recall);
+    measure(state, meter, stats);
+    int length = state.lists.length;
+    for (int round = 0; round < kRounds && stats.recall.low < wanted && may_lengthen(state); ++round) {
+        const double predicted = kIterationsLeft * slowest_iteration(stats);
+        const bool may_compare = may_compare_all_pairs(state);
+        if ((1 - stats.recall.value > kHopeless && may_compare) || kLonger * length > kMaxK) break;
+        // What takes less time is left to chance, which the graph of a deterministic build must not depend on.
+        const bool faster = !state.params.deterministic && meter.seconds_of_all_pairs() < predicted;
+        if (faster && may_compare) break;
+        KnnGraphView from{state.n, state.params.k, state.params.metric, state.ids, state.distances};
+        if (round == 0) {
+            make_ids_plain(state.lists, state.n, state.stream);
+            from.k = length;
+            from.ids = reinterpret_cast<const std::int32_t*>(state.lists.ids);
+        }
+        length *= kLonger;
+        if (!lengthen(state, from, length, meter, callbacks, stats)) break;
+        measure(state, meter, stats);
+    }
+    if (stats.recall.low >= wanted) {
+        stats.stop = StopReason::recall;
+    } else if (may_compare_all_pairs(state)) {
+        compare_all_pairs(state, callbacks, stats);
+        measure(state, meter, stats);
+    } else {
+        stats.stop = StopReason::recall_missed;
+    }
+}
+
+}  // namespace gnnd::cuda

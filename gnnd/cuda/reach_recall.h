@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+/// \file reach_recall.h
+/// What a build does when its lists have converged, or hardly improve, below the recall that was asked for.
+
+#include "gnnd/cuda/recall.h"
+
+namespace gnnd::cuda {
+
+/// The bytes that measuring the recall takes beside the plan of a build; 0 where none is asked for.
+std::size_t meter_bytes(const detail::Input& input, const InPlace& in_place, const BuildParams& params);
+
+/// Step 5 for all that a state holds.
+void finish(const BuildState& state);
+
+/// True where neither the user's parameters nor the memory forbid it.
+bool may_compare_all_pairs(const BuildState& state);
+
+/// Makes the graph exact, by comparing all pairs against the last distances of what is there.
+void compare_all_pairs(const BuildState& state, const Callbacks& callbacks, BuildStats& stats);
+
+/// Measures the graph. While it has less recall than was asked for: goes on from its lists with longer ones, or
+/// compares all pairs, whichever is predicted to take less time; neither where the user's parameters set limits.
+void reach_recall(const BuildState& state, RecallMeter& meter, const Callbacks& callbacks, BuildStats& stats);
+
+}  // namespace gnnd::cuda

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: MIT
+#include <algorithm>
+#include <chrono>
+
+#include "gnnd/cuda/device/exact.cuh"
+#include "gnnd/cuda/device/raw.cuh"
+#include "gnnd/cuda/memory/layout.h"
+#include "gnnd/cuda/recall.h"
+#include "gnnd/detail/recall.h"
+
+namespace gnnd::cuda {
+namespace {
+
+constexpr int kThreads = 256, kWarps = kThreads / kWarp;
+
+/// A warp an object: how many of its neighbours are not farther than its last true one.
+template <class T, class M>
+__global__ void __launch_bounds__(kThreads)
+    found_kernel(RawVectors vectors, const u32* objects, u32 count, const u32* ids, int stride, int width,
+                 const float* bounds, int at, RecallSums* sums) {
+    const u32 i = blockIdx.x * kWarps + threadIdx.x / kWarp;
+    if (i >= count) return;
+    const u32 object = objects[i];
+    const T* row = raw_row<T>(vectors, object);
+    int found = 0;
+    for (int j = 0; j < width; ++j) {
+        const u32 id = ids[std::int64_t(object) * stride + j] & ~kNewBit;
+        if (id >= vectors.n) continue;
+        const float distance = exact<T, M, kWarp>(row, raw_row<T>(vectors, id), vectors.d);
+        found += (M::similarity ? -distance : distance) <= bounds[i];
+    }
+    found = min(found, at);
+    if (lane_id() != 0) return;
+    atomicAdd(&sums->found, double(found));
+    atomicAdd(&sums->squares, double(found) * found);
+}
+
+__global__ void decide_kernel(std::int64_t n, u32 count, int at, double wanted, const RecallSums* sums, StopFlag* stop,
+                              Record* record) {
+    if (stop->raised) return;
+    record->found = sums->found;
+    record->squares = sums->squares;
+    if (detail::estimate_recall(n, count, at, sums->found, sums->squares).low < wanted) return;
+    stop->raised = 1;
+    record->reached = 1;
+}
+
+}  // namespace
+
+SweepSpace sweep_space_of(const BuildState& state) {
+    return {.raw = state.raw,
+            .metric = state.params.metric,
+            .packed = state.plan.packed,
+            .rows = {state.points.rows, state.n, state.points.row_bytes},
+            .norms = reinterpret_cast<const u32*>(state.memory + state.plan.bias.offset),
+            .info = state.info};
+}
+
+RecallMeter::RecallMeter(const BuildState& state)
+    : state_(state),
+      at_(detail::recall_at_of(state.params)),
+      objects_(detail::sample_objects(state.n, detail::kRecallObjects, state.params.seed)),
+      sweep_(sweep_space_of(state), at_, state.resources, state.stream),
+      memory_(state.resources, objects_.size() * sizeof(u32) + 256, state.stream),
+      numbers_(reinterpret_cast<u32*>(memory_.data() + 256)),
+      sums_(reinterpret_cast<RecallSums*>(memory_.data())),
+      drain_(state.stream) {
+    GNND_CUDA(cudaMemcpyAsync(numbers_, objects_.data(), objects_.size() * sizeof(u32), cudaMemcpyHostToDevice,
+                              state.stream));
+}
+
+std::size_t RecallMeter::bytes(const detail::Input& input, const BuildParams& params, const VectorForm& form) {
+    const SweepSpace space{.raw = {nullptr, input.n(), input.d(), 0, input.dtype()},
+                           .metric = params.metric,
+                           .packed = form.packed,
+                           .rows = {nullptr, input.n(), form.row_bytes},
+                           .norms = nullptr,
+                           .info = nullptr};
+    const auto objects = std::min(input.n(), detail::kRecallObjects);
+    return Sweep::bytes_of_some(space, u32(objects), detail::recall_at_of(params)) + std::size_t(objects) * 4 + 256;
+}
+
+void RecallMeter::find_truth(const u32* ids, int stride, int width) {
+    GNND_CUDA(cudaStreamSynchronize(state_.stream));
+    const auto start = std::chrono::steady_clock::now();
+    truth_ = sweep_.nearest_of(objects_.data(), u32(objects_.size()), ids, stride, width);
+    seconds_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+double RecallMeter::seconds_of_all_pairs() const {
+    return seconds_ * double(state_.n) / (2 * double(objects_.size()));
+}
+
+void RecallMeter::start(const u32* ids, int stride, int width, StopFlag* stop, Record* record) {
+    const u32 count = u32(objects_.size());
+    GNND_CUDA(cudaMemsetAsync(sums_, 0, sizeof(RecallSums), state_.stream));
+    visit_dtype(state_.raw.dtype, [&](auto component) {
+        visit(state_.params.metric, [&]<class M>(M) {
+            found_kernel<decltype(component), M><<<blocks_for(count, kWarps), kThreads, 0, state_.stream>>>(
+                state_.raw, numbers_, count, ids, stride, width, truth_.bounds, at_, sums_);
+            GNND_LAUNCHED("found_kernel");
+        });
+    });
+    if (record == nullptr) return;
+    decide_kernel<<<1, 1, 0, state_.stream>>>(state_.n, count, at_, double(state_.params.recall), sums_, stop, record);
+    GNND_LAUNCHED("decide_kernel");
+}
+
+RecallEstimate RecallMeter::estimate_of(const Record& record) const {
+    return detail::estimate_recall(state_.n, std::int64_t(objects_.size()), at_, record.found, record.squares);
+}
+
+RecallEstimate RecallMeter::estimate() {
+    GNND_CUDA(cudaMemcpyAsync(&here_[0], sums_, sizeof(RecallSums), cudaMemcpyDeviceToHost, state_.stream));
+    GNND_CUDA(cudaStreamSynchronize(state_.stream));
+    return detail::estimate_recall(state_.n, std::int64_t(objects_.size()), at_, here_[0].found, here_[0].squares);
+}
+
+}  // namespace gnnd::cuda

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: MIT
+// Exact graphs and measured recall on a GPU, against a comparison of all pairs on the host.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <numeric>
+
+#include "gnnd/builder.h"
+#include "gnnd/error.h"
+#include "gnnd/resources.h"
+#include "tests/gpu.h"
+#include "tests/hard_sets.h"
+#include "tests/invariants.h"
+#include "tests/reference.h"
+
+namespace gnnd::test {
+namespace {
+
+/// Distances rank by rank: which of equally far objects a list has does not count.
+void expect_exact(const VectorView& vectors, const KnnGraph& graph, const std::vector<std::int32_t>& objects) {
+    const int k = int(graph.k());
+    const KnnGraph truth = exact_neighbors(vectors, objects.data(), std::int64_t(objects.size()), k, graph.metric());
+    int wrong = 0;
+    for (std::size_t i = 0; i < objects.size(); ++i)
+        for (int j = 0; j < k; ++j) {
+            const float found = graph.distances_of(objects[i])[j], wanted = truth.distances_of(i)[j];
+            const Reference scale = reference_distance(vectors, graph.metric(), objects[i], truth.ids_of(i)[j]);
+            if (std::abs(found - wanted) > tolerance(scale) && ++wrong < 5)
+                ADD_FAILURE() << "object " << objects[i] << ", neighbour " << j << ": " << found << " instead of "
+                              << wanted;
+        }
+    EXPECT_EQ(wrong, 0);
+}
+
+std::vector<std::int32_t> all_of(std::int64_t n) {
+    std::vector<std::int32_t> objects(n);
+    std::iota(objects.begin(), objects.end(), 0);
+    return objects;
+}
+
+struct Case {
+    Metric metric;
+    DType dtype;
+    std::int64_t n, d;
+    int k;
+    friend std::ostream& operator<<(std::ostream& out, const Case& c) {
+        return out << name_of(c.metric) << ", " << name_of(c.dtype) << ", " << c.n << " x " << c.d << ", k=" << c.k;
+    }
+};
+
+class CudaSweep : public testing::TestWithParam<Case> {
+  protected:
+    void SetUp() override { SKIP_WITHOUT_GPU(); }
+};
+
+TEST_P(CudaSweep, FindsWhatComparingAllOnTheHostFinds) {
+    const Case& c = GetParam();
+    const Vectors vectors = vectors_for(c.metric, c.n, c.d, c.dtype);
+    const BuildResult result = build_exact(vectors, gpu_params(c.k, c.metric));
+    EXPECT_EQ(result.stats.stop, StopReason::exact);
+    expect_exact(vectors, result.graph, all_of(c.n));
+}
+
+std::vector<Case> cases() {
+    std::vector<Case> cases;
+    for (const Metric metric : kMetrics)
+        for (const DType dtype : kDTypes) {
+            cases.push_back({metric, dtype, 2500, 24, 10});
+            cases.push_back({metric, dtype, 3071, 200, 33});
+        }
+    // Rows that stay in shared memory and rows that do not, one dimension, long lists, a last panel of one row.
+    for (const DType dtype : {DType::f32, DType::u8}) {
+        cases.push_back({Metric::L2, dtype, 2305, 1, 5});
+        cases.push_back({Metric::L2, dtype, 2300, 500, 10});
+        cases.push_back({Metric::L2, dtype, 2561, 2000, 10});
+        cases.push_back({Metric::InnerProduct, dtype, 4000, 64, 400});
+    }
+    return cases;
+}
+INSTANTIATE_TEST_SUITE_P(All, CudaSweep, testing::ValuesIn(cases()));
+
+class CudaRecall : public testing::Test {
+  protected:
+    void SetUp() override { SKIP_WITHOUT_GPU(); }
+};
+
+TEST_F(CudaRecall, CopiesAndEqualVectorsAreCompared) {
+    constexpr std::int64_t kN = 3000, kD = 16;
+    Vectors equal(kN, kD, DType::f32), copies = random_vectors(kN, kD, DType::f32);
+    const std::vector<float> row(kD, 0.3f);
+    std::vector<float> original(kD);
+    for (std::int64_t i = 0; i < kN; ++i)
+        for (std::int64_t c = 0; c < kD; ++c) {
+            equal.set(i, c, row[c]);
+            if (i % 50 == 0) copy_as_f32(copies.view(), i, 1, original.data());
+            copies.set(i, c, original[c]);
+        }
+    for (const Vectors* vectors : {&equal, &copies})
+        for (const Metric metric : {Metric::L2, Metric::InnerProduct, Metric::Cosine, Metric::L1}) {
+            SCOPED_TRACE(name_of(metric));
+            expect_exact(*vectors, build_exact(*vectors, gpu_params(20, metric)).graph, all_of(kN));
+        }
+}
+
+TEST_F(CudaRecall, IsMeasuredAndReached) {
+    const Vectors vectors = random_vectors(20000, 32, DType::f32);
+    BuildParams params = gpu_params(10, Metric::L2);
+    params.recall = 0.95f;
+    const BuildResult result = build(vectors, params);
+    EXPECT_EQ(result.stats.stop, StopReason::recall);
+    EXPECT_EQ(result.stats.recall.at, 10);
+    EXPECT_EQ(result.stats.recall.objects, 4096);
+    EXPECT_GE(result.stats.recall.low, 0.95);
+    EXPECT_LE(result.stats.recall.low, result.stats.recall.value);
+    EXPECT_LE(result.stats.recall.value, result.stats.recall.high);
+    EXPECT_GT(result.stats.recall_seconds, 0);
+}
+
+/// The share of the first `at` entries that are not farther than the at-th of the exact graph.
+double recall_of(const KnnGraph& graph, const KnnGraph& exact, int at) {
+    std::int64_t found = 0;
+    for (std::int64_t i = 0; i < graph.n(); ++i)
+        for (int j = 0; j < at; ++j) found += graph.distances_of(i)[j] <= exact.distances_of(i)[at - 1];
+    return double(found) / double(graph.n() * at);
+}
+
+TEST_F(CudaRecall, IsWhatTheIntervalSays) {
+    constexpr int kBuilds = 200;
+    const Vectors vectors = vectors_of(hard_sets()[0], 20000, DType::f32);
+    const KnnGraph exact = build_exact(vectors, gpu_params(10)).graph;
+    int held = 0;
+    for (int seed = 0; seed < kBuilds; ++seed) {
+        BuildParams params = gpu_params(10);
+        params.seed = std::uint64_t(seed);
+        params.iterations = 1 + seed % 4;
+        const BuildResult result = build(vectors, params);
+        const double truth = recall_of(result.graph, exact, 10);
+        held += result.stats.recall.low <= truth && truth <= result.stats.recall.high;
+    }
+    EXPECT_GE(held, 0.91 * kBuilds);
+}
+
+TEST_F(CudaRecall, LimitsStayLimits) {
+    const Vectors vectors = vectors_of(hard_sets()[2], 6000, DType::f32);
+    const auto missed = [&](auto change) {
+        BuildParams params = gpu_params(10);
+        change(params);
+        const BuildResult result = build(vectors, params);
+        EXPECT_EQ(result.stats.stop, StopReason::recall_missed);
+        EXPECT_LT(result.stats.recall.low, 0.99);
+        EXPECT_GT(result.stats.recall.objects, 0);
+        return result.stats;
+    };
+    EXPECT_EQ(missed([](BuildParams& params) { params.iterations = 2; }).iterations.size(), 3u);
+    EXPECT_EQ(missed([](BuildParams& params) { params.list_size = 12; }).choices.list_size, 12);
+    EXPECT_EQ(missed([](BuildParams& params) { params.samples = 5; }).choices.samples, 5);
+}
+
+TEST_F(CudaRecall, MemoryIsALimit) {
+    const Vectors vectors = vectors_of(hard_sets()[2], 20000, DType::f32);
+    BuildParams params = gpu_params(10);
+    params.device_memory = std::int64_t(plan_memory(vectors, params).total());
+    HeapResources heap;
+    CountedResources counted(heap);
+    EXPECT_EQ(build(vectors, params, {}, &counted).stats.stop, StopReason::recall_missed);
+    EXPECT_LE(std::int64_t(counted.peak()), params.device_memory);
+    params.device_memory = 0;
+    EXPECT_EQ(build(vectors, params).stats.stop, StopReason::exact);
+}
+
+/// A limit on the trees that is none keeps it from comparing all pairs.
+TEST_F(CudaRecall, ListsGrow) {
+    const Vectors vectors = vectors_of(hard_sets()[0], 20000, DType::f32);
+    for (const bool deterministic : {false, true}) {
+        BuildParams params = gpu_params(10);
+        params.trees = 10;
+        params.deterministic = deterministic;
+        const BuildResult result = build(vectors, params);
+        EXPECT_EQ(result.stats.stop, StopReason::recall);
+        EXPECT_GE(result.stats.choices.list_size, 64);
+        for (std::size_t i = 0; i < result.stats.iterations.size(); ++i)
+            EXPECT_EQ(result.stats.iterations[i].iteration, int(i));
+        expect_valid_graph(result.graph, vectors);
+        if (deterministic) EXPECT_TRUE(same_graph(build(vectors, params).graph, result.graph));
+    }
+}
+
+struct Asked {
+    HardSet set;
+    int k;
+    friend std::ostream& operator<<(std::ostream& out, const Asked& c) { return out << c.set.name << "_k" << c.k; }
+};
+
+class CudaHardSets : public testing::TestWithParam<Asked> {
+  protected:
+    void SetUp() override { SKIP_WITHOUT_GPU(); }
+};
+
+TEST_P(CudaHardSets, HaveTheDefaultsRecall) {
+    const auto& [set, k] = GetParam();
+    const Vectors vectors = vectors_of(set, 20000, DType::f32);
+    const BuildResult result = build(vectors, gpu_params(k, set.metric));
+    EXPECT_GE(Truth(vectors, set.metric).recall_of(result.graph), 0.985);
+    EXPECT_GE(result.stats.recall.low, 0.99);
+    EXPECT_TRUE(result.stats.stop == StopReason::recall || result.stats.stop == StopReason::exact);
+    expect_valid_graph(result.graph, vectors);
+}
+
+std::vector<Asked> all_asked() {
+    std::vector<Asked> all;
+    for (const HardSet& set : hard_sets())
+        for (const int k : {10, 64}) all.push_back({set, k});
+    return all;
+}
+INSTANTIATE_TEST_SUITE_P(All, CudaHardSets, testing::ValuesIn(all_asked()), testing::PrintToStringParamName());
+
+}  // namespace
+}  // namespace gnnd::test
