@@ -6,6 +6,7 @@
 //   gpu_bench photosift1m.u8bin -k 64 iterations=3,merge=500000     (the graphs of the first rows and of the others)
 //   gpu_bench photosift1m.u8bin -k 64 iterations=3 append=990000    (the others are added to the first rows' graph)
 //   gpu_bench manifold:1000000:960:20 -k 64          (generated: n, d, intrinsic dimension)
+//   gpu_bench hard:gauss:200000:768 -k 10            (generated: name, n and, if not the set's own, d; see hard.h)
 //   gpu_bench mix:photosift1m.u8bin:10000000 -k 64   (10,000,000 rows made from the file's, see generate.h)
 #include <cuda_runtime_api.h>
 
@@ -14,12 +15,14 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <cstring>
 #include <nlohmann/json.hpp>
 #include <random>
 #include <string>
 #include <vector>
 
 #include "benchs/generate.h"
+#include "benchs/hard.h"
 #include "benchs/mix.h"
 #include "benchs/settings.h"
 #include "gnnd/builder.h"
@@ -99,6 +102,12 @@ Data load(const std::string& text, std::int64_t rows) {
         const Memory made(data.bytes.size(), "device");
         gnnd::benchs::generate(gnnd::benchs::Manifold{d, std::stoi(parts.at(3)), 1}, 0, n, made.as<float>(), nullptr);
         GNND_CUDA(cudaMemcpy(data.bytes.data(), made.as(), data.bytes.size(), cudaMemcpyDeviceToHost));
+    } else if (parts[0] == "hard") {
+        std::int64_t d = parts.size() > 3 ? std::stoll(parts[3]) : 0;
+        const std::int64_t n = std::stoll(parts.at(2));
+        const std::vector<float> made = gnnd::benchs::make_hard(parts.at(1), n, d);
+        keep(n, d, gnnd::DType::f32);
+        std::memcpy(data.bytes.data(), made.data(), data.bytes.size());
     } else if (parts[0] == "mix") {
         const gnnd::io::VectorFile base(parts.at(1));
         keep(std::stoll(parts.at(2)), base.d(), gnnd::DType::u8);
@@ -124,6 +133,7 @@ struct Configuration {
     std::string text, where = "device";
     gnnd::BuildParams params;
     std::int64_t merge = 0;   ///< objects of the first of two sets whose graphs are merged; 0: one build
+    bool exact = false;       ///< all pairs are compared
     std::int64_t append = 0;  ///< objects of the graph that the others are added to; 0: likewise
     gnnd::AppendMethod method = gnnd::AppendMethod::automatic;
 
@@ -141,6 +151,7 @@ Configuration parse(const std::string& text, int k, gnnd::Metric metric) {
     settings.take("where", [&](const std::string& v) { c.where = v; });
     settings.take("merge", [&](const std::string& v) { c.merge = std::stoll(v); });
     settings.take("append", [&](const std::string& v) { c.append = std::stoll(v); });
+    settings.take("exact", [&](const std::string& v) { gnnd::detail::parse(v, c.exact); });
     settings.take("method", [&](const std::string& v) { c.method = gnnd::parse_append_method(v); });
     settings.end("gpu_bench");
     if (c.merge != 0 && c.append != 0) throw gnnd::InvalidArgument("gpu_bench: merge or append, not both");
@@ -200,6 +211,9 @@ void run(const std::string& base, std::int64_t rows, int k, gnnd::Metric metric,
             else if (c.append != 0)
                 stats = gnnd::append_into(sets[0], graphs[0], sets[1], c.params, ids.as<std::int32_t>(),
                                           distances.as<float>(), {}, &counted, c.method);
+            else if (c.exact)
+                stats =
+                    gnnd::build_exact_into(view, c.params, ids.as<std::int32_t>(), distances.as<float>(), {}, &counted);
             else
                 stats = gnnd::build_into(view, c.params, ids.as<std::int32_t>(), distances.as<float>(), {}, &counted);
             if (round > 0)
@@ -231,6 +245,12 @@ void run(const std::string& base, std::int64_t rows, int k, gnnd::Metric metric,
         line["seconds_least"] = seconds.front();
         line["seconds_most"] = seconds.back();
         line["iterations"] = int(stats.iterations.size()) - 1;
+        if (stats.recall.objects != 0)
+            line["measured"] = {{"recall", stats.recall.value},
+                                {"low", stats.recall.low},
+                                {"high", stats.recall.high},
+                                {"objects", stats.recall.objects},
+                                {"ms", stats.recall_seconds * 1e3}};
         line["stop"] = gnnd::name_of(stats.stop);
         line["allocated_bytes"] = counted.peak();
         line["graph_bytes"] = n * k * 8;
@@ -254,14 +274,15 @@ int main(int argc, char** argv) {
     CLI::App app{
         "Times whole builds on a GPU; prints one JSON line each. A configuration is 'default' or a list of name=value: "
         "p, list, iterations, delta, seed, trees, init, update, locks, deterministic, memory, where (device, pinned or "
-        "pageable), merge (so many first rows and the others have graphs, whose merge is timed), append (so many first "
+        "pageable), exact (all pairs are compared), merge (so many first rows and the others have graphs, whose merge "
+        "is timed), append (so many first "
         "rows have a graph, and adding the others to it is timed), method (of append: auto, merge or search)."};
     std::string base, metric = "l2";
     std::int64_t rows = 0;
     int k = 64, repeat = 5, queries = 10000;
     bool keep = false;
     std::vector<std::string> configurations{"default"};
-    app.add_option("base", base, "vector file, manifold:N:D:M or mix:FILE:N")->required();
+    app.add_option("base", base, "vector file, manifold:N:D:M, hard:NAME:N[:D] or mix:FILE:N")->required();
     app.add_option("configurations", configurations, "what to build")->capture_default_str();
     app.add_option("--rows", rows, "use the first so many rows of the file; 0: all")->capture_default_str();
     app.add_option("-k", k, "neighbours")->capture_default_str();
