@@ -102,6 +102,24 @@ TEST_F(CudaRecall, CopiesAndEqualVectorsAreCompared) {
         }
 }
 
+TEST_F(CudaRecall, OfOneIsAllPairs) {
+    const Vectors vectors = random_vectors(5000, 24, DType::f32);
+    BuildParams params = gpu_params(10);
+    params.recall = 1;
+    const MemoryPlan plan = plan_memory(vectors, params);
+    EXPECT_TRUE(plan.choices.exhaustive);
+    params.device_memory = std::int64_t(plan.total());
+    HeapResources heap;
+    CountedResources counted(heap);
+    const BuildResult result = build(vectors, params, {}, &counted);
+    EXPECT_EQ(result.stats.stop, StopReason::exact);
+    EXPECT_EQ(result.stats.recall.value, 1);
+    EXPECT_LE(counted.peak(), plan.total());
+    expect_exact(vectors, result.graph, all_of(5000));
+    params.device_memory /= 2;
+    EXPECT_THROW(build(vectors, params), OutOfDeviceMemory);
+}
+
 TEST_F(CudaRecall, IsMeasuredAndReached) {
     const Vectors vectors = random_vectors(20000, 32, DType::f32);
     BuildParams params = gpu_params(10, Metric::L2);

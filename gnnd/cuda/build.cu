@@ -43,6 +43,17 @@ BuildParams for_bounds(const BuildParams& params) {
     return quick;
 }
 
+Choices choices_for_bounds(detail::Input input, const BuildParams& quick) {
+    input.exact = false;
+    return detail::resolve(quick, input, quick.device);
+}
+
+/// The same where all pairs are compared, whether a call or a recall of 1 asked for it.
+detail::Input all_pairs_of(detail::Input input) {
+    input.exact = true;
+    return input;
+}
+
 void run_gnnd(const detail::Input& input, const BuildParams& params, const Callbacks& callbacks, Resources& resources,
               std::int32_t* ids, float* distances, BuildStats& stats) {
     check_update(params.update);
@@ -51,7 +62,7 @@ void run_gnnd(const detail::Input& input, const BuildParams& params, const Callb
                            {on_device(input.graphs[0].ids), on_device(input.graphs[1].ids)},
                            on_device(ids)};
     BuildPlan plan = make_build_plan(input, in_place, params, stats.choices, sort_bytes(input.n()),
-                                     meter_bytes(input, in_place, params), resources.free_device_memory());
+                                     bytes_beside(input, in_place, params), resources.free_device_memory());
     const DeviceMemory memory(resources, plan.total, stream);
     const Drain drain(stream);
     BuildState state = make_state(input, params, stats.choices, plan, in_place.vectors, resources, memory.data(),
@@ -85,9 +96,12 @@ MemoryPlan plan(const detail::Input& input, const BuildParams& params, const Cho
     MemoryPlan result;
     result.free = HeapResources().free_device_memory();
     result.choices = choices;
-    if (choices.exhaustive) return result;  // on the host
+    if (choices.exhaustive && input.n() <= kMostOnHost) return result;
+    const BuildParams used = choices.exhaustive ? for_bounds(params) : params;
+    const detail::Input run = choices.exhaustive ? all_pairs_of(input) : input;
     const BuildPlan plan =
-        make_build_plan(input, {}, params, choices, sort_bytes(input.n()), meter_bytes(input, {}, params), result.free);
+        make_build_plan(run, {}, used, choices.exhaustive ? choices_for_bounds(input, used) : choices,
+                        sort_bytes(input.n()), bytes_beside(run, {}, used), result.free);
     result.choices.capacity = plan.capacity;
     result.choices.batches = plan.passes;
     result.vectors = plan.vector_bytes();
@@ -109,10 +123,8 @@ BuildStats run(const detail::Input& input, const BuildParams& params, const Choi
         stats.stop = StopReason::exact;
     } else if (choices.exhaustive) {
         const BuildParams quick = for_bounds(params);
-        detail::Input build = input;
-        build.exact = false;
-        stats.choices = detail::resolve(quick, build, params.device);
-        run_gnnd(input, quick, callbacks, resources, ids, distances, stats);
+        stats.choices = choices_for_bounds(input, quick);
+        run_gnnd(all_pairs_of(input), quick, callbacks, resources, ids, distances, stats);
         stats.choices = choices;
     } else if (input.inserts) {
         insert(input, params, callbacks, resources, ids, distances, stats);

@@ -74,9 +74,10 @@ bool lengthen(const BuildState& state, const KnnGraphView& lists, int length, Re
 
 }  // namespace
 
-std::size_t meter_bytes(const detail::Input& input, const InPlace& in_place, const BuildParams& params) {
-    if (params.recall <= 0) return 0;
-    return RecallMeter::bytes(input, params, form_of(input.vectors[0], in_place.vectors, params.metric));
+std::size_t bytes_beside(const detail::Input& input, const InPlace& in_place, const BuildParams& params) {
+    const VectorForm form = form_of(input.vectors[0], in_place.vectors, params.metric);
+    if (input.exact) return Sweep::bytes_of_all(sweep_shape_of(input, params.metric, form), params.k);
+    return params.recall > 0 ? RecallMeter::bytes(input, params, form) : 0;
 }
 
 void finish(const BuildState& state) {

@@ -7,8 +7,9 @@
 
 namespace gnnd::cuda {
 
-/// The bytes that measuring the recall takes beside the plan of a build; 0 where none is asked for.
-std::size_t meter_bytes(const detail::Input& input, const InPlace& in_place, const BuildParams& params);
+/// The bytes that are taken beside the plan of a build: for measuring the recall, if any is asked for, or for comparing
+/// all pairs, if that is.
+std::size_t bytes_beside(const detail::Input& input, const InPlace& in_place, const BuildParams& params);
 
 /// Step 5 for all that a state holds.
 void finish(const BuildState& state);

@@ -56,6 +56,15 @@ SweepSpace sweep_space_of(const BuildState& state) {
             .info = state.info};
 }
 
+SweepSpace sweep_shape_of(const detail::Input& input, Metric metric, const VectorForm& form) {
+    return {.raw = {nullptr, input.n(), input.d(), 0, input.dtype()},
+            .metric = metric,
+            .packed = form.packed,
+            .rows = {nullptr, input.n(), form.row_bytes},
+            .norms = nullptr,
+            .info = nullptr};
+}
+
 RecallMeter::RecallMeter(const BuildState& state)
     : state_(state),
       at_(detail::recall_at_of(state.params)),
@@ -70,14 +79,10 @@ RecallMeter::RecallMeter(const BuildState& state)
 }
 
 std::size_t RecallMeter::bytes(const detail::Input& input, const BuildParams& params, const VectorForm& form) {
-    const SweepSpace space{.raw = {nullptr, input.n(), input.d(), 0, input.dtype()},
-                           .metric = params.metric,
-                           .packed = form.packed,
-                           .rows = {nullptr, input.n(), form.row_bytes},
-                           .norms = nullptr,
-                           .info = nullptr};
     const auto objects = std::min(input.n(), detail::kRecallObjects);
-    return Sweep::bytes_of_some(space, u32(objects), detail::recall_at_of(params)) + std::size_t(objects) * 4 + 256;
+    return Sweep::bytes_of_some(sweep_shape_of(input, params.metric, form), u32(objects),
+                                detail::recall_at_of(params)) +
+           std::size_t(objects) * 4 + 256;
 }
 
 void RecallMeter::find_truth(const u32* ids, int stride, int width) {

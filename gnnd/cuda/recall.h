@@ -58,5 +58,7 @@ class RecallMeter {
 
 /// The vectors of a build for a sweep.
 SweepSpace sweep_space_of(const BuildState& state);
+/// Their shape alone, for what depends on nothing else.
+SweepSpace sweep_shape_of(const detail::Input& input, Metric metric, const VectorForm& form);
 
 }  // namespace gnnd::cuda

@@ -104,9 +104,9 @@ inline constexpr int kSpread = 256;
 /// The part of an iteration that the host reads.
 struct Record {
     Counters sum;
-    u64 nanoseconds;  ///< the device's clock when it ended
-    int converged;    ///< this iteration changed too little to go on
-    int reached;      ///< the recall that was asked for is there
+    u64 nanoseconds;        ///< the device's clock when it ended
+    int converged;          ///< this iteration changed too little to go on
+    int reached;            ///< the recall that was asked for is there
     double found, squares;  ///< of the objects that are measured, see recall.h
 };
 

@@ -234,6 +234,8 @@ u32 Sweep::compare_all(const SweepRows& rows, u32 steps, const Callbacks& callba
 Lists Sweep::nearest_of(const std::int32_t* objects, u32 count, const u32* ids, int stride, int width) {
     const int capacity = std::max(kHitsOfSome, 2 * k_);
     if (some_.count != count) {
+        some_ = {};  // before the others are taken
+        objects_ = {};
         objects_ = DeviceMemory(resources_, std::size_t(count) * sizeof(u32), stream_);
         some_ = allocate_rows(count, capacity, nullptr);
     }
