@@ -12,12 +12,10 @@ namespace gnnd::cuda {
 namespace {
 
 // Chosen by measurement (benchs/NOTEBOOK.md).
-/// Lists get so many times as long. If less than kHopeless is missing, about so many of the slowest iterations are
-/// left.
-constexpr int kLonger = 2;
+/// Lists get kLonger times as long, at most kRounds times. That takes about as long as kIterationsLeft of the slowest
+/// iterations; where more than kHopeless of the true neighbours is missing it does not help enough.
+constexpr int kLonger = 2, kRounds = 2;
 constexpr double kIterationsLeft = 8, kHopeless = 0.2;
-/// So often.
-constexpr int kRounds = 2;
 
 /// True where lists may get longer, and iterations more.
 bool may_lengthen(const BuildState& state) {
@@ -53,10 +51,10 @@ bool lengthen(const BuildState& state, const KnnGraphView& lists, int length, Re
                               {lists, {}}};
     const InPlace in_place{true, {true, false}, true};
     const Choices choices = detail::resolve(params, input, params.device);
+    const std::size_t held = state.plan.total + state.plan.beside, free = state.resources.free_device_memory();
     try {
-        BuildPlan plan =
-            make_build_plan(input, in_place, params, choices, sort_bytes(state.n), state.plan.total + state.plan.beside,
-                            state.resources.free_device_memory() + state.plan.total + state.plan.beside);
+        BuildPlan plan = make_build_plan(input, in_place, params, choices, sort_bytes(state.n), held,
+                                         free == 0 ? 0 : free + held);  // 0: not known
         const DeviceMemory memory(state.resources, plan.total, state.stream);
         const Drain drain(state.stream);
         BuildState longer = make_state(input, params, choices, plan, true, state.resources, memory.data(), state.stream,
