@@ -199,7 +199,9 @@ TEST_F(CudaRecall, ListsGrow) {
         for (std::size_t i = 0; i < result.stats.iterations.size(); ++i)
             EXPECT_EQ(result.stats.iterations[i].iteration, int(i));
         expect_valid_graph(result.graph, vectors);
-        if (deterministic) EXPECT_TRUE(same_graph(build(vectors, params).graph, result.graph));
+        if (deterministic) {
+            EXPECT_TRUE(same_graph(build(vectors, params).graph, result.graph));
+        }
     }
 }
 
