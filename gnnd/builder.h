@@ -30,12 +30,14 @@ struct BuildResult {
 };
 
 /// Builds the approximate k-NN graph of the vectors with GNND (the paper's Algorithm 1). Sets so small that all pairs
-/// are cheaper than sampling are compared exhaustively, which gives the exact graph. On the CPU the graph's recall is
-/// measured, and the build goes on until it is as asked for: see BuildParams::recall, BuildStats::recall and
-/// StopReason. \param vectors    n x d, 2 <= n <= kMaxObjects, finite; any of f32, f16, bf16, u8, i8 \param params see
-/// BuildParams; k may exceed n - 1, the rows are padded then \param callbacks  hooks into the build \param resources
-/// where work memory comes from; the heap when null \return n x params.k, by the invariants of graph.h \throws
-/// InvalidArgument for parameters or vectors outside of what is allowed (the row is named), Unavailable for a
+/// are cheaper than sampling are compared exhaustively, which gives the exact graph. The graph's recall is measured,
+/// and the build goes on until it is as asked for: see BuildParams::recall, BuildStats::recall and StopReason.
+/// \param vectors    n x d, 2 <= n <= kMaxObjects, finite; any of f32, f16, bf16, u8, i8
+/// \param params     see BuildParams; k may exceed n - 1, the rows are padded then
+/// \param callbacks  hooks into the build
+/// \param resources  where work memory comes from; the heap when null
+/// \return n x params.k, by the invariants of graph.h
+/// \throws InvalidArgument for parameters or vectors outside of what is allowed (the row is named), Unavailable for a
 ///         device that is not there, Interrupted when the callback asked for it, OutOfDeviceMemory and DeviceError
 BuildResult build(const VectorView& vectors, const BuildParams& params, const Callbacks& callbacks = {},
                   Resources* resources = nullptr);

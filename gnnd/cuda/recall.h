@@ -37,7 +37,6 @@ class RecallMeter {
     double seconds() const { return seconds_; }  ///< that find_truth() took
     /// Comparing all pairs would take about so long.
     double seconds_of_all_pairs() const;
-    SweepForm form() const { return sweep_.form(); }
 
     /// Device memory that it takes.
     static std::size_t bytes(const detail::Input& input, const BuildParams& params, const VectorForm& form);

@@ -159,21 +159,15 @@ __global__ void gather_rows_kernel(SweptRows from, const u32* objects, u32 count
 }
 
 /// A warp a list.
-__global__ void gather_lists_kernel(Lists all, const u32* objects, u32 count, Lists chosen, bool back) {
+__global__ void put_back_kernel(Lists chosen, const u32* objects, u32 count, Lists all) {
     const u32 i = blockIdx.x * kWarps + threadIdx.x / kWarp;
     if (i >= count) return;
     const std::int64_t there = std::int64_t(objects[i]) * all.length, here = std::int64_t(i) * all.length;
     for (int j = lane_id(); j < all.length; j += kWarp) {
-        if (back) {
-            all.ids[there + j] = chosen.ids[here + j];
-            all.distances[there + j] = chosen.distances[here + j];
-        } else {
-            chosen.ids[here + j] = all.ids[there + j];
-            chosen.distances[here + j] = all.distances[there + j];
-        }
+        all.ids[there + j] = chosen.ids[here + j];
+        all.distances[there + j] = chosen.distances[here + j];
     }
-    if (lane_id() == 0)
-        (back ? all.bounds[objects[i]] : chosen.bounds[i]) = back ? chosen.bounds[i] : all.bounds[objects[i]];
+    if (lane_id() == 0) all.bounds[objects[i]] = chosen.bounds[i];
 }
 
 __global__ void turn_graph_kernel(Lists lists, std::int64_t n, float sign, bool bounds) {
@@ -254,10 +248,9 @@ void gather_rows(const SweptRows& from, const u32* objects, u32 count, std::uint
     GNND_LAUNCHED("gather_rows_kernel");
 }
 
-void gather_lists(const Lists& all, const u32* objects, u32 count, const Lists& chosen, bool back,
-                  cudaStream_t stream) {
-    gather_lists_kernel<<<blocks_for(count, kWarps), kThreads, 0, stream>>>(all, objects, count, chosen, back);
-    GNND_LAUNCHED("gather_lists_kernel");
+void put_back(const Lists& chosen, const u32* objects, u32 count, const Lists& all, cudaStream_t stream) {
+    put_back_kernel<<<blocks_for(count, kWarps), kThreads, 0, stream>>>(chosen, objects, count, all);
+    GNND_LAUNCHED("put_back_kernel");
 }
 
 void make_factors(const SweepSpace& space, float* factors, cudaStream_t stream) {

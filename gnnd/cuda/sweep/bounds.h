@@ -70,8 +70,8 @@ void open_graph(Metric, const Lists&, std::int64_t n, cudaStream_t);
 void close_graph(Metric, const Lists&, std::int64_t n, cudaStream_t);
 /// Packed rows of chosen objects.
 void gather_rows(const SweptRows& from, const u32* objects, u32 count, std::uint8_t* to, cudaStream_t);
-/// Lists of chosen objects, there or back.
-void gather_lists(const Lists& all, const u32* objects, u32 count, const Lists& chosen, bool back, cudaStream_t);
+/// Lists of chosen objects to their places among all.
+void put_back(const Lists& chosen, const u32* objects, u32 count, const Lists& all, cudaStream_t);
 /// n: one by the vectors' norms.
 void make_factors(const SweepSpace&, float* factors, cudaStream_t);
 

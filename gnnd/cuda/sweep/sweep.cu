@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: MIT
 #include <algorithm>
-#include <chrono>
-#include <thread>
 #include <vector>
 
 #include "gnnd/cuda/algorithm.h"
 #include "gnnd/cuda/memory/layout.h"
 #include "gnnd/cuda/sweep/sweep.h"
+#include "gnnd/cuda/wait.h"
 #include "gnnd/detail/recall.h"
-#include "gnnd/error.h"
 
 namespace gnnd::cuda {
 namespace {
@@ -194,20 +192,6 @@ void Sweep::take_hits(const SweepRows& rows) {
     apply_candidates(rows.lists, rows.hits, rows.count, stop_, counters_, stream_);
 }
 
-void Sweep::wait(const Callbacks& callbacks) {
-    if (!callbacks.interrupt) return;
-    const Event event;
-    GNND_CUDA(cudaEventRecord(event, stream_));
-    for (;;) {
-        if (callbacks.interrupt()) throw Interrupted("interrupted while all pairs were compared");
-        const cudaError_t state = cudaEventQuery(event);
-        if (state == cudaSuccess) return;
-        if (state != cudaErrorNotReady) check(state, "cudaEventQuery", __FILE__, __LINE__);
-        ignore(state);
-        std::this_thread::sleep_for(std::chrono::microseconds(200));
-    }
-}
-
 u32 Sweep::compare_all(const SweepRows& rows, u32 steps, const Callbacks& callbacks) {
     GNND_CUDA(cudaMemsetAsync(overflows_, 0, sizeof(u32), stream_));
     GNND_CUDA(cudaMemsetAsync(rows.is_overflowed, 0, std::size_t(rows.count) * sizeof(u32), stream_));
@@ -224,7 +208,7 @@ u32 Sweep::compare_all(const SweepRows& rows, u32 steps, const Callbacks& callba
             take_hits(rows);
             begin = to;
         }
-        wait(callbacks);
+        await(stream_, callbacks);
     }
     GNND_CUDA(cudaMemcpyAsync(&overflows_here_[0], overflows_, sizeof(u32), cudaMemcpyDeviceToHost, stream_));
     GNND_CUDA(cudaStreamSynchronize(stream_));
@@ -279,8 +263,8 @@ void Sweep::make_exact(const Lists& lists, const Callbacks& callbacks) {
     for (std::size_t first = 0; first < left.size(); first += kProbes) {
         const u32 count = u32(std::min<std::size_t>(kProbes, left.size() - first));
         const Lists exact = nearest_of(left.data() + first, count, lists.ids, lists.length, lists.length);
-        gather_lists(lists, some_.objects, count, exact, true, stream_);
-        wait(callbacks);
+        put_back(exact, some_.objects, count, lists, stream_);
+        await(stream_, callbacks);
     }
 }
 

@@ -38,9 +38,6 @@ class Sweep {
     /// Looks at some objects first, to find out which form is fit. Asks callbacks.interrupt in between.
     void make_exact(const Lists& lists, const Callbacks& callbacks);
 
-    /// The form that nearest_of() ended with: the first one that has few hits beside neighbours.
-    SweepForm form() const { return form_; }
-
     /// Device memory of a Sweep for nearest_of(), and for make_exact().
     static std::size_t bytes_of_some(const SweepSpace& space, u32 count, int k);
     static std::size_t bytes_of_all(const SweepSpace& space, int k);
@@ -55,13 +52,12 @@ class Sweep {
     u32 compare_all(const SweepRows& rows, u32 steps, const Callbacks& callbacks);
     u32 width_of(const SweepRows& rows) const;
     u32 panel_rows() const { return form_ == SweepForm::floats ? kFloatRows : kPanelRows; }
-    void wait(const Callbacks& callbacks);
 
     SweepSpace space_;
     int k_;
     Resources& resources_;
     cudaStream_t stream_;
-    SweepForm form_;
+    SweepForm form_;  ///< the one that nearest_of() ended with: the first one that has few hits beside neighbours
     DeviceMemory shared_;
     Threshold* columns_;
     float* factors_ = nullptr;  ///< n, of normalised metrics
