@@ -41,6 +41,14 @@ void check_fit(const VectorSource& source, const gnnd::KnnGraphView& graph, int 
     check_k(graph, k);
 }
 
+void check_rows(const VectorSource& source, const gnnd::KnnGraphView& rows, const std::vector<std::int32_t>& objects,
+                int k) {
+    check_k(rows, k);
+    if (rows.n != std::int64_t(objects.size()) || rows.metric != source.metric())
+        fail("recall: " + std::to_string(rows.n) + " rows under " + std::string(gnnd::name_of(rows.metric)) + " for " +
+             std::to_string(objects.size()) + " objects under " + std::string(gnnd::name_of(source.metric())));
+}
+
 /// The share of right entries. by_object: graph has a row for every object, not only for these.
 double share_of_right(const VectorSource& source, const gnnd::KnnGraphView& graph, bool by_object,
                       const std::vector<std::int32_t>& objects, const gnnd::KnnGraphView& truth, int k) {
@@ -131,12 +139,16 @@ Recall recall(const VectorSource& source, const gnnd::KnnGraphView& graph, int k
 Recall recall_of_rows(const VectorSource& source, const gnnd::KnnGraphView& rows,
                       const std::vector<std::int32_t>& objects, int k, const Gpu& gpu) {
     return detail::with_faiss_errors([&] {
-        check_k(rows, k);
-        if (rows.n != std::int64_t(objects.size()) || rows.metric != source.metric())
-            fail("recall: " + std::to_string(rows.n) + " rows under " + std::string(gnnd::name_of(rows.metric)) +
-                 " for " + std::to_string(objects.size()) + " objects under " +
-                 std::string(gnnd::name_of(source.metric())));
+        check_rows(source, rows, objects, k);
         return recall_by_search(source, rows, false, objects, k, gpu);
+    });
+}
+
+double recall_of_rows_against(const VectorSource& source, const gnnd::KnnGraphView& rows,
+                              const std::vector<std::int32_t>& objects, const gnnd::KnnGraphView& truth, int k) {
+    return detail::with_faiss_errors([&] {
+        check_rows(source, rows, objects, k);
+        return share_of_right(source, rows, false, objects, truth, k);
     });
 }
 

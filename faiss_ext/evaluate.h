@@ -50,4 +50,8 @@ double recall_against(const VectorSource& source, const gnnd::KnnGraphView& grap
 Recall recall_of_rows(const VectorSource& source, const gnnd::KnnGraphView& rows,
                       const std::vector<std::int32_t>& objects, int k, const Gpu& gpu = {});
 
+/// The same, in [0, 1], against exact rows found before, as recall_against().
+double recall_of_rows_against(const VectorSource& source, const gnnd::KnnGraphView& rows,
+                              const std::vector<std::int32_t>& objects, const gnnd::KnnGraphView& truth, int k);
+
 }  // namespace faiss_ext

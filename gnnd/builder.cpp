@@ -4,6 +4,7 @@
 #include <string>
 
 #include "gnnd/cpu/backend.h"
+#include "gnnd/cuda/backend.h"
 #include "gnnd/detail/checks.h"
 #include "gnnd/detail/run.h"
 #include "gnnd/error.h"
@@ -54,13 +55,30 @@ BuildResult refine(const VectorView& vectors, const KnnGraphView& graph, const B
     return detail::run({{vectors}, {graph}}, params, callbacks, resources);
 }
 
+KnnGraph exact_neighbors(const VectorView& vectors, const std::int32_t* queries, std::int64_t count,
+                         const BuildParams& given, const Callbacks& callbacks, Resources* resources) {
+    BuildParams params = given;
+    params.recall_at = 0;  // it says nothing here
+    params.validate();
+    detail::check_shape(vectors);
+    detail::check_ids(queries, count, 0, vectors.n, "queries");
+    params.device = detail::choose(params.device);
+    detail::check_reach(params.device, {vectors.data});
+    if (params.device.kind == Device::Kind::cuda)
+        return cuda::exact_neighbors(vectors, queries, count, params, callbacks, detail::or_heap(resources));
+    cpu::check_vectors(vectors, params.metric, params.threads, callbacks);
+    return cpu::exact_neighbors(vectors, queries, count, params.k, params.metric, params.threads, callbacks,
+                                detail::or_heap(resources));
+}
+
 KnnGraph exact_neighbors(const VectorView& vectors, const std::int32_t* queries, std::int64_t count, int k,
                          Metric metric, int threads, const Callbacks& callbacks) {
-    detail::check_shape(vectors);
-    detail::check_k(k);
-    detail::check_ids(queries, count, 0, vectors.n, "queries");
-    cpu::check_vectors(vectors, metric, threads, callbacks);
-    return cpu::exact_neighbors(vectors, queries, count, k, metric, threads, callbacks, detail::or_heap(nullptr));
+    BuildParams params;
+    params.k = k;
+    params.metric = metric;
+    params.threads = threads;
+    params.device = {Device::Kind::cpu, 0};
+    return exact_neighbors(vectors, queries, count, params, callbacks);
 }
 
 void pair_distances(const VectorView& vectors, Metric metric, const std::int32_t* a, const std::int32_t* b,

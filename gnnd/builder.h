@@ -82,14 +82,20 @@ MemoryPlan plan_memory(const VectorView& vectors, const BuildParams& params);
 BuildResult refine(const VectorView& vectors, const KnnGraphView& graph, const BuildParams& params,
                    const Callbacks& callbacks = {}, Resources* resources = nullptr);
 
-/// Exact neighbours of some of the objects by comparing each with all vectors, on the CPU, under any metric.
-/// \param vectors    n x d in host memory, any type of build()
-/// \param queries    `count` ids in [0, n), in any order; row i of the result belongs to queries[i]
-/// \param k          columns of the result, 1 to kMaxK; rows are padded where n - 1 < k
-/// \param threads    0: as many as OpenMP gives
+/// Exact neighbours of some of the objects by comparing each with all vectors, under any metric.
+/// \param vectors    n x d, any type of build()
+/// \param queries    `count` ids in [0, n), in any order, on the host; row i of the result belongs to queries[i]
+/// \param params     of these k, metric, threads, device and device_memory matter
 /// \param callbacks  of them `interrupt` is asked
+/// \param resources  where work memory comes from; the heap when null
 /// \return a graph of count x k that follows the invariants of graph.h, ids over [0, n)
-/// \throws InvalidArgument for arguments outside of these or vectors that no metric can work with, Interrupted
+/// \throws as build()
+KnnGraph exact_neighbors(const VectorView& vectors, const std::int32_t* queries, std::int64_t count,
+                         const BuildParams& params, const Callbacks& callbacks = {}, Resources* resources = nullptr);
+
+/// The same on the CPU, of vectors in host memory.
+/// \param k        columns of the result, 1 to kMaxK
+/// \param threads  0: as many as OpenMP gives
 KnnGraph exact_neighbors(const VectorView& vectors, const std::int32_t* queries, std::int64_t count, int k,
                          Metric metric, int threads = 0, const Callbacks& callbacks = {});
 

@@ -37,7 +37,8 @@ TEST_F(Cli, EvalPrintsRecall) {
     const json all = good({"eval", graph(), base(), "--queries", "0", "--json"}).parsed();
     EXPECT_EQ(all["queries"], 2000);
     EXPECT_EQ(all["k"], 10);
-    EXPECT_TRUE(failed(run({"eval", graph(), base(), "-k", "17"}), 1, "17"));
+    EXPECT_TRUE(
+        failed(run({"eval", graph(), base(), "-k", "17"}), 1, "-k 17: " + graph() + " has 16 neighbours per object"));
     EXPECT_TRUE(failed(run({"eval", graph(), base(1000)}), 1, "1000"));
 
     good({"build", base(), "-k", "4", "-o", file("short.gnnd"), "-q"});

@@ -33,6 +33,43 @@ TEST_F(CliRecall, IsMeasuredReportedAndKept) {
     EXPECT_NEAR(eval["recall"], report["recall"], 0.01);
 }
 
+TEST_F(CliRecall, IsToldBesideWhatIsFoundLater) {
+    const std::string graph = file("g.gnnd");
+    const json report =
+        good({"build", base(20000), "-k", "16", "-o", graph, "--json", "-q", "--device", "cpu"}).parsed();
+    const Arguments eval{"eval", graph, base(20000), "--truth", "exhaustive", "--device", "cpu", "--queries", "2000"};
+    const test::Result text = good(eval);
+    EXPECT_TRUE(
+        matches(text.out,
+                "^Recall@10 0[.]99[0-9]+\nmeasured by the build 0[.]99[0-9]+ [(]0[.]99[0-9]+ to 0[.]99[0-9]+[)]; "
+                "here 0[.]99[0-9]+: (within|0[.]00[0-9]+ (below|above)) its interval\n"
+                "2000 of 20000 objects searched exactly in .* s on cpu\n$"))
+        << text.out;
+    const auto as_json = [&](Arguments more) {
+        Arguments all = eval;
+        all.insert(all.end(), more.begin(), more.end());
+        all.push_back("--json");
+        return good(all).parsed();
+    };
+    const json here = as_json({});
+    EXPECT_EQ(here["truth"], "exhaustive");
+    EXPECT_EQ(here["build"]["recall"], report["recall"]);
+    EXPECT_EQ(here["build"]["recall_low"], report["recall_low"]);
+    EXPECT_NEAR(here["build"]["difference"], here["recall"].get<double>() - report["recall"].get<double>(), 1e-12);
+    const bool within = report["recall_low"] <= here["recall"] && here["recall"] <= report["recall_high"];
+    EXPECT_EQ(here["build"]["within"], within);
+    EXPECT_FALSE(as_json({"-k", "5"}).contains("build")) << "measured was Recall@10";
+
+    Arguments by_faiss = eval;
+    by_faiss[4] = "faiss";
+    by_faiss.push_back("--json");
+    const json independent = good(by_faiss).parsed();
+    EXPECT_EQ(independent["truth"], "faiss");
+    EXPECT_EQ(independent["recall"], here["recall"]);
+    EXPECT_EQ(independent["build"], here["build"]);
+    EXPECT_TRUE(failed(run({"eval", graph, base(20000), "--truth", "none"}), 2, "--truth"));
+}
+
 TEST_F(CliRecall, ThatLimitsForbidIsWarnedOf) {
     const Arguments arguments{"build",        base(2000), "-k",      "4", "-o",       file("g"),
                               "--iterations", "0",        "--trees", "1", "--device", "cpu"};

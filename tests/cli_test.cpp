@@ -38,7 +38,7 @@ TEST_F(Cli, HelpListsCommandsAndTheirOptions) {
           "--quiet"}},
         {"merge", {"GRAPH1", "BASE1", "GRAPH2", "BASE2", "-o", "--stats"}},
         {"append", {"GRAPH", "BASE", "NEW", "--method", "-o", "--stats"}},
-        {"eval", {"GRAPH", "BASE", "-k", "--queries", "--seed", "--device", "--json"}},
+        {"eval", {"GRAPH", "BASE", "-k", "--queries", "--seed", "--truth", "--device", "--json"}},
         {"exact", {"BASE", "-k", "-o", "--metric", "--device", "--json"}},
         {"info", {"FILE", "--json"}},
         {"convert", {"IN", "OUT", "--distances", "--dtype", "--offset", "--count"}},

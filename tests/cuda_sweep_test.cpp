@@ -11,19 +11,23 @@
 #include "tests/gpu.h"
 #include "tests/hard_sets.h"
 #include "tests/invariants.h"
+#include "tests/io_conditions.h"
 #include "tests/reference.h"
 
 namespace gnnd::test {
 namespace {
 
 /// Distances rank by rank: which of equally far objects a list has does not count.
-void expect_exact(const VectorView& vectors, const KnnGraph& graph, const std::vector<std::int32_t>& objects) {
+/// \param rows  row i of the graph belongs to objects[i]; otherwise it has one for every object
+void expect_exact(const VectorView& vectors, const KnnGraph& graph, const std::vector<std::int32_t>& objects,
+                  bool rows = false) {
     const int k = int(graph.k());
     const KnnGraph truth = exact_neighbors(vectors, objects.data(), std::int64_t(objects.size()), k, graph.metric());
     int wrong = 0;
     for (std::size_t i = 0; i < objects.size(); ++i)
         for (int j = 0; j < k; ++j) {
-            const float found = graph.distances_of(objects[i])[j], wanted = truth.distances_of(i)[j];
+            const float found = graph.distances_of(rows ? std::int64_t(i) : objects[i])[j],
+                        wanted = truth.distances_of(i)[j];
             const Reference scale = reference_distance(vectors, graph.metric(), objects[i], truth.ids_of(i)[j]);
             if (std::abs(found - wanted) > tolerance(scale) && ++wrong < 5)
                 ADD_FAILURE() << "object " << objects[i] << ", neighbour " << j << ": " << found << " instead of "
@@ -78,6 +82,76 @@ std::vector<Case> cases() {
     return cases;
 }
 INSTANTIATE_TEST_SUITE_P(All, CudaSweep, testing::ValuesIn(cases()));
+
+/// Starts from nothing, in the order of the queries, where some stand twice.
+TEST_P(CudaSweep, FindsTheNeighboursOfSomeObjects) {
+    const Case& c = GetParam();
+    const Vectors vectors = vectors_for(c.metric, c.n, c.d, c.dtype);
+    const std::vector<std::int32_t> queries{std::int32_t(c.n - 1), 0, 7, 7, 300};
+    const KnnGraph graph = exact_neighbors(vectors, queries.data(), 5, gpu_params(c.k, c.metric));
+    expect_valid_graph(graph, vectors, &queries);
+    expect_exact(vectors, graph, queries, true);
+}
+
+TEST(CudaExactNeighbors, OfManyFromTheHostAndTheDevice) {
+    SKIP_WITHOUT_GPU();
+    constexpr std::int64_t kN = 60000, kD = 20;
+    for (const DType dtype : {DType::f32, DType::u8}) {
+        const Vectors vectors = random_vectors(kN, kD, dtype);
+        const OnDevice<std::byte> copy(std::size_t(kN * kD) * size_of(dtype),
+                                       static_cast<const std::byte*>(vectors.view().data));
+        std::vector<std::int32_t> queries = all_of(kN);
+        queries.resize(9000);  // more than are compared at once
+        BuildParams params = gpu_params(12);
+        HeapResources heap;
+        CountedResources counted(heap);
+        const KnnGraph graph = exact_neighbors(vectors, queries.data(), 9000, params, {}, &counted);
+        const std::vector<std::int32_t> first(queries.begin(), queries.begin() + 300);
+        expect_exact(vectors, graph, first);
+        EXPECT_TRUE(same_graph(graph, exact_neighbors({copy.get(), kN, kD, dtype, 0}, queries.data(), 9000, params)));
+        params.device_memory = std::int64_t(counted.peak()) * 3 / 4;
+        CountedResources fewer(heap);
+        EXPECT_TRUE(same_graph(graph, exact_neighbors(vectors, queries.data(), 9000, params, {}, &fewer)));
+        EXPECT_LE(std::int64_t(fewer.peak()), params.device_memory);
+        params.device_memory = kN * kD;
+        EXPECT_THROW(exact_neighbors(vectors, queries.data(), 9000, params), OutOfDeviceMemory);
+    }
+}
+
+/// Bounds from the first columns say nothing of the others: objects that lie cluster by cluster.
+TEST(CudaExactNeighbors, OfSortedClusters) {
+    SKIP_WITHOUT_GPU();
+    constexpr std::int64_t kN = 30000, kD = 16;
+    const Vectors near = random_vectors(kN, kD, DType::f32);
+    Vectors vectors(kN, kD, DType::f32);
+    std::vector<float> row(kD);
+    for (std::int64_t i = 0; i < kN; ++i) {
+        copy_as_f32(near.view(), i, 1, row.data());
+        for (std::int64_t c = 0; c < kD; ++c) vectors.set(i, c, row[c] + 50.0f * float(i / 3000) * float(c % 3));
+    }
+    std::vector<std::int32_t> queries;
+    for (std::int32_t i = 0; i < kN; i += 100) queries.push_back(i);
+    for (const Metric metric : {Metric::L2, Metric::L1}) {
+        SCOPED_TRACE(name_of(metric));
+        const KnnGraph graph =
+            exact_neighbors(vectors, queries.data(), std::int64_t(queries.size()), gpu_params(30, metric));
+        expect_valid_graph(graph, vectors, &queries);
+        expect_exact(vectors, graph, queries, true);
+    }
+}
+
+TEST(CudaExactNeighbors, RefuseWhatIsBad) {
+    SKIP_WITHOUT_GPU();
+    Vectors vectors = random_vectors(4000, 6, DType::f32);
+    const std::vector<std::int32_t> queries{0, 4000};
+    EXPECT_THROW(exact_neighbors(vectors, queries.data(), 2, gpu_params(5)), InvalidArgument);
+    Callbacks callbacks;
+    callbacks.interrupt = [] { return true; };
+    EXPECT_THROW(exact_neighbors(vectors, queries.data(), 1, gpu_params(5), callbacks), Interrupted);
+    vectors.set(17, 3, NAN);
+    EXPECT_EQ(message_of<InvalidArgument>([&] { exact_neighbors(vectors, queries.data(), 1, gpu_params(5)); }),
+              "vector 17 holds NaN");
+}
 
 class CudaRecall : public testing::Test {
   protected:

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "tests/faiss_helpers.h"
+#include "tests/truths.h"
 
 namespace {
 
@@ -79,6 +80,22 @@ TEST(Recall, SamplesObjects) {
     const auto result = recall(source, exact, 10, 50);
     EXPECT_EQ(result.value, 1);
     EXPECT_EQ(result.queries, 50);
+}
+
+TEST(Recall, IsTheSameByBothTruths) {
+    const gnnd::test::OneFaissThread one;
+    gnnd::test::expect_same_truths({gnnd::Device::Kind::cpu, 0}, {});
+}
+
+TEST(Recall, OfRowsIsThatOfTheGraph) {
+    const VectorSource source(view_of(kLine, 1), Metric::L2);
+    const KnnGraph graph = graph_of({{1, 3}, {0, 5}, {1, 3}, {2, 1}, {5, 0}, {4, 3}});
+    const KnnGraph rows = graph_of({{1, 3}, {5, 0}}), truth = graph_of({{1, 3}, {3, 2}});
+    const double value = faiss_ext::recall_of_rows_against(source, rows, {2, 4}, truth, 2);
+    EXPECT_EQ(value, recall_against(source, graph, {2, 4}, truth, 2));
+    EXPECT_EQ(value, faiss_ext::recall_of_rows(source, rows, {2, 4}, 2).value);
+    expect_faiss_error("2 rows under l2 for 1 objects",
+                       [&] { faiss_ext::recall_of_rows_against(source, rows, {2}, truth, 2); });
 }
 
 TEST(Recall, RefusesWhatDoesNotFit) {

@@ -7,6 +7,7 @@
 #include "faiss_ext/faiss_resources.h"
 #include "faiss_ext/optimize.h"
 #include "tests/faiss_gpu.h"
+#include "tests/truths.h"
 
 namespace gnnd::test {
 namespace {
@@ -40,6 +41,10 @@ TEST_F(FaissGpu, TakesRawDevicePointersOfEveryType) {
 }
 
 // Beside: baselines.
+
+TEST_F(FaissGpu, RecallIsTheSameByBothTruths) {
+    expect_same_truths({Device::Kind::cuda, 0}, gpu());
+}
 
 TEST_F(FaissGpu, ExactGraphsAreThoseOfTheCpu) {
     for (const Metric metric :

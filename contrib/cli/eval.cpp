@@ -1,13 +1,20 @@
 // SPDX-License-Identifier: MIT
 #include <algorithm>
+#include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "any_graph.h"
+#include "build_options.h"
 #include "commands.h"
 #include "common.h"
 #include "faiss_ext/evaluate.h"
+#include "gnnd/builder.h"
+#include "gnnd/detail/checks.h"
+#include "gnnd/error.h"
 #include "gnnd/io/vector_file.h"
 #include "interrupt.h"
 #include "threads.h"
@@ -16,8 +23,10 @@ namespace cli {
 
 namespace {
 
+const std::vector<std::string> kTruths{"faiss", "exhaustive"};
+
 struct EvalOptions {
-    std::string graph, base;
+    std::string graph, base, truth = kTruths.front();
     int k = 10;
     bool k_given = false;
     std::int64_t queries = 10000;
@@ -26,31 +35,101 @@ struct EvalOptions {
     bool json = false;
 };
 
-void run(const EvalOptions& options) {
+/// What was found, and where the exact neighbours were looked for.
+struct Evaluation {
+    faiss_ext::Recall recall;
+    std::string device;
+};
+
+Evaluation against_faiss(const EvalOptions& options, const faiss_ext::VectorSource& source, const gnnd::KnnGraph& rows,
+                         const std::vector<std::int32_t>& objects, int k) {
     use_blas();
+    const FaissGpu gpu(options.device);
+    const faiss_ext::Recall recall = faiss_ext::recall_of_rows(source, rows, objects, k, gpu.get());
+    return {recall, gpu.name(recall.on_gpu)};
+}
+
+/// Of all objects every pair is compared once, of some of them each with all others.
+Evaluation against_all_pairs(const EvalOptions& options, const faiss_ext::VectorSource& source,
+                             const gnnd::KnnGraph& rows, const std::vector<std::int32_t>& objects, int k) {
+    const gnnd::VectorView& vectors = source.vectors();
+    const auto count = std::int64_t(objects.size());
+    gnnd::BuildParams params;
+    params.k = k;
+    params.metric = source.metric();
+    params.device = gnnd::detail::choose(options.device);
+    params.threads = allowed_threads(0);
+    gnnd::Callbacks callbacks;
+    callbacks.interrupt = [] { return caught_signal() != 0; };
+    const auto start = std::chrono::steady_clock::now();
+    const gnnd::KnnGraph truth = count == vectors.n
+                                     ? gnnd::build_exact(vectors, params, callbacks).graph
+                                     : gnnd::exact_neighbors(vectors, objects.data(), count, params, callbacks);
+    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+    const double value = faiss_ext::recall_of_rows_against(source, rows, objects, truth, k);
+    return {{value, k, count, seconds.count(), params.device.kind == gnnd::Device::Kind::cuda}, params.device.name()};
+}
+
+/// What the build has measured beside what was found here: both are of samples.
+struct Beside {
+    gnnd::RecallEstimate built;
+    double here;
+
+    /// How far it is outside of the interval: negative below, 0 inside.
+    double outside() const { return here < built.low ? here - built.low : here > built.high ? here - built.high : 0; }
+};
+
+Json json_of(const Beside& beside) {
+    Json json = to_json(beside.built);
+    json["difference"] = beside.here - beside.built.value;
+    json["within"] = beside.outside() == 0;
+    return json;
+}
+
+void print_beside(const Beside& beside) {
+    const gnnd::RecallEstimate& built = beside.built;
+    std::printf("measured by the build %.4f (%.4f to %.4f); here %.4f: ", built.value, built.low, built.high,
+                beside.here);
+    if (beside.outside() == 0)
+        std::printf("within its interval\n");
+    else
+        std::printf("%.4f %s its interval\n", std::abs(beside.outside()), beside.outside() < 0 ? "below" : "above");
+}
+
+void run(const EvalOptions& options) {
     const AnyGraph graph(options.graph);
     const gnnd::io::VectorFile base(options.base);
     graph.require_fit(base);
-    const int k = options.k_given ? options.k : int(std::min<std::int64_t>(options.k, graph.k()));
+    if (options.k_given && options.k > graph.k())
+        throw gnnd::InvalidArgument("-k " + std::to_string(options.k) + ": " + options.graph + " has " +
+                                    std::to_string(graph.k()) + " neighbours per object");
+    const int k = int(std::min<std::int64_t>(options.k, graph.k()));
     const faiss_ext::VectorSource source(base.view(), graph.metric());
-    const FaissGpu gpu(options.device);
     const std::vector<std::int32_t> objects = faiss_ext::sample_objects(graph.n(), options.queries, options.seed);
-    const faiss_ext::Recall recall = faiss_ext::recall_of_rows(source, graph.rows_of(objects), objects, k, gpu.get());
+    const gnnd::KnnGraph rows = graph.rows_of(objects);
+    const bool faiss = options.truth == kTruths.front();
+    const auto& [recall, device] = (faiss ? against_faiss : against_all_pairs)(options, source, rows, objects, k);
     stop_if_interrupted();
+    const Beside beside{graph.recall(), recall.value};
+    const bool comparable = beside.built.objects != 0 && beside.built.at == k;
 
     if (options.json) {
-        print({{"recall", recall.value},
-               {"k", recall.k},
-               {"queries", recall.queries},
-               {"n", graph.n()},
-               {"metric", name_of(graph.metric())},
-               {"device", gpu.name(recall.on_gpu)},
-               {"seconds", recall.seconds}});
+        Json json{{"recall", recall.value},
+                  {"k", recall.k},
+                  {"queries", recall.queries},
+                  {"n", graph.n()},
+                  {"metric", name_of(graph.metric())},
+                  {"truth", options.truth},
+                  {"device", device},
+                  {"seconds", recall.seconds}};
+        if (comparable) json["build"] = json_of(beside);
+        print(json);
         return;
     }
     std::printf("Recall@%d %.4f\n", recall.k, recall.value);
+    if (comparable) print_beside(beside);
     std::printf("%lld of %lld objects searched exactly in %.2f s on %s\n", static_cast<long long>(recall.queries),
-                static_cast<long long>(graph.n()), recall.seconds, gpu.name(recall.on_gpu).c_str());
+                static_cast<long long>(graph.n()), recall.seconds, device.c_str());
 }
 
 }  // namespace
@@ -65,11 +144,14 @@ void add_eval(CLI::App& app) {
     add_whole(command, "--queries", options->queries, 0, gnnd::kMaxObjects,
               "objects searched exactly, drawn at random; 0: all of them");
     add_seed(command, options->seed, "of the draw");
+    add_one_of(command, "--truth", options->truth, "truth", kTruths,
+               "where the exact neighbours come from: faiss (FAISS's flat search, which knows nothing of gnnd) or "
+               "exhaustive (gnnd's own comparison, much faster on a GPU)");
     add_device(command, options->device);
     add_json(command, options->json);
     command.footer(
-        "The exact neighbours come from FAISS's flat search. Ties count by distance: any neighbour that is no\n"
-        "farther than the exact k-th one is right.");
+        "Ties count by distance: any neighbour that is no farther than the exact k-th one is right. Where the graph\n"
+        "keeps the recall that its build has measured, for the same k, both are compared.");
     command.callback([options, k] {
         options->k_given = k->count() > 0;
         run(*options);

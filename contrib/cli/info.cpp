@@ -72,7 +72,7 @@ Json graph_info(const std::string& path) {
     info["metric"] = name_of(graph.metric());
     info["dtype"] = name_of(graph.dtype());
     if (const auto base = graph.base()) info["d"] = base->d;
-    if (graph.file() != nullptr) info.update(to_json(graph.file()->recall()));
+    info.update(to_json(graph.recall()));
     info["entries"] = degrees.entries;
     info["padding"] = graph.n() * graph.k() - degrees.entries;
     info["max_in_degree"] = degrees.in_max;

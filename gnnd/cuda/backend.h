@@ -31,6 +31,10 @@ void copy_to_host(const VectorView& vectors, void* out);
 BuildStats run(const detail::Input& input, const BuildParams& params, const Choices& choices,
                const Callbacks& callbacks, Resources& resources, std::int32_t* ids, float* distances);
 
+/// The same for exact_neighbors(). Vectors lie on the host or on the device.
+KnnGraph exact_neighbors(const VectorView& vectors, const std::int32_t* queries, std::int64_t count,
+                         const BuildParams& params, const Callbacks& callbacks, Resources& resources);
+
 /// Vectors, the graph's ids and links lie on the host or on the device.
 void search_links(const VectorView& vectors, const KnnGraphView& graph, const LinkParams& params, std::int32_t* links,
                   const Callbacks& callbacks, Resources& resources);

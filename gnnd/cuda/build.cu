@@ -30,9 +30,6 @@ void check_update(Update update) {
                           "' is not compiled for GPUs here (GNND_CUDA_VARIANTS), update 'auto' is");
 }
 
-/// Up to so many objects all pairs are compared on the host.
-constexpr std::int64_t kMostOnHost = 2 * kMaxK;
-
 /// A quick graph, whose last distances are good enough to compare all pairs against: better ones cost more time than
 /// they save (benchs/NOTEBOOK.md).
 BuildParams for_bounds(const BuildParams& params) {

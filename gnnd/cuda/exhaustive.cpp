@@ -10,10 +10,8 @@
 
 namespace gnnd::cuda {
 
-void run_exhaustively(const detail::Input& input, const BuildParams& params, const Callbacks& callbacks,
-                      Resources& resources, std::int32_t* ids, float* distances) {
-    const OwnedStream stream(resources);
-    GNND_CUDA(cudaStreamSynchronize(stream));  // what the caller's stream still writes
+KnnGraph compare_on_host(const detail::Input& input, const std::int32_t* queries, std::int64_t count,
+                         const BuildParams& params, const Callbacks& callbacks, Resources& resources) {
     const std::size_t row = std::size_t(input.d()) * size_of(input.dtype());
     std::vector<std::byte> copy(row * std::size_t(input.n()));
     std::byte* to = copy.data();
@@ -23,11 +21,17 @@ void run_exhaustively(const detail::Input& input, const BuildParams& params, con
     }
     const VectorView here{copy.data(), input.n(), input.d(), input.dtype(), 0};
     cpu::check_vectors(here, params.metric, params.threads, callbacks);
-    std::vector<std::int32_t> all(here.n);
+    return cpu::exact_neighbors(here, queries, count, params.k, params.metric, params.threads, callbacks, resources);
+}
+
+void run_exhaustively(const detail::Input& input, const BuildParams& params, const Callbacks& callbacks,
+                      Resources& resources, std::int32_t* ids, float* distances) {
+    const OwnedStream stream(resources);
+    GNND_CUDA(cudaStreamSynchronize(stream));  // what the caller's stream still writes
+    std::vector<std::int32_t> all(input.n());
     std::iota(all.begin(), all.end(), 0);
-    const KnnGraph graph =
-        cpu::exact_neighbors(here, all.data(), here.n, params.k, params.metric, params.threads, callbacks, resources);
-    const std::size_t bytes = std::size_t(here.n) * params.k * 4;
+    const KnnGraph graph = compare_on_host(input, all.data(), input.n(), params, callbacks, resources);
+    const std::size_t bytes = std::size_t(input.n()) * params.k * 4;
     GNND_CUDA(cudaMemcpyAsync(ids, graph.ids(), bytes, cudaMemcpyDefault, stream));
     GNND_CUDA(cudaMemcpyAsync(distances, graph.distances(), bytes, cudaMemcpyDefault, stream));
     GNND_CUDA(cudaStreamSynchronize(stream));

@@ -56,15 +56,6 @@ SweepSpace sweep_space_of(const BuildState& state) {
             .info = state.info};
 }
 
-SweepSpace sweep_shape_of(const detail::Input& input, Metric metric, const VectorForm& form) {
-    return {.raw = {nullptr, input.n(), input.d(), 0, input.dtype()},
-            .metric = metric,
-            .packed = form.packed,
-            .rows = {nullptr, input.n(), form.row_bytes},
-            .norms = nullptr,
-            .info = nullptr};
-}
-
 RecallMeter::RecallMeter(const BuildState& state)
     : state_(state),
       at_(detail::recall_at_of(state.params)),

@@ -8,6 +8,7 @@
 
 #include "gnnd/cuda/build_state.h"
 #include "gnnd/cuda/sweep/sweep.h"
+#include "gnnd/cuda/sweep/swept_set.h"
 
 namespace gnnd::cuda {
 
@@ -57,7 +58,5 @@ class RecallMeter {
 
 /// The vectors of a build for a sweep.
 SweepSpace sweep_space_of(const BuildState& state);
-/// Their shape alone, for what depends on nothing else.
-SweepSpace sweep_shape_of(const detail::Input& input, Metric metric, const VectorForm& form);
 
 }  // namespace gnnd::cuda

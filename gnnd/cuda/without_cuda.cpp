@@ -39,6 +39,11 @@ BuildStats run(const detail::Input& /*input*/, const BuildParams& /*params*/, co
     refuse();
 }
 
+KnnGraph exact_neighbors(const VectorView& /*vectors*/, const std::int32_t* /*queries*/, std::int64_t /*count*/,
+                         const BuildParams& /*params*/, const Callbacks& /*callbacks*/, Resources& /*resources*/) {
+    refuse();
+}
+
 void search_links(const VectorView& /*vectors*/, const KnnGraphView& /*graph*/, const LinkParams& /*params*/,
                   std::int32_t* /*links*/, const Callbacks& /*callbacks*/, Resources& /*resources*/) {
     refuse();

@@ -192,22 +192,34 @@ void Sweep::take_hits(const SweepRows& rows) {
     apply_candidates(rows.lists, rows.hits, rows.count, stop_, counters_, stream_);
 }
 
-u32 Sweep::compare_all(const SweepRows& rows, u32 steps, const Callbacks& callbacks) {
-    GNND_CUDA(cudaMemsetAsync(overflows_, 0, sizeof(u32), stream_));
-    GNND_CUDA(cudaMemsetAsync(rows.is_overflowed, 0, std::size_t(rows.count) * sizeof(u32), stream_));
+std::vector<u32> Sweep::even_steps(const SweepRows& rows, u32 steps) const {
     const u32 width = width_of(rows);
     steps = std::min(steps, width);
+    std::vector<u32> ends;
+    // The first step goes ahead with a small part of itself.
+    if (const u32 first = width / steps; first > 1) ends.push_back((first + 3) / 4);
+    for (u32 step = 1; step <= steps; ++step) ends.push_back(u32(u64(width) * step / steps));
+    return ends;
+}
+
+/// All columns of a step are hits while lists are not full. After that, of columns in no order, about k times as many
+/// as there are beside those seen before: half of the places should do.
+std::vector<u32> Sweep::growing_steps(const SweepRows& rows) const {
+    const u32 width = width_of(rows), places = u32(rows.hits.capacity), growth = std::max(1u, places / 2 / u32(k_));
+    std::vector<u32> ends;
+    for (u64 end = places / panel_rows(); end < width; end += end * growth) ends.push_back(u32(end));
+    ends.push_back(width);
+    return ends;
+}
+
+u32 Sweep::compare_all(const SweepRows& rows, const std::vector<u32>& ends, const Callbacks& callbacks) {
+    GNND_CUDA(cudaMemsetAsync(overflows_, 0, sizeof(u32), stream_));
+    GNND_CUDA(cudaMemsetAsync(rows.is_overflowed, 0, std::size_t(rows.count) * sizeof(u32), stream_));
     u32 begin = 0;
-    for (u32 step = 1; step <= steps; ++step) {
-        const u32 end = u32(u64(width) * step / steps);
-        // The first step goes ahead with a small part of itself.
-        const u32 middle = step == 1 ? begin + (end - begin + 3) / 4 : begin;
-        for (const u32 to : {middle, end}) {
-            if (begin == to) continue;
-            compare(rows, begin, to);
-            take_hits(rows);
-            begin = to;
-        }
+    for (const u32 end : ends) {
+        compare(rows, begin, end);
+        take_hits(rows);
+        begin = end;
         await(stream_, callbacks);
     }
     GNND_CUDA(cudaMemcpyAsync(&overflows_here_[0], overflows_, sizeof(u32), cudaMemcpyDeviceToHost, stream_));
@@ -228,18 +240,23 @@ Lists Sweep::nearest_of(const std::int32_t* objects, u32 count, const u32* ids, 
     some_.objects = numbers;
     gather_rows(space_.rows, numbers, count, const_cast<std::uint8_t*>(some_.packed.rows), stream_);
     clear(some_.lists, some_.hits, count, stream_);
-    lists_as_hits(numbers, count, ids, stride, std::min(width, capacity), some_.hits, stream_);
-    take_hits(some_);
+    u32 overflowed = count;
+    if (ids == nullptr) {
+        overflowed = compare_all(some_, growing_steps(some_), {});
+    } else {
+        lists_as_hits(numbers, count, ids, stride, std::min(width, capacity), some_.hits, stream_);
+        take_hits(some_);
+    }
 
     const u32 few = count / 64;  // that may overflow without a finer form
-    u32 overflowed = compare_all(some_, 2, {});
-    if (overflowed != 0) overflowed = compare_all(some_, 2, {});  // with the bounds that are better now
+    constexpr int kRepeats = 2;  // with bounds that are better each time
+    for (int i = 0; i < kRepeats && overflowed != 0; ++i) overflowed = compare_all(some_, even_steps(some_, 2), {});
     if (overflowed > few && form_ == SweepForm::halves) {
         use_form(SweepForm::floats);
-        overflowed = compare_all(some_, 2, {});
+        overflowed = compare_all(some_, even_steps(some_, 2), {});
     }
     // No step has more columns than there are places.
-    if (overflowed != 0) compare_all(some_, width_of(some_), {});
+    if (overflowed != 0) compare_all(some_, even_steps(some_, width_of(some_)), {});
     return some_.lists;
 }
 
@@ -250,10 +267,10 @@ void Sweep::make_exact(const Lists& lists, const Callbacks& callbacks) {
     SweepRows rows = allocate_rows(u32(n), hits_of_all(k_), &lists);
     const double bytes = double(n) * double(n) / 2 * double(space_.rows.row_bytes);
     const u32 steps = std::max(kSteps, u32(bytes / kBytesOfStep));
-    u32 overflowed = compare_all(rows, steps, callbacks);
+    u32 overflowed = compare_all(rows, even_steps(rows, steps), callbacks);
     // Their bounds are better now, but for those of objects that have very many others at the same distance.
     for (int again = 0; again < kMostRepeats && overflowed > u32(n / kFewOverflow); ++again)
-        overflowed = compare_all(rows, steps, callbacks);
+        overflowed = compare_all(rows, even_steps(rows, steps), callbacks);
     if (overflowed == 0) return;
     std::vector<std::int32_t> left(overflowed);
     GNND_CUDA(

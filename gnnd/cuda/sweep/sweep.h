@@ -4,6 +4,8 @@
 /// Exact neighbours: all pairs of a set, or of chosen objects with all, compared once against the last distances of
 /// lists that are good already (bounds.h says why none is lost). What may be nearer is compared exactly and enters.
 
+#include <vector>
+
 #include "gnnd/builder.h"
 #include "gnnd/cuda/memory/memory.h"
 #include "gnnd/cuda/sweep/bounds.h"
@@ -30,7 +32,8 @@ class Sweep {
 
     /// The nearest k of chosen objects, exact.
     /// \param objects  host: count object numbers
-    /// \param ids      device: n x stride, neighbours to start from, of which the first `width` are looked at
+    /// \param ids      device: n x stride, neighbours to start from, of which the first `width` are looked at; null:
+    ///                 from nothing, which takes a few steps more
     /// \return count x k on the device until the next call; distances as the metric says, negated for similarities
     Lists nearest_of(const std::int32_t* objects, u32 count, const u32* ids, int stride, int width);
 
@@ -48,9 +51,13 @@ class Sweep {
     /// Compares the rows with the columns (or the offsets) [begin, end) of so many panels, and takes the hits.
     void compare(const SweepRows& rows, u32 begin, u32 end);
     void take_hits(const SweepRows& rows);
-    /// In `steps` steps. \return how many rows had more hits than places in one of them
-    u32 compare_all(const SweepRows& rows, u32 steps, const Callbacks& callbacks);
+    /// In steps that end there. \return how many rows had more hits than places in one of them
+    u32 compare_all(const SweepRows& rows, const std::vector<u32>& ends, const Callbacks& callbacks);
     u32 width_of(const SweepRows& rows) const;
+    /// The ends of so many steps of one size.
+    std::vector<u32> even_steps(const SweepRows& rows, u32 steps) const;
+    /// And of steps for lists that are empty.
+    std::vector<u32> growing_steps(const SweepRows& rows) const;
     u32 panel_rows() const { return form_ == SweepForm::floats ? kFloatRows : kPanelRows; }
 
     SweepSpace space_;
