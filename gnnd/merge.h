@@ -63,8 +63,10 @@ inline constexpr double kSearchedShare = 0.03;
 /// Searching costs the same for each added vector, whatever the graph's size, but for the copy of the graph; so it is
 /// what `automatic` takes for up to kSearchedShare times as many vectors as there are, unless params.k is larger than
 /// the graph's. Many are searched for batch after batch. Of params only k, metric, seed, threads, device,
-/// device_memory and the recall matter to it then, and the result is the same bit for bit every time. Where the old or
-/// the added objects have less than the recall that is asked for, the graph is refined as by refine() in the end.
+/// device_memory and the recall matter to it then. The recall of the old and of the added objects is measured apart,
+/// on samples in proportion to what was added, so that this costs a part of what the searches do; where either is less
+/// than asked for, the graph is refined as by refine() in the end. Otherwise the result is the same bit for bit every
+/// time; on the CPU it is in any case.
 ///
 /// \param x, g    as a set of merge(). Searching takes the values of x as good, as they were when the graph was built,
 ///                and finds what a walk along the graph's rows can reach: the better where rows are long (16 and more).

@@ -11,6 +11,8 @@
 #include <vector>
 
 #include "gnnd/merge.h"
+#include "gnnd/resources.h"
+#include "tests/hard_sets.h"
 #include "tests/merge_cases.h"
 
 namespace gnnd::test {
@@ -69,6 +71,71 @@ inline Vectors with_far_cluster(std::int64_t n, std::int64_t count, std::int64_t
         for (std::int64_t c = 0; c < d; ++c) vectors.set(i, c, row[c] + (i < n - count ? 0.0f : 1000.0f));
     }
     return vectors;
+}
+
+/// Each append loses a little: what is measured after every one keeps the sum of it in bounds.
+/// \param count  vectors that each of the appends adds to the first ones, until all are there
+inline void expect_chain_of_appends_holds(const VectorView& vectors, std::int64_t first, std::int64_t count,
+                                          const BuildParams& params) {
+    VectorView here = rows_of(vectors, 0, first);
+    KnnGraph graph = build(here, params).graph;
+    for (; here.n < vectors.n; here.n += count) {
+        BuildResult result = append(here, graph, rows_of(vectors, here.n, count), params);
+        graph = std::move(result.graph);
+        EXPECT_NE(result.stats.stop, StopReason::recall_missed) << "at " << here.n;
+        EXPECT_GT(result.stats.recall.objects, 0) << "at " << here.n;
+        EXPECT_EQ(result.stats.recall_added.objects, count) << "at " << here.n;
+        EXPECT_GT(result.stats.recall_seconds, 0) << "at " << here.n;
+        EXPECT_LT(result.stats.recall_seconds, result.stats.seconds) << "at " << here.n;
+    }
+    EXPECT_GE(Truth(vectors, params.metric).recall_of(graph), 0.985);
+}
+
+/// The added ones are few, and all of them lack what the graph before had not.
+/// \param params  of a k of 32
+inline void expect_appends_to_a_bad_graph_hold(const BuildParams& params) {
+    constexpr std::int64_t kOld = 8800, kAdded = 200;
+    const Vectors vectors = vectors_of(hard_sets()[0], kOld + kAdded, DType::f32);
+    const VectorView old = rows_of(vectors, 0, kOld), added = rows_of(vectors, kOld, kAdded);
+    BuildParams bad = params;
+    bad.recall = 0;
+    bad.iterations = 1;
+    const KnnGraph before = build(old, bad).graph;
+    const auto append_with = [&](float recall, Resources* resources = nullptr, std::int64_t device_memory = 0) {
+        BuildParams asked = params;
+        asked.recall = recall;
+        asked.device_memory = device_memory;
+        return append(old, before, added, asked, {}, resources, AppendMethod::search);
+    };
+    EXPECT_EQ(append_with(0).stats.recall.objects, 0);
+    HeapResources heap;
+    CountedResources counted(heap);
+    const BuildResult easy = append_with(0.3f, &counted);
+    EXPECT_EQ(easy.stats.stop, StopReason::searched);
+    const double truth = Truth(vectors, Metric::L2).recall_of(easy.graph);
+    EXPECT_LT(truth, 0.985) << "nothing is to be raised";
+    EXPECT_GE(truth, easy.stats.recall.low - 0.004);
+    EXPECT_LE(truth, easy.stats.recall.high + 0.004);
+    EXPECT_EQ(easy.stats.recall_added.objects, kAdded);
+    EXPECT_NEAR(easy.stats.recall_added.value, Truth(vectors, Metric::L2, kOld, kAdded).recall_of(easy.graph), 1e-6);
+    const BuildResult good = append_with(0.99f);
+    EXPECT_TRUE(good.stats.stop == StopReason::recall || good.stats.stop == StopReason::exact)
+        << name_of(good.stats.stop);
+    EXPECT_GT(good.stats.iterations.size(), easy.stats.iterations.size());
+    for (std::size_t i = 0; i < good.stats.iterations.size(); ++i)
+        EXPECT_EQ(good.stats.iterations[i].iteration, int(i));
+    EXPECT_GE(Truth(vectors, Metric::L2).recall_of(good.graph), 0.985);
+    expect_valid_graph(good.graph, vectors);
+    if (params.device.kind == Device::Kind::cpu) return;
+
+    const auto enough = std::int64_t(counted.peak() / 50 * 51);  // to search and to measure, and for nothing else
+    CountedResources limited(heap);
+    const BuildResult missed = append_with(0.99f, &limited, enough);
+    EXPECT_EQ(missed.stats.stop, StopReason::recall_missed);
+    EXPECT_LE(std::int64_t(limited.peak()), enough);
+    EXPECT_EQ(limited.held(), 0u);
+    EXPECT_TRUE(same_graph(missed.graph, easy.graph));
+    EXPECT_EQ(missed.stats.recall.value, easy.stats.recall.value);
 }
 
 }  // namespace gnnd::test

@@ -25,11 +25,16 @@ using test::OnDevice;
 using test::random_vectors;
 using test::Vectors;
 
+/// By the paper's stopping rule, and without measuring: what a search finds stays as it is.
+BuildParams searching(int k, Metric metric = Metric::L2) {
+    return converging(gpu_params(k, metric));
+}
+
 TEST(CudaAppend, SearchKeepsTheInvariants) {
     SKIP_WITHOUT_GPU();
     for (const test::MergeCase& c : test::merge_cases()) {
         SCOPED_TRACE(c);
-        test::expect_good_search(c, gpu_params(c.k, c.metric));
+        test::expect_good_search(c, searching(c.k, c.metric));
     }
     // Every type and metric, rows that are aligned to 16 bytes and not, of one slab and several.
     for (const DType dtype : test::kDTypes)
@@ -37,7 +42,7 @@ TEST(CudaAppend, SearchKeepsTheInvariants) {
             for (const std::int64_t d : {5, 64, 272}) {
                 const test::MergeCase c{1500, 300, d, metric, dtype};
                 SCOPED_TRACE(c);
-                test::expect_good_search(c, gpu_params(c.k, metric));
+                test::expect_good_search(c, searching(c.k, metric));
             }
 }
 
@@ -46,7 +51,7 @@ TEST(CudaAppend, SearchIsAsGoodAsOneBuild) {
     const io::VectorFile sample(GNND_TEST_DATA "/photosift20k.u8bin");
     for (const std::int64_t count : {19, 200, 950}) {
         SCOPED_TRACE(count);
-        test::expect_search_as_good_as_one_build(sample.view(), count, gpu_params(32));
+        test::expect_search_as_good_as_one_build(sample.view(), count, searching(32));
     }
 }
 
@@ -64,15 +69,14 @@ TEST(CudaAppend, SearchFindsTheTrueNeighboursOfSmallSets) {
 TEST(CudaAppend, SearchFindsANewCluster) {
     SKIP_WITHOUT_GPU();
     for (const std::int64_t count : {20, 100, 1500})
-        test::expect_search_as_good_as_one_build(test::with_far_cluster(6000, count, 12), count,
-                                                 converging(gpu_params(16)));
+        test::expect_search_as_good_as_one_build(test::with_far_cluster(6000, count, 12), count, searching(16));
 }
 
 TEST(CudaAppend, SearchIsTheSameEveryTime) {
     SKIP_WITHOUT_GPU();
     for (const DType dtype : {DType::u8, DType::f32}) {
         const Vectors vectors = random_vectors(6000, 24, dtype);
-        BuildParams params = gpu_params(16);
+        BuildParams params = searching(16);
         params.deterministic = true;  // the old graph
         const KnnGraph first = test::search_last(vectors, 1000, params).graph;
         for (int i = 0; i < 3; ++i)
@@ -86,8 +90,8 @@ TEST(CudaAppend, TakesWhatLiesOnTheDevice) {
         const Vectors vectors = random_vectors(3000, 32, dtype);
         const VectorView old = test::rows_of(vectors, 0, 2500), added = test::rows_of(vectors, 2500, 500);
         for (const int k : {12, 20, 24}) {
-            const KnnGraph graph = build(old, gpu_params(20)).graph;
-            const KnnGraph expected = append(old, graph, added, gpu_params(k), {}, nullptr, AppendMethod::search).graph;
+            const KnnGraph graph = build(old, searching(20)).graph;
+            const KnnGraph expected = append(old, graph, added, searching(k), {}, nullptr, AppendMethod::search).graph;
             const OnDevice<std::byte> x1(std::size_t(old.n * old.row_bytes()), static_cast<const std::byte*>(old.data));
             const OnDevice<std::byte> x2(std::size_t(added.n * added.row_bytes()),
                                          static_cast<const std::byte*>(added.data));
@@ -96,7 +100,7 @@ TEST(CudaAppend, TakesWhatLiesOnTheDevice) {
             const OnDevice<std::int32_t> ids(3000 * k);
             const OnDevice<float> distances(3000 * k);
             const KnnGraphView there{2500, 20, Metric::L2, graph_ids, graph_distances};
-            append_into({x1, 2500, 32, dtype, 0}, there, {x2, 500, 32, dtype, 0}, gpu_params(k), ids, distances, {},
+            append_into({x1, 2500, 32, dtype, 0}, there, {x2, 500, 32, dtype, 0}, searching(k), ids, distances, {},
                         nullptr, AppendMethod::search);
             KnnGraph result(3000, k, Metric::L2);
             std::copy_n(ids.read().data(), 3000 * k, result.ids());
@@ -153,13 +157,13 @@ TEST(CudaAppend, SetsMayLieDifferently) {
     const Place places[] = {{true, 0}, {true, 16}, {true, 3}, {false, 0}, {false, 5}};
     for (const Vectors* vectors : {&bytes, static_cast<const Vectors*>(&floats)}) {
         const VectorView old = test::rows_of(*vectors, 0, kOld), added = test::rows_of(*vectors, kOld, kAdded);
-        const KnnGraph graph = build(old, gpu_params(20)).graph;
-        const KnnGraph expected = append(old, graph, added, gpu_params(20), {}, nullptr, AppendMethod::search).graph;
+        const KnnGraph graph = build(old, searching(20)).graph;
+        const KnnGraph expected = append(old, graph, added, searching(20), {}, nullptr, AppendMethod::search).graph;
         for (const Place& first : places)
             for (const Place& second : places) {
                 SCOPED_TRACE(testing::Message() << name_of(old.dtype) << ": " << first << ", " << second);
-                EXPECT_TRUE(test::same_graph(append(Placed(old, first), graph, Placed(added, second), gpu_params(20),
-                                                    {}, nullptr, AppendMethod::search)
+                EXPECT_TRUE(test::same_graph(append(Placed(old, first), graph, Placed(added, second), searching(20), {},
+                                                    nullptr, AppendMethod::search)
                                                  .graph,
                                              expected));
             }
@@ -170,11 +174,11 @@ TEST(CudaAppend, PassesOverWhatIsNoNeighbour) {
     SKIP_WITHOUT_GPU();
     const Vectors vectors = random_vectors(3000, 8, DType::f32);
     const VectorView old = test::rows_of(vectors, 0, 2000), added = test::rows_of(vectors, 2000, 1000);
-    KnnGraph wrong = build(old, gpu_params(10)).graph;
+    KnnGraph wrong = build(old, searching(10)).graph;
     wrong.ids()[15] = 1;  // itself
     wrong.ids()[29] = -1;
     for (const int k : {10, 8})
-        test::expect_valid_graph(append(old, wrong, added, gpu_params(k), {}, nullptr, AppendMethod::search).graph,
+        test::expect_valid_graph(append(old, wrong, added, searching(k), {}, nullptr, AppendMethod::search).graph,
                                  vectors);
 }
 
@@ -182,9 +186,9 @@ TEST(CudaAppend, SearchEndsWhenAskedAndRefusesWhatIsBad) {
     SKIP_WITHOUT_GPU();
     Vectors vectors = random_vectors(4000, 6, DType::f32);
     const VectorView old = test::rows_of(vectors, 0, 3000), added = test::rows_of(vectors, 3000, 1000);
-    const KnnGraph graph = build(old, gpu_params(8)).graph;
+    const KnnGraph graph = build(old, searching(8)).graph;
     const auto search = [&](const Callbacks& callbacks) {
-        append(old, graph, added, gpu_params(8), callbacks, nullptr, AppendMethod::search);
+        append(old, graph, added, searching(8), callbacks, nullptr, AppendMethod::search);
     };
     Callbacks callbacks;
     callbacks.interrupt = [] { return true; };
@@ -197,7 +201,7 @@ TEST(CudaAppend, SearchKeepsTheMemoryCap) {
     SKIP_WITHOUT_GPU();
     const Vectors vectors = random_vectors(20000, 128, DType::u8);
     const VectorView old = test::rows_of(vectors, 0, 14000), added = test::rows_of(vectors, 14000, 6000);
-    BuildParams params = gpu_params(32);
+    BuildParams params = searching(32);
     const KnnGraph graph = build(old, params).graph;
     HeapResources heap;
     const auto peak = [&] {
@@ -210,6 +214,63 @@ TEST(CudaAppend, SearchKeepsTheMemoryCap) {
     EXPECT_LE(peak(), std::size_t(params.device_memory));
     params.device_memory = 1 << 20;
     EXPECT_THROW(append(old, graph, added, params, {}, nullptr, AppendMethod::search), OutOfDeviceMemory);
+}
+
+TEST(CudaAppend, ChainsHoldTheRecall) {
+    SKIP_WITHOUT_GPU();
+    test::expect_chain_of_appends_holds(random_vectors(11000, 16, DType::f32), 6000, 100, gpu_params(10));
+    const io::VectorFile sample(GNND_TEST_DATA "/photosift20k.u8bin");
+    test::expect_chain_of_appends_holds(sample.view(), 15000, 100, gpu_params(32));
+}
+
+TEST(CudaAppend, RaisesTheRecallOfABadGraph) {
+    SKIP_WITHOUT_GPU();
+    test::expect_appends_to_a_bad_graph_hold(gpu_params(32));
+}
+
+TEST(CudaAppend, OfRecallOneIsExact) {
+    SKIP_WITHOUT_GPU();
+    const Vectors vectors = random_vectors(4000, 24, DType::f32);
+    BuildParams params = gpu_params(10);
+    params.recall = 1;
+    const BuildResult result = test::search_last(vectors, 100, params);
+    EXPECT_EQ(result.stats.stop, StopReason::exact);
+    EXPECT_EQ(test::Truth(vectors, Metric::L2).recall_of(result.graph), 1);
+    test::expect_valid_graph(result.graph, vectors);
+}
+
+/// One behind the other on the device, apart, with strides, or on the host: measured are the same objects.
+TEST(CudaAppend, MeasuresWhereverSetsLie) {
+    SKIP_WITHOUT_GPU();
+    constexpr std::int64_t kOld = 2500, kAdded = 60;
+    for (const DType dtype : {DType::u8, DType::f32}) {
+        const Vectors vectors = test::vectors_for(Metric::L2, kOld + kAdded, 32, dtype);
+        const VectorView old = test::rows_of(vectors, 0, kOld), added = test::rows_of(vectors, kOld, kAdded);
+        BuildParams params = gpu_params(20);
+        params.recall = 0.5f;  // any search has that
+        const KnnGraph graph = build(old, params).graph;
+        const auto append_to = [&](const VectorView& first, const VectorView& second) {
+            return append(first, graph, second, params, {}, nullptr, AppendMethod::search);
+        };
+        const BuildResult expected = append_to(old, added);
+        EXPECT_EQ(expected.stats.stop, StopReason::searched);
+        EXPECT_EQ(expected.stats.recall_added.objects, kAdded);
+        EXPECT_GT(expected.stats.recall.value, 0.5);
+        const auto expect_same = [&](const BuildResult& result) {
+            EXPECT_TRUE(test::same_graph(result.graph, expected.graph));
+            EXPECT_EQ(result.stats.recall.value, expected.stats.recall.value);
+            EXPECT_EQ(result.stats.recall_added.value, expected.stats.recall_added.value);
+        };
+        const Placed all(vectors, {true, 0});
+        const VectorView there = all;
+        expect_same(append_to(test::rows_of(there, 0, kOld), test::rows_of(there, kOld, kAdded)));
+        const Place places[] = {{true, 0}, {true, 3}, {false, 5}};
+        for (const Place& first : places)
+            for (const Place& second : places) {
+                SCOPED_TRACE(testing::Message() << name_of(dtype) << ": " << first << ", " << second);
+                expect_same(append_to(Placed(old, first), Placed(added, second)));
+            }
+    }
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include "gnnd/builder.h"
 #include "gnnd/merge.h"
+#include "tests/append_cases.h"
 #include "tests/cpu.h"
 #include "tests/hard_sets.h"
 #include "tests/invariants.h"
@@ -189,49 +190,12 @@ TEST(RecallAsked, HoldsForRefineAndMerge) {
     }
 }
 
-/// Each append loses a little: what is measured after every one keeps the sum of it in bounds.
 TEST(RecallAsked, HoldsForAChainOfAppends) {
-    const Vectors vectors = test::random_vectors(10000, 16, DType::f32);
-    constexpr std::int64_t kFirst = 6000, kAdded = 100;
-    VectorView here = vectors.view(), added = here;
-    here.n = kFirst;
-    added.n = kAdded;
-    const BuildParams params = asked_for(0.99, 10);
-    KnnGraph graph = build(here, params).graph;
-    for (; here.n < vectors.view().n; here.n += kAdded) {
-        added.data = vectors.view().row(here.n);
-        BuildResult result = append(here, graph, added, params);
-        graph = std::move(result.graph);
-        EXPECT_NE(result.stats.stop, StopReason::recall_missed);
-        EXPECT_GT(result.stats.recall.objects, 0);
-        EXPECT_GT(result.stats.recall_added.objects, 0);
-    }
-    EXPECT_GE(Truth(vectors, Metric::L2).recall_of(graph), 0.985);
+    test::expect_chain_of_appends_holds(test::random_vectors(10000, 16, DType::f32), 6000, 100, asked_for(0.99, 10));
 }
 
-/// The added ones are few, and all of them lack what the graph before had not.
 TEST(RecallAsked, HoldsForAppendsToABadGraph) {
-    const Vectors vectors = test::vectors_of(test::hard_sets()[0], 9000, DType::f32);
-    VectorView old = vectors.view(), added = old;
-    old.n = 8800;
-    added.n = 200;
-    added.data = vectors.view().row(old.n);
-    BuildParams bad = test::cpu_params(32);
-    bad.iterations = 1;
-    const KnnGraph before = build(old, bad).graph;
-    const auto append_with = [&](double recall) {
-        return append(old, before, added, asked_for(recall, 32), {}, nullptr, AppendMethod::search);
-    };
-    EXPECT_EQ(append_with(0).stats.recall.objects, 0);
-    const BuildResult easy = append_with(0.3);
-    EXPECT_EQ(easy.stats.stop, StopReason::searched);
-    expect_true(easy.stats.recall, Truth(vectors, Metric::L2).recall_of(easy.graph));
-    EXPECT_EQ(easy.stats.recall_added.objects, 200);
-    EXPECT_NEAR(easy.stats.recall_added.value, Truth(vectors, Metric::L2, 8800, 200).recall_of(easy.graph), 1e-6);
-    const BuildResult good = append_with(0.99);
-    EXPECT_TRUE(good.stats.stop == StopReason::recall || good.stats.stop == StopReason::exact);
-    EXPECT_GE(Truth(vectors, Metric::L2).recall_of(good.graph), 0.985);
-    expect_valid_graph(good.graph, vectors);
+    test::expect_appends_to_a_bad_graph_hold(asked_for(0.99, 32));
 }
 
 }  // namespace

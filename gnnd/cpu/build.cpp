@@ -9,6 +9,7 @@
 #include "gnnd/cpu/iterations.h"
 #include "gnnd/cpu/recall.h"
 #include "gnnd/cpu/steps.h"
+#include "gnnd/detail/insert.h"
 #include "gnnd/detail/recall.h"
 #include "gnnd/detail/resolve.h"
 
@@ -77,34 +78,24 @@ void iterate(const Space& space, const detail::Input& input, const BuildParams& 
     finish(state, ids, distances);
 }
 
-/// Objects that are measured after `added` were searched for: the measurement compares each with all n, and is to cost
-/// no more than the searches, of some thousand distances each, would with so many comparisons.
-std::int64_t measured_after(std::int64_t added, std::int64_t n) {
-    constexpr double kDistances = 8000;
-    return std::max<std::int64_t>(64, std::int64_t(kDistances * detail::kSweepGain * double(added) / double(n)));
-}
-
 /// After a search for the added objects, the recall of these and of the old ones. Where one of them is less than asked
 /// for, the graph goes through what refine() does.
 void raise_recall(const Space& space, const detail::Input& input, const BuildParams& params, const Team& team,
                   const Callbacks& callbacks, Resources& resources, Clock& clock, BuildStats& stats, std::int32_t* ids,
                   float* distances) {
-    constexpr std::int64_t kEnough = 256;  // objects whose mean says something, whatever the interval
+    constexpr std::int64_t kLeast = 64;  // objects
     const std::int64_t old = input.vectors[0].n, added = input.vectors[1].n, n = input.n();
-    const std::int64_t most = measured_after(added, n);
+    const std::int64_t most = detail::measured_after(added, n, detail::kSweepGain, kLeast);
     Measurement of_old(space, team, params, 0, old, resources, most);
     Measurement of_added(space, team, params, old, added, resources, most);
     const auto first_ids = [&](std::int32_t object, int count, std::int32_t* first) {
         std::copy_n(ids + std::int64_t(object) * params.k, count, first);
     };
     const auto measure = [&] {
-        const RecallEstimate of_both = of_old.measure(first_ids, true);
+        const RecallEstimate here = of_old.measure(first_ids, true);
         stats.recall_added = of_added.measure(first_ids, true);
-        stats.recall = detail::join_recalls(of_both, old, stats.recall_added, added);
-        const auto is_less = [&](const RecallEstimate& part) {
-            return part.high < params.recall || (part.value < params.recall && part.objects >= kEnough);
-        };
-        return is_less(of_both) || is_less(stats.recall_added);
+        stats.recall = detail::join_recalls(here, old, stats.recall_added, added);
+        return detail::is_below(here, params.recall) || detail::is_below(stats.recall_added, params.recall);
     };
     if (measure()) {
         const detail::Input whole{{space.vectors}, {{n, params.k, params.metric, ids, distances}}};

@@ -7,6 +7,7 @@
 
 #include "gnnd/cuda/append/insert.h"
 #include "gnnd/cuda/backend.h"
+#include "gnnd/cuda/build.h"
 #include "gnnd/cuda/exhaustive.h"
 #include "gnnd/cuda/iterations.h"
 #include "gnnd/cuda/memory/transfer.h"
@@ -57,7 +58,7 @@ void run_gnnd(const detail::Input& input, const BuildParams& params, const Callb
     const OwnedStream stream(resources);
     const InPlace in_place{on_device(input.vectors[0].data) && input.adjoining(),
                            {on_device(input.graphs[0].ids), on_device(input.graphs[1].ids)},
-                           on_device(ids)};
+                           on_device(ids) && ids != input.graphs[0].ids};
     BuildPlan plan = make_build_plan(input, in_place, params, stats.choices, sort_bytes(input.n()),
                                      bytes_beside(input, in_place, params), resources.free_device_memory());
     const DeviceMemory memory(resources, plan.total, stream);
@@ -88,6 +89,24 @@ void run_gnnd(const detail::Input& input, const BuildParams& params, const Callb
 
 }  // namespace
 
+void build(const detail::Input& input, const BuildParams& params, const Choices& choices, const Callbacks& callbacks,
+           Resources& resources, std::int32_t* ids, float* distances, BuildStats& stats) {
+    stats.choices = choices;
+    if (choices.exhaustive && input.n() <= kMostOnHost) {
+        run_exhaustively(input, params, callbacks, resources, ids, distances);
+        stats.stop = StopReason::exact;
+    } else if (choices.exhaustive) {
+        const BuildParams quick = for_bounds(params);
+        stats.choices = choices_for_bounds(input, quick);
+        run_gnnd(all_pairs_of(input), quick, callbacks, resources, ids, distances, stats);
+        stats.choices = choices;
+    } else if (input.inserts) {
+        insert(input, params, callbacks, resources, ids, distances, stats);
+    } else {
+        run_gnnd(input, params, callbacks, resources, ids, distances, stats);
+    }
+}
+
 MemoryPlan plan(const detail::Input& input, const BuildParams& params, const Choices& choices) {
     const UseDevice device(params.device.index);
     MemoryPlan result;
@@ -114,21 +133,7 @@ BuildStats run(const detail::Input& input, const BuildParams& params, const Choi
     check_places(input, ids, distances, params.device.index);
     BuildStats stats;
     stats.device = {Device::Kind::cuda, params.device.index};
-    stats.choices = choices;
-    if (choices.exhaustive && input.n() <= kMostOnHost) {
-        run_exhaustively(input, params, callbacks, resources, ids, distances);
-        stats.stop = StopReason::exact;
-    } else if (choices.exhaustive) {
-        const BuildParams quick = for_bounds(params);
-        stats.choices = choices_for_bounds(input, quick);
-        run_gnnd(all_pairs_of(input), quick, callbacks, resources, ids, distances, stats);
-        stats.choices = choices;
-    } else if (input.inserts) {
-        insert(input, params, callbacks, resources, ids, distances, stats);
-        stats.stop = StopReason::searched;
-    } else {
-        run_gnnd(input, params, callbacks, resources, ids, distances, stats);
-    }
+    build(input, params, choices, callbacks, resources, ids, distances, stats);
     stats.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     return stats;
 }

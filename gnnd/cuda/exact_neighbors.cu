@@ -21,7 +21,8 @@ KnnGraph exact_neighbors(const VectorView& vectors, const std::int32_t* queries,
     GNND_CUDA(cudaStreamSynchronize(stream));  // what the caller's stream still writes
     if (vectors.n <= kMostOnHost) return compare_on_host(input, queries, count, params, callbacks, resources);
 
-    const std::size_t of_set = SweptSet::bytes(input, params.metric);
+    const bool in_place = on_device(vectors.data);
+    const std::size_t of_set = SweptSet::bytes(input, in_place, params.metric);
     const MemoryLimits limits{std::size_t(params.device_memory), resources.free_device_memory()};
     std::int64_t at_once = 0;
     std::size_t bytes = 0;
@@ -29,7 +30,8 @@ KnnGraph exact_neighbors(const VectorView& vectors, const std::int32_t* queries,
         std::min(count, kMostAtOnce), kLeastAtOnce,
         [&](std::int64_t objects) {
             at_once = objects;
-            bytes = of_set + Sweep::bytes_of_some(SweptSet::shape(input, params.metric), u32(objects), params.k);
+            bytes =
+                of_set + Sweep::bytes_of_some(SweptSet::shape(input, in_place, params.metric), u32(objects), params.k);
         },
         [&] { return limits.hold(bytes); }, [](std::int64_t objects) { return objects / 2; });
     limits.check("exact_neighbors", bytes);

@@ -74,8 +74,9 @@ bool lengthen(const BuildState& state, const KnnGraphView& lists, int length, Re
 
 std::size_t bytes_beside(const detail::Input& input, const InPlace& in_place, const BuildParams& params) {
     const VectorForm form = form_of(input.vectors[0], in_place.vectors, params.metric);
-    if (input.exact) return Sweep::bytes_of_all(sweep_shape_of(input, params.metric, form), params.k);
-    return params.recall > 0 ? RecallMeter::bytes(input, params, form) : 0;
+    const SweepSpace shape = sweep_shape_of(input, params.metric, form);
+    if (input.exact) return Sweep::bytes_of_all(shape, params.k);
+    return params.recall > 0 ? RecallMeter::bytes(shape, params) : 0;
 }
 
 void finish(const BuildState& state) {

@@ -56,60 +56,63 @@ SweepSpace sweep_space_of(const BuildState& state) {
             .info = state.info};
 }
 
-RecallMeter::RecallMeter(const BuildState& state)
-    : state_(state),
-      at_(detail::recall_at_of(state.params)),
-      objects_(detail::sample_objects(state.n, detail::kRecallObjects, state.params.seed)),
-      sweep_(sweep_space_of(state), at_, state.resources, state.stream),
-      memory_(state.resources, objects_.size() * sizeof(u32) + 256, state.stream),
+RecallMeter::RecallMeter(const SweepSpace& space, const BuildParams& params, const MeasuredPart& part,
+                         Resources& resources, cudaStream_t stream)
+    : space_(space),
+      wanted_(double(params.recall)),
+      count_(part.count),
+      stream_(stream),
+      at_(detail::recall_at_of(params)),
+      objects_(detail::sample_objects(part.count, part.sample, params.seed)),
+      sweep_(space, at_, resources, stream),
+      memory_(resources, objects_.size() * sizeof(u32) + 256, stream),
       numbers_(reinterpret_cast<u32*>(memory_.data() + 256)),
       sums_(reinterpret_cast<RecallSums*>(memory_.data())),
-      drain_(state.stream) {
-    GNND_CUDA(cudaMemcpyAsync(numbers_, objects_.data(), objects_.size() * sizeof(u32), cudaMemcpyHostToDevice,
-                              state.stream));
+      drain_(stream) {
+    for (std::int32_t& object : objects_) object += std::int32_t(part.first);
+    GNND_CUDA(
+        cudaMemcpyAsync(numbers_, objects_.data(), objects_.size() * sizeof(u32), cudaMemcpyHostToDevice, stream));
 }
 
-std::size_t RecallMeter::bytes(const detail::Input& input, const BuildParams& params, const VectorForm& form) {
-    const auto objects = std::min(input.n(), detail::kRecallObjects);
-    return Sweep::bytes_of_some(sweep_shape_of(input, params.metric, form), u32(objects),
-                                detail::recall_at_of(params)) +
-           std::size_t(objects) * 4 + 256;
+std::size_t RecallMeter::bytes(const SweepSpace& shape, const BuildParams& params, std::int64_t sample) {
+    const auto objects = std::min(shape.raw.n, sample);
+    return Sweep::bytes_of_some(shape, u32(objects), detail::recall_at_of(params)) + std::size_t(objects) * 4 + 256;
 }
 
 void RecallMeter::find_truth(const u32* ids, int stride, int width) {
-    GNND_CUDA(cudaStreamSynchronize(state_.stream));
+    GNND_CUDA(cudaStreamSynchronize(stream_));
     const auto start = std::chrono::steady_clock::now();
     truth_ = sweep_.nearest_of(objects_.data(), u32(objects_.size()), ids, stride, width);
     seconds_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
 double RecallMeter::seconds_of_all_pairs() const {
-    return seconds_ * double(state_.n) / (2 * double(objects_.size()));
+    return seconds_ * double(space_.raw.n) / (2 * double(objects_.size()));
 }
 
 void RecallMeter::start(const u32* ids, int stride, int width, StopFlag* stop, Record* record) {
     const u32 count = u32(objects_.size());
-    GNND_CUDA(cudaMemsetAsync(sums_, 0, sizeof(RecallSums), state_.stream));
-    visit_dtype(state_.raw.dtype, [&](auto component) {
-        visit(state_.params.metric, [&]<class M>(M) {
-            found_kernel<decltype(component), M><<<blocks_for(count, kWarps), kThreads, 0, state_.stream>>>(
-                state_.raw, numbers_, count, ids, stride, width, truth_.bounds, at_, sums_);
+    GNND_CUDA(cudaMemsetAsync(sums_, 0, sizeof(RecallSums), stream_));
+    visit_dtype(space_.raw.dtype, [&](auto component) {
+        visit(space_.metric, [&]<class M>(M) {
+            found_kernel<decltype(component), M><<<blocks_for(count, kWarps), kThreads, 0, stream_>>>(
+                space_.raw, numbers_, count, ids, stride, width, truth_.bounds, at_, sums_);
             GNND_LAUNCHED("found_kernel");
         });
     });
     if (record == nullptr) return;
-    decide_kernel<<<1, 1, 0, state_.stream>>>(state_.n, count, at_, double(state_.params.recall), sums_, stop, record);
+    decide_kernel<<<1, 1, 0, stream_>>>(count_, count, at_, wanted_, sums_, stop, record);
     GNND_LAUNCHED("decide_kernel");
 }
 
 RecallEstimate RecallMeter::estimate_of(const Record& record) const {
-    return detail::estimate_recall(state_.n, std::int64_t(objects_.size()), at_, record.found, record.squares);
+    return detail::estimate_recall(count_, std::int64_t(objects_.size()), at_, record.found, record.squares);
 }
 
 RecallEstimate RecallMeter::estimate() {
-    GNND_CUDA(cudaMemcpyAsync(&here_[0], sums_, sizeof(RecallSums), cudaMemcpyDeviceToHost, state_.stream));
-    GNND_CUDA(cudaStreamSynchronize(state_.stream));
-    return detail::estimate_recall(state_.n, std::int64_t(objects_.size()), at_, here_[0].found, here_[0].squares);
+    GNND_CUDA(cudaMemcpyAsync(&here_[0], sums_, sizeof(RecallSums), cudaMemcpyDeviceToHost, stream_));
+    GNND_CUDA(cudaStreamSynchronize(stream_));
+    return detail::estimate_recall(count_, std::int64_t(objects_.size()), at_, here_[0].found, here_[0].squares);
 }
 
 }  // namespace gnnd::cuda

@@ -9,17 +9,30 @@
 #include "gnnd/cuda/build_state.h"
 #include "gnnd/cuda/sweep/sweep.h"
 #include "gnnd/cuda/sweep/swept_set.h"
+#include "gnnd/detail/recall.h"
 
 namespace gnnd::cuda {
+
+/// The vectors of a build for a sweep.
+SweepSpace sweep_space_of(const BuildState& state);
 
 /// What the device sums up over the sample.
 struct RecallSums {
     double found, squares;  ///< of each object how many of its true neighbours are there, and of that the square
 };
 
+/// The objects [first, first + count) of a graph, of which so many are sampled, or all if there are fewer.
+struct MeasuredPart {
+    std::int64_t first, count;
+    std::int64_t sample = detail::kRecallObjects;
+};
+
 class RecallMeter {
   public:
-    explicit RecallMeter(const BuildState& state);
+    RecallMeter(const SweepSpace& space, const BuildParams& params, const MeasuredPart& part, Resources& resources,
+                cudaStream_t stream);
+    explicit RecallMeter(const BuildState& state)
+        : RecallMeter(sweep_space_of(state), state.params, {0, state.n}, state.resources, state.stream) {}
 
     /// Finds the true neighbours, once; waits for the stream. The nearer the given neighbours are the faster.
     /// \param ids  device: n x stride, of which the first `width` are looked at
@@ -39,11 +52,15 @@ class RecallMeter {
     /// Comparing all pairs would take about so long.
     double seconds_of_all_pairs() const;
 
-    /// Device memory that it takes.
-    static std::size_t bytes(const detail::Input& input, const BuildParams& params, const VectorForm& form);
+    /// Device memory that it takes for so many objects.
+    static std::size_t bytes(const SweepSpace& shape, const BuildParams& params,
+                             std::int64_t sample = detail::kRecallObjects);
 
   private:
-    const BuildState& state_;
+    const SweepSpace space_;
+    const double wanted_;
+    const std::int64_t count_;  ///< objects that the sample is of
+    cudaStream_t stream_;
     int at_;
     std::vector<std::int32_t> objects_;
     Sweep sweep_;
@@ -55,8 +72,5 @@ class RecallMeter {
     PinnedArray<RecallSums, 1> here_;
     Drain drain_;
 };
-
-/// The vectors of a build for a sweep.
-SweepSpace sweep_space_of(const BuildState& state);
 
 }  // namespace gnnd::cuda

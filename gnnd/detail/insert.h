@@ -14,6 +14,7 @@
 #include <cstdint>
 
 #include "gnnd/graph.h"
+#include "gnnd/stats.h"
 
 namespace gnnd::detail {
 
@@ -40,6 +41,23 @@ inline bool links_back(std::int64_t old, std::int64_t added) {
 }
 inline int beam_for(std::int64_t old, std::int64_t added) {
     return links_back(old, added) ? kBeam : kWideBeam;
+}
+
+/// Objects that are measured after `added` were searched for. The measurement compares each with all n, and is to cost
+/// no more than the searches, of some thousand distances each, would with so many comparisons.
+/// \param gain   pairs that are compared in the time of one distance of a search, where all are
+/// \param least  objects
+inline std::int64_t measured_after(std::int64_t added, std::int64_t n, double gain, std::int64_t least) {
+    constexpr double kDistances = 8000;
+    return std::max(least, std::int64_t(kDistances * gain * double(added) / double(n)));
+}
+
+/// Objects whose mean says something, whatever the interval.
+inline constexpr std::int64_t kEnoughMeasured = 256;
+
+/// True where a part of a graph has less recall than was asked for, as far as the sample tells.
+inline bool is_below(const RecallEstimate& part, double wanted) {
+    return part.high < wanted || (part.value < wanted && part.objects >= kEnoughMeasured);
 }
 
 /// The i-th of `pivots` pivots among n objects: one at random of each of as many ranges, so that none comes twice.

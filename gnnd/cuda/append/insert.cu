@@ -8,6 +8,7 @@
 #include "gnnd/cuda/append/exchange.cuh"
 #include "gnnd/cuda/append/insert.h"
 #include "gnnd/cuda/append/plan.h"
+#include "gnnd/cuda/append/raise_recall.h"
 #include "gnnd/cuda/append/rows.cuh"
 #include "gnnd/cuda/append/search.cuh"
 #include "gnnd/cuda/backend.h"
@@ -38,14 +39,14 @@ bool read_in_place(const VectorView& vectors) {
 class Insertion {
   public:
     Insertion(const detail::Input& input, const BuildParams& params, const AppendPlan& plan, Resources& resources,
-              std::byte* memory, std::int32_t* ids, float* distances, cudaStream_t stream)
+              std::byte* kept, std::byte* memory, std::int32_t* ids, float* distances, cudaStream_t stream)
         : input_(input), params_(params), plan_(plan), resources_(resources), memory_(memory), stream_(stream) {
         const std::int64_t row = input.d() * std::int64_t(size_of(input.dtype()));
         sets_ = {{}, {}, u32(input.vectors[0].n), input.d(), row % 16 == 0};
         for (int set = 0; set < 2; ++set) {
             const VectorView& vectors = input.vectors[set];
             const Part& copy = plan.vectors[set];  // empty where they are read in place
-            const RawVectors raw = upload({{vectors}, {}}, copy.bytes == 0, at<std::byte>(copy), resources, stream);
+            const RawVectors raw = upload({{vectors}, {}}, copy.bytes == 0, kept + copy.offset, resources, stream);
             sets_.data[set] = raw.data - (set == 0 ? 0 : input.vectors[0].n) * raw.stride;
             sets_.stride[set] = u32(raw.stride);
             sets_.whole &= reinterpret_cast<std::uintptr_t>(raw.data) % 16 == 0 && raw.stride % 16 == 0;
@@ -208,25 +209,13 @@ class Insertion {
     Drain drain_{stream_};  // the last member: copies into the page-locked one end first
 };
 
-}  // namespace
-
-void insert(const detail::Input& input, const BuildParams& params, const Callbacks& callbacks, Resources& resources,
-            std::int32_t* ids, float* distances, BuildStats& stats) {
-    const OwnedStream stream(resources);
-    const InsertInPlace in_place{{read_in_place(input.vectors[0]), read_in_place(input.vectors[1])},
-                                 on_device(input.graphs[0].ids),
-                                 on_device(ids)};
-    const AppendPlan plan = make_append_plan(input, in_place, params, resources.free_device_memory());
-    const DeviceMemory memory(resources, plan.total, stream);
-    const Drain drain(stream);
-    auto* device_ids = in_place.result ? ids : reinterpret_cast<std::int32_t*>(memory.data() + plan.graph_ids.offset);
-    auto* device_distances =
-        in_place.result ? distances : reinterpret_cast<float*>(memory.data() + plan.graph_distances.offset);
-    Insertion insertion(input, params, plan, resources, memory.data(), device_ids, device_distances, stream);
+/// Batch after batch.
+void insert_all(Insertion& insertion, const detail::Input& input, std::int64_t at_once, const BuildParams& params,
+                const Callbacks& callbacks, cudaStream_t stream, BuildStats& stats) {
     const VectorView& added = input.vectors[1];
-    for (std::int64_t begin = 0; begin < added.n; begin += plan.batch) {
+    for (std::int64_t begin = 0; begin < added.n; begin += at_once) {
         const auto start = std::chrono::steady_clock::now();
-        const std::int64_t count = std::min(plan.batch, added.n - begin);
+        const std::int64_t count = std::min(at_once, added.n - begin);
         insertion.insert(begin, count);
         if (begin + count == added.n) insertion.fill();
         insertion.fetch_record();
@@ -238,7 +227,7 @@ void insert(const detail::Input& input, const BuildParams& params, const Callbac
             throw_bad_row("append: of the added vectors: ", added, row, row, params.metric);
         }
         IterationStats here;
-        here.iteration = int(begin / plan.batch);
+        here.iteration = int(begin / at_once);
         here.objects = count;
         here.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
         here.phi = counters.phi;
@@ -249,13 +238,53 @@ void insert(const detail::Input& input, const BuildParams& params, const Callbac
             std::int64_t(counters.distances) + count * (count - 1 + std::min(input.vectors[0].n, kInsertPivots));
         detail::report(here, stats, callbacks);
     }
+}
+
+}  // namespace
+
+void insert(const detail::Input& input, const BuildParams& params, const Callbacks& callbacks, Resources& resources,
+            std::int32_t* ids, float* distances, BuildStats& stats) {
+    const OwnedStream stream(resources);
+    const bool measures = params.recall > 0;
+    InsertInPlace in_place{{read_in_place(input.vectors[0]), read_in_place(input.vectors[1])},
+                           on_device(input.graphs[0].ids),
+                           on_device(ids)};
+    // What is measured are the objects of one set.
+    const bool adjoin = in_place.vectors[0] && in_place.vectors[1] && input.adjoining();
+    if (measures && !adjoin) in_place.vectors[0] = in_place.vectors[1] = false;
+    VectorView all{nullptr, input.n(), input.d(), input.dtype(), 0};
+    if (adjoin) {
+        all = input.vectors[0];
+        all.n = input.n();
+    }
+    const AppendPlan plan =
+        make_append_plan(input, in_place, params, measures ? bytes_of_measuring(all, input.vectors[1].n, params) : 0,
+                         resources.free_device_memory());
+    const DeviceMemory kept(resources, plan.kept, stream);
+    const Drain drain(stream);
+    auto* device_ids = in_place.result ? ids : reinterpret_cast<std::int32_t*>(kept.data() + plan.graph_ids.offset);
+    auto* device_distances =
+        in_place.result ? distances : reinterpret_cast<float*>(kept.data() + plan.graph_distances.offset);
+    {
+        const DeviceMemory memory(resources, plan.work, stream);
+        Insertion insertion(input, params, plan, resources, kept.data(), memory.data(), device_ids, device_distances,
+                            stream);
+        insert_all(insertion, input, plan.batch, params, callbacks, stream, stats);
+    }
+    stats.stop = StopReason::searched;
+    stats.peak_work_bytes = std::int64_t(plan.work_bytes());
+    if (measures) {
+        if (!adjoin) all.data = kept.data() + plan.vectors[0].offset;
+        const detail::Input whole{{all}, {{all.n, params.k, params.metric, device_ids, device_distances}}};
+        raise_recall(whole, input.vectors[1].n, device_ids, device_distances, plan.kept, params, callbacks, resources,
+                     stream, stats);
+    }
     if (!in_place.result) {
         const std::size_t bytes = std::size_t(input.n()) * params.k * 4;
         copy_out(ids, device_ids, bytes, resources, stream);
         copy_out(distances, device_distances, bytes, resources, stream);
     }
     GNND_CUDA(cudaStreamSynchronize(stream));
-    stats.peak_work_bytes = std::int64_t(plan.work_bytes());
 }
 
 }  // namespace gnnd::cuda

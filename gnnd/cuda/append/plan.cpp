@@ -25,23 +25,30 @@ Quota quota_for(std::int64_t objects, std::int64_t wanted) {
 }
 
 AppendPlan make_append_plan(const detail::Input& input, const InsertInPlace& in_place, const BuildParams& params,
-                            std::size_t free) {
+                            std::size_t afterwards, std::size_t free) {
     const std::int64_t old = input.vectors[0].n, added = input.vectors[1].n, n = input.n(), d = input.d();
-    const std::int64_t k = params.k, kept = std::min<std::int64_t>(k, input.graphs[0].k);
+    const std::int64_t k = params.k, kept_columns = std::min<std::int64_t>(k, input.graphs[0].k);
     const std::int64_t row = d * std::int64_t(size_of(input.dtype()));
     AppendPlan plan;
     plan.sample = form_of(input.vectors[0], false, params.metric);
     plan.length = detail::kept_by(detail::beam_for(old, added), params.k, old, added);
     const auto lay_out = [&](std::int64_t batch) {
         plan.batch = batch;
-        Layout layout;
-        for (int set = 0; set < 2; ++set)
-            if (!in_place.vectors[set]) plan.vectors[set] = layout.take(input.vectors[set].n * row);
-        if (!in_place.result) {
-            plan.graph_ids = layout.take(n * k * 4);
-            plan.graph_distances = layout.take(n * k * 4);
+        Layout kept, layout;
+        if (!in_place.vectors[0] && !in_place.vectors[1]) {
+            plan.vectors[0] = plan.vectors[1] = kept.take(n * row);
+            plan.vectors[0].bytes = std::size_t(old * row);
+            plan.vectors[1].bytes -= plan.vectors[0].bytes;
+            plan.vectors[1].offset += plan.vectors[0].bytes;
+        } else {
+            for (int set = 0; set < 2; ++set)
+                if (!in_place.vectors[set]) plan.vectors[set] = kept.take(input.vectors[set].n * row);
         }
-        if (!in_place.graph && kept != k) plan.given = layout.take(old * kept * 8);
+        if (!in_place.result) {
+            plan.graph_ids = kept.take(n * k * 4);
+            plan.graph_distances = kept.take(n * k * 4);
+        }
+        if (!in_place.graph && kept_columns != k) plan.given = layout.take(old * kept_columns * 8);
         if (detail::links_back(old, added)) {
             plan.back = layout.take(old * detail::kBackLinks * 4);
             plan.reach = layout.take(old * 4);
@@ -60,7 +67,9 @@ AppendPlan make_append_plan(const detail::Input& input, const InsertInPlace& in_
         plan.starts = layout.take(batch * kMostLinks * 4);
         plan.peers = layout.take(batch * kMostLinks * 4);
         plan.small = layout.take(kSmallBytes);
-        plan.total = layout.end_;
+        plan.kept = kept.end_;
+        plan.work = layout.end_;
+        plan.total = plan.kept + std::max(plan.work, afterwards);
     };
     const MemoryLimits limits{std::size_t(params.device_memory), free};
     lay_out_to_fit(

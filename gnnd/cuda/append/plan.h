@@ -23,25 +23,28 @@ struct InsertInPlace {
     bool vectors[2], graph, result;
 };
 
-/// Sizes in bytes; `sample` is the form of a batch and its pivots.
+/// Sizes in bytes; `sample` is the form of a batch and its pivots. Vectors and graph are a block of their own, which
+/// stays for what follows the searches. Where both sets of vectors are copied they adjoin.
 struct AppendPlan {
     VectorForm sample;
     std::int64_t batch = 0;  ///< objects
     int length = 0;          ///< what a search keeps
 
-    Part vectors[2], given;
-    Part graph_ids, graph_distances;
-    Part back, reach, counts, offsets, found, offer_numbers, offers;
-    Part objects, gathered, rows, bias, mean, starts, peers, small;
-    std::size_t total = 0;
+    Part vectors[2], graph_ids, graph_distances;
+    std::size_t kept = 0;  ///< bytes of the first block, the parts above; those below are of the second one
 
-    std::size_t work_bytes() const {
-        return total - vectors[0].bytes - vectors[1].bytes - graph_ids.bytes - graph_distances.bytes;
-    }
+    Part given, back, reach, counts, offsets, found, offer_numbers, offers;
+    Part objects, gathered, rows, bias, mean, starts, peers, small;
+    std::size_t work = 0;   ///< bytes of the second block
+    std::size_t total = 0;  ///< at any time
+
+    std::size_t work_bytes() const { return total - kept; }
 };
 
-/// Smaller batches where memory is short. \throws OutOfDeviceMemory where even the least does not fit
+/// Smaller batches where memory is short.
+/// \param afterwards  bytes that are taken in place of the second block, after the searches. \throws OutOfDeviceMemory
+/// where even the least does not fit
 AppendPlan make_append_plan(const detail::Input& input, const InsertInPlace& in_place, const BuildParams& params,
-                            std::size_t free);
+                            std::size_t afterwards, std::size_t free);
 
 }  // namespace gnnd::cuda

@@ -133,7 +133,7 @@ void copy_out(void* host, const void* device, std::size_t bytes, Resources& reso
     const StagingBuffer buffer(resources, host, bytes);
     const Staging& staging = buffer.staging();
     if (staging.data == nullptr) {
-        GNND_CUDA(cudaMemcpyAsync(host, device, bytes, cudaMemcpyDeviceToHost, stream));
+        GNND_CUDA(cudaMemcpyAsync(host, device, bytes, cudaMemcpyDefault, stream));
         return;
     }
     StagingRing ring(staging, 1, stream);

@@ -16,7 +16,8 @@ namespace gnnd::cuda {
 void copy_in(void* device, const void* source, std::int64_t rows, std::size_t row_bytes, std::size_t stride,
              Resources& resources, Stream stream);
 
-/// Copies `bytes` bytes to host memory, in order with the stream; they are there when the stream is done.
+/// Copies `bytes` bytes to host memory (or on the device), in order with the stream; they are there when the stream is
+/// done.
 void copy_out(void* host, const void* device, std::size_t bytes, Resources& resources, Stream stream);
 
 }  // namespace gnnd::cuda

@@ -9,14 +9,12 @@ namespace gnnd::cuda {
 namespace {
 
 struct SetLayout {
-    bool in_place;
     VectorForm form;
     Part vectors, rows, norms, mean, info;
     std::size_t total;
 
-    SetLayout(const detail::Input& input, Metric metric)
-        : in_place(on_device(input.vectors[0].data) && input.adjoining()),
-          form(form_of(input.vectors[0], in_place, metric)) {
+    SetLayout(const detail::Input& input, bool in_place, Metric metric)
+        : form(form_of(input.vectors[0], in_place, metric)) {
         const std::int64_t n = input.n(), d = input.d();
         Layout layout;
         if (!in_place) vectors = layout.take(n * d * std::int64_t(size_of(input.dtype())));
@@ -39,20 +37,21 @@ SweepSpace sweep_shape_of(const detail::Input& input, Metric metric, const Vecto
             .info = nullptr};
 }
 
-std::size_t SweptSet::bytes(const detail::Input& input, Metric metric) {
-    return SetLayout(input, metric).total;
+std::size_t SweptSet::bytes(const detail::Input& input, bool in_place, Metric metric) {
+    return SetLayout(input, in_place, metric).total;
 }
 
-SweepSpace SweptSet::shape(const detail::Input& input, Metric metric) {
-    return sweep_shape_of(input, metric, SetLayout(input, metric).form);
+SweepSpace SweptSet::shape(const detail::Input& input, bool in_place, Metric metric) {
+    return sweep_shape_of(input, metric, form_of(input.vectors[0], in_place, metric));
 }
 
 SweptSet::SweptSet(const detail::Input& input, Metric metric, Resources& resources, cudaStream_t stream)
     : input_(input), stream_(stream), drain_(stream) {
-    SetLayout layout(input, metric);
+    const bool in_place = on_device(input.vectors[0].data) && input.adjoining();
+    SetLayout layout(input, in_place, metric);
     memory_ = DeviceMemory(resources, layout.total, stream);
     const auto at = [&](const Part& part) { return memory_.data() + part.offset; };
-    const RawVectors raw = upload(input, layout.in_place, at(layout.vectors), resources, stream);
+    const RawVectors raw = upload(input, in_place, at(layout.vectors), resources, stream);
     auto* info = reinterpret_cast<SpaceInfo*>(at(layout.info));
     auto* norms = reinterpret_cast<u32*>(at(layout.norms));
     VectorForm& form = layout.form;

@@ -22,8 +22,9 @@ class SweptSet {
     void check() const;
 
     /// Device memory that it takes; and the shape of its space, which tells what a Sweep takes.
-    static std::size_t bytes(const detail::Input& input, Metric metric);
-    static SweepSpace shape(const detail::Input& input, Metric metric);
+    /// \param in_place  the vectors lie on the device, those of two sets adjoining; the pointers may be null
+    static std::size_t bytes(const detail::Input& input, bool in_place, Metric metric);
+    static SweepSpace shape(const detail::Input& input, bool in_place, Metric metric);
 
   private:
     const detail::Input& input_;
