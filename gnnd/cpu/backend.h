@@ -23,6 +23,10 @@ MemoryPlan plan(const detail::Input& input, const BuildParams& params, const Cho
 KnnGraph exact_neighbors(const VectorView& vectors, const std::int32_t* queries, std::int64_t count, int k,
                          Metric metric, int threads, const Callbacks& callbacks, Resources& resources);
 
+/// See detail/run.h.
+KnnGraph nearest_of(const VectorView& vectors, const VectorView& sample, const std::int32_t* selves, int k,
+                    Metric metric, int threads, const Callbacks& callbacks, Resources& resources);
+
 void pair_distances(const VectorView& vectors, Metric metric, const std::int32_t* a, const std::int32_t* b,
                     std::int64_t count, float* out, Resources& resources);
 

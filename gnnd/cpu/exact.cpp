@@ -23,11 +23,16 @@ void keep_smallest(std::vector<Entry>& heap, int k, Entry entry) {
     }
 }
 
-}  // namespace
+/// Objects whose nearest are looked for.
+struct Queries {
+    const Space& space;
+    const std::int32_t* rows;    ///< of the space
+    const std::int32_t* selves;  ///< the same objects among those that they are compared with, -1 where they are not
+};
 
-void nearest_among(const Space& space, const Team& team, const std::int32_t* queries, std::int64_t count,
-                   const std::int32_t* others, std::int64_t other_count, int k, Resources& resources, std::int32_t* ids,
-                   float* distances) {
+void compare(const Space& space, const Team& team, const Queries& queries, std::int64_t count,
+             const std::int32_t* others, std::int64_t other_count, int k, Resources& resources, std::int32_t* ids,
+             float* distances) {
     std::vector<Block> blocks;
     for (int t = 0; t < team.threads; ++t) blocks.emplace_back(space, kQueries, kColumns, resources);
 
@@ -40,12 +45,12 @@ void nearest_among(const Space& space, const Team& team, const std::int32_t* que
             const int column_count = int(std::min<std::int64_t>(kColumns, other_count - first));
             std::iota(numbers, numbers + column_count, std::int32_t(first));
             const std::int32_t* columns = others != nullptr ? others + first : numbers;
-            block.compute(queries + begin, rows, columns, column_count);
+            block.compute(queries.space, queries.rows + begin, rows, columns, column_count);
             for (int i = 0; i < rows; ++i) {
                 const float* row = block.row(i);
                 const float bound = int(heaps[i].size()) < k ? HUGE_VALF : key_of(heaps[i].front());
                 for (int j = 0; j < column_count; ++j)
-                    if (row[j] <= bound && columns[j] != queries[begin + i])
+                    if (row[j] <= bound && columns[j] != queries.selves[begin + i])
                         keep_smallest(heaps[i], k, make_entry(row[j], columns[j], false));
             }
         }
@@ -61,6 +66,14 @@ void nearest_among(const Space& space, const Team& team, const std::int32_t* que
     });
 }
 
+}  // namespace
+
+void nearest_among(const Space& space, const Team& team, const std::int32_t* queries, std::int64_t count,
+                   const std::int32_t* others, std::int64_t other_count, int k, Resources& resources, std::int32_t* ids,
+                   float* distances) {
+    compare(space, team, {space, queries, queries}, count, others, other_count, k, resources, ids, distances);
+}
+
 KnnGraph nearest_among(const Space& space, const Team& team, const std::int32_t* queries, std::int64_t count,
                        const std::int32_t* others, std::int64_t other_count, int k, Resources& resources) {
     KnnGraph graph(count, k, space.metric);
@@ -73,6 +86,18 @@ KnnGraph exact_neighbors(const VectorView& vectors, const std::int32_t* queries,
     const Team team{Team::resolve(threads), &callbacks.interrupt};
     const Space space(vectors, metric, team, resources);
     return nearest_among(space, team, queries, count, nullptr, vectors.n, k, resources);
+}
+
+KnnGraph nearest_of(const VectorView& vectors, const VectorView& sample, const std::int32_t* selves, int k,
+                    Metric metric, int threads, const Callbacks& callbacks, Resources& resources) {
+    const Team team{Team::resolve(threads), &callbacks.interrupt};
+    const Space space(vectors, metric, team, resources), of_sample(sample, metric, team, resources);
+    std::vector<std::int32_t> rows(sample.n);
+    std::iota(rows.begin(), rows.end(), 0);
+    KnnGraph graph(sample.n, k, metric);
+    compare(space, team, {of_sample, rows.data(), selves}, sample.n, nullptr, vectors.n, k, resources, graph.ids(),
+            graph.distances());
+    return graph;
 }
 
 void pair_distances(const VectorView& vectors, Metric metric, const std::int32_t* a, const std::int32_t* b,

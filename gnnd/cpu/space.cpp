@@ -55,34 +55,40 @@ std::size_t Block::bytes(int max_rows, int max_columns, bool normalized) {
     return (rows + stride) * kSlice + rows * stride * sizeof(float) + scales;
 }
 
-void Block::run(const std::int32_t* rows, int row_count, const std::int32_t* columns, int column_count) {
-    const VectorView& x = space_->vectors;
+void Block::run(const Space& of_rows, const std::int32_t* rows, int row_count, const std::int32_t* columns,
+                int column_count) {
+    const VectorView &x = space_->vectors, &y = of_rows.vectors;
     const Kernels& kernels = space_->kernels;
-    const auto* base = static_cast<const std::byte*>(x.data);
+    const auto *base = static_cast<const std::byte*>(x.data), *base_of_rows = static_cast<const std::byte*>(y.data);
     const bool triangular = rows == columns;
     const int slice = int(kSlice / kernels.element);
     for (std::int64_t begin = 0; begin < x.d; begin += slice) {
         const int width = int(std::min<std::int64_t>(slice, x.d - begin));
         kernels.gather(base, x.row_bytes(), columns, column_count, begin, width, column_tile_.data());
-        if (!triangular) kernels.gather(base, x.row_bytes(), rows, row_count, begin, width, row_tile_.data());
+        if (!triangular) kernels.gather(base_of_rows, y.row_bytes(), rows, row_count, begin, width, row_tile_.data());
         kernels.block(triangular ? column_tile_.data() : row_tile_.data(), row_count, column_tile_.data(), column_count,
                       width, keys_.data(), stride_, {begin > 0, begin + width < x.d}, triangular);
     }
     if (!space_->similarity) return;
     const Buffer<float>& norms = space_->inverse_norms;
     if (norms.size() != 0) {
-        for (int i = 0; i < row_count; ++i) row_scales_[i] = norms[rows[i]];
+        for (int i = 0; i < row_count; ++i) row_scales_[i] = of_rows.inverse_norms[rows[i]];
         for (int j = 0; j < column_count; ++j) column_scales_[j] = norms[columns[j]];
     }
     kernels.finish(keys_.data(), row_count, column_count, stride_, row_scales_.data(), column_scales_.data());
 }
 
 void Block::compute(const std::int32_t* rows, int row_count, const std::int32_t* columns, int column_count) {
-    run(rows, row_count, columns, column_count);
+    run(*space_, rows, row_count, columns, column_count);
+}
+
+void Block::compute(const Space& of_rows, const std::int32_t* rows, int row_count, const std::int32_t* columns,
+                    int column_count) {
+    run(of_rows, rows, row_count, columns, column_count);
 }
 
 void Block::compute_triangle(const std::int32_t* columns, int row_count, int column_count) {
-    run(columns, row_count, columns, column_count);
+    run(*space_, columns, row_count, columns, column_count);
 }
 
 }  // namespace gnnd::cpu

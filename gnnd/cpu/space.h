@@ -38,6 +38,9 @@ class Block {
 
     /// Keys of objects rows[i] and columns[j]; see row().
     void compute(const std::int32_t* rows, int row_count, const std::int32_t* columns, int column_count);
+    /// The same for rows of another space, of the same metric, dtype and d.
+    void compute(const Space& of_rows, const std::int32_t* rows, int row_count, const std::int32_t* columns,
+                 int column_count);
 
     /// Keys among `columns`, whose first row_count objects are the rows; only those with j > i are defined.
     void compute_triangle(const std::int32_t* columns, int row_count, int column_count);
@@ -46,7 +49,8 @@ class Block {
     float* row(int i) { return keys_.data() + std::size_t(i) * stride_; }
 
   private:
-    void run(const std::int32_t* rows, int row_count, const std::int32_t* columns, int column_count);
+    void run(const Space& of_rows, const std::int32_t* rows, int row_count, const std::int32_t* columns,
+             int column_count);
 
     const Space* space_ = nullptr;
     int stride_ = 0;

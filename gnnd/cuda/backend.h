@@ -35,6 +35,10 @@ BuildStats run(const detail::Input& input, const BuildParams& params, const Choi
 KnnGraph exact_neighbors(const VectorView& vectors, const std::int32_t* queries, std::int64_t count,
                          const BuildParams& params, const Callbacks& callbacks, Resources& resources);
 
+/// See detail/run.h. The vectors lie on the host or on the device, the sample on the host.
+KnnGraph nearest_of(const VectorView& vectors, const VectorView& sample, const std::int32_t* selves, int k,
+                    Metric metric, int device, Resources& resources);
+
 /// Vectors, the graph's ids and links lie on the host or on the device.
 void search_links(const VectorView& vectors, const KnnGraphView& graph, const LinkParams& params, std::int32_t* links,
                   const Callbacks& callbacks, Resources& resources);

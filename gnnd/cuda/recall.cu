@@ -53,7 +53,8 @@ SweepSpace sweep_space_of(const BuildState& state) {
             .packed = state.plan.packed,
             .rows = {state.points.rows, state.n, state.points.row_bytes},
             .norms = reinterpret_cast<const u32*>(state.memory + state.plan.bias.offset),
-            .info = state.info};
+            .info = state.info,
+            .columns = state.n};
 }
 
 RecallMeter::RecallMeter(const SweepSpace& space, const BuildParams& params, const MeasuredPart& part,

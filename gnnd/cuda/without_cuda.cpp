@@ -44,6 +44,11 @@ KnnGraph exact_neighbors(const VectorView& /*vectors*/, const std::int32_t* /*qu
     refuse();
 }
 
+KnnGraph nearest_of(const VectorView& /*vectors*/, const VectorView& /*sample*/, const std::int32_t* /*selves*/,
+                    int /*k*/, Metric /*metric*/, int /*device*/, Resources& /*resources*/) {
+    refuse();
+}
+
 void search_links(const VectorView& /*vectors*/, const KnnGraphView& /*graph*/, const LinkParams& /*params*/,
                   std::int32_t* /*links*/, const Callbacks& /*callbacks*/, Resources& /*resources*/) {
     refuse();

@@ -52,6 +52,13 @@ BuildStats run_checked(const Input& input, const BuildParams& params, const Call
     return (gpu ? cuda::run : cpu::run)(input, params, choices, callbacks, resources, ids, distances);
 }
 
+KnnGraph nearest_of(const VectorView& vectors, const VectorView& sample, const std::int32_t* selves, int k,
+                    const BuildParams& params, const Callbacks& callbacks, Resources& resources) {
+    if (params.device.kind == Device::Kind::cuda)
+        return cuda::nearest_of(vectors, sample, selves, k, params.metric, params.device.index, resources);
+    return cpu::nearest_of(vectors, sample, selves, k, params.metric, params.threads, callbacks, resources);
+}
+
 MemoryPlan plan(const Input& input, const BuildParams& params) {
     params.validate();
     BuildParams here = params;

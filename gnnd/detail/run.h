@@ -23,4 +23,13 @@ BuildStats run_into(const char* who, const Input& input, const BuildParams& para
 BuildStats run_checked(const Input& input, const BuildParams& params, const Callbacks& callbacks, Resources& resources,
                        std::int32_t* ids, float* distances);
 
+/// The nearest k that vectors from elsewhere have in a set, exact, with the set's ids. For such arguments, too, on the
+/// device, with the threads and under the metric of the parameters.
+/// \param vectors  the set
+/// \param sample   in host memory, of the same type and d
+/// \param selves   of each vector of the sample which of the set it is, and is passed over; -1: none of them
+/// \return sample.n x k; rows end with -1 where the set has fewer
+KnnGraph nearest_of(const VectorView& vectors, const VectorView& sample, const std::int32_t* selves, int k,
+                    const BuildParams& params, const Callbacks& callbacks, Resources& resources);
+
 }  // namespace gnnd::detail

@@ -34,6 +34,7 @@ struct SweepSpace {
     SweptRows rows;         ///< packed
     const u32* norms;       ///< n: squared norms of the packed rows, int or float
     const SpaceInfo* info;  ///< of the packed rows
+    std::int64_t columns;   ///< the first so many objects are what others are compared with; the rest are rows only
 };
 
 /// What thresholds are made of.

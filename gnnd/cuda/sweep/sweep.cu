@@ -117,8 +117,8 @@ void Sweep::use_form(SweepForm form) {
     form_ = form;
     make_thresholds(form, space_,
                     {.objects = nullptr,
-                     .count = u32(space_.raw.n),
-                     .padded = padded(space_.raw.n),
+                     .count = u32(space_.columns),
+                     .padded = padded(space_.columns),
                      .bounds = nullptr,
                      .largest_norm = largest_norm_,
                      .out = columns_},
@@ -152,7 +152,7 @@ SweepRows Sweep::allocate_rows(u32 count, int capacity, const Lists* lists) {
 }
 
 u32 Sweep::width_of(const SweepRows& rows) const {
-    const u32 panels = panels_of(u32(space_.raw.n), panel_rows());
+    const u32 panels = panels_of(u32(space_.columns), panel_rows());
     return rows.objects != nullptr ? panels : panels / 2 + 1;
 }
 
@@ -169,7 +169,7 @@ void Sweep::compare(const SweepRows& rows, u32 begin, u32 end) {
                          .of_columns = rows.objects != nullptr ? columns_ : rows.thresholds,
                          .row_ids = rows.objects,
                          .rows = rows.count,
-                         .columns = u32(space_.raw.n),
+                         .columns = u32(space_.columns),
                          .begin = begin,
                          .end = end,
                          .hits = rows.hits};

@@ -34,7 +34,8 @@ SweepSpace sweep_shape_of(const detail::Input& input, Metric metric, const Vecto
             .packed = form.packed,
             .rows = {nullptr, input.n(), form.row_bytes},
             .norms = nullptr,
-            .info = nullptr};
+            .info = nullptr,
+            .columns = input.n()};
 }
 
 std::size_t SweptSet::bytes(const detail::Input& input, bool in_place, Metric metric) {
@@ -64,7 +65,8 @@ SweptSet::SweptSet(const detail::Input& input, Metric metric, Resources& resourc
               .packed = form.packed,
               .rows = {rows, raw.n, form.row_bytes},
               .norms = norms,
-              .info = info};
+              .info = info,
+              .columns = raw.n};
 }
 
 void SweptSet::check() const {
