@@ -76,9 +76,14 @@ struct ShardCallbacks {
 
 /// Statistics of a call of build_sharded() that came to its end.
 struct ShardedStats {
-    int shards = 0;                     ///< given or chosen
-    int samples = 0;                    ///< the paper's p, the most that a build or merge took, in all calls
-    ShardProgress progress;             ///< at the end
+    int shards = 0;          ///< given or chosen
+    int samples = 0;         ///< the paper's p, the most that a build or merge took, in all calls
+    ShardProgress progress;  ///< at the end
+    /// `recall`, `recall_missed` or `exact`, as the recall says that was asked for; `converged` where none was, or the
+    /// folder was finished by a version that did not measure it.
+    StopReason stop = StopReason::converged;
+    RecallEstimate recall;              ///< of the whole graph, measured on objects of all shards
+    double recall_seconds = 0;          ///< what measuring it took in this call, of all workers together
     double seconds = 0;                 ///< of all calls that made the graph
     std::uint64_t peak_host_bytes = 0;  ///< most held at once of what host_bytes counts
     std::uint64_t peak_work_bytes = 0;  ///< most host and device memory that one build or merge took to work in
@@ -91,6 +96,7 @@ struct ShardedPlan {
     int merges = 0;                     ///< one per pair of shards
     std::uint64_t disk = 0;             ///< most bytes in the folder
     std::uint64_t work = 0;             ///< of host memory, for the builds and merges themselves; 0 on a GPU
+    std::uint64_t sample = 0;           ///< of host memory, to measure the recall; part of what follows
     std::uint64_t host = 0;             ///< least host memory: one task after the other
     std::uint64_t host_overlapped = 0;  ///< host memory for reading, merging and folding in at the same time
 };
@@ -107,7 +113,9 @@ ShardedPlan plan_sharded(const io::VectorFile& base, const BuildParams& params, 
 /// with `resume` goes on. Interrupted by the callback, or failed, it first makes durable what it has. A file of the
 /// folder that is gone by then costs the builds and merges that depend on it.
 /// \param base       the vectors, n x d; must not change meanwhile
-/// \param params     as for build() and merge(), used for both
+/// \param params     as for build() and merge(), used for both: each of them has the recall that is asked for, and
+/// where
+///                   that is 1 all pairs are compared. How much of it the whole graph has is measured, too.
 /// \param shards     how to cut and where to put the graph
 /// \param callbacks  see ShardCallbacks
 /// \return how long it took and what it held
@@ -137,6 +145,8 @@ class ShardedGraph {
     std::uint64_t bytes() const;  ///< of all files
     /// The base file, by the path under which it was last built from.
     const std::string& base() const;
+    /// As it was measured when the graph was finished; of 0 objects where it was not.
+    const RecallEstimate& recall() const;
     /// By what the base is known again; none in folders of earlier versions.
     std::optional<io::BaseIdentity> base_identity() const;
 

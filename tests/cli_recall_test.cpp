@@ -107,6 +107,31 @@ TEST_F(CliRecall, OfZeroIsThePapersRule) {
     EXPECT_FALSE(good({"info", file("g"), "--json"}).parsed().contains("recall"));
 }
 
+TEST_F(CliRecall, OfShardsIsThatOfTheWhole) {
+    const std::string work = file("work"), one = file("one.gnnd");
+    Arguments arguments{"build", base(5000), "-k", "8", "--work", work, "--shards", "3", "--device", "cpu"};
+    arguments.insert(arguments.end(), {"--iterations", "0", "--trees", "1"});
+    const test::Result result = good(arguments);
+    EXPECT_TRUE(matches(result.err,
+                        "gnnd: warning: the graph's recall is less than the 0.99 asked for: "
+                        "Recall@8 0[.][0-9]+ [+]- 0[.][0-9]+, measured on 1,024 objects"))
+        << result.err;
+    EXPECT_TRUE(matches(result.out, "recall      Recall@8 0[.][0-9]+ [+]- 0[.][0-9]+, measured on 1,024 objects"))
+        << result.out;
+    arguments.insert(arguments.end(), {"--resume", "--json", "-q"});
+    const json report = good(arguments).parsed();
+    EXPECT_EQ(report["stop"], "recall_missed");
+    EXPECT_TRUE(report["warning"].get<std::string>().starts_with("the graph's recall is less than the 0.99"));
+    good({"convert", work, one});
+    for (const std::string& graph : {work, one}) {
+        const json info = good({"info", graph, "--json"}).parsed();
+        for (const char* name : {"recall", "recall_low", "recall_high", "recall_at", "recall_objects"})
+            EXPECT_EQ(info[name], report[name]) << graph << " " << name;
+    }
+    const json eval = good({"eval", work, base(5000), "-k", "8", "--json"}).parsed();
+    EXPECT_NEAR(eval["recall"], report["recall"], 0.02);
+}
+
 TEST_F(CliRecall, HasNoMeaningForOtherMethods) {
     for (const char* method : {"exhaustive", "ivfpq", "nndescent", "exact"})
         EXPECT_TRUE(failed(run({"build", base(), "-o", file("g"), "--method", method, "--recall", "0.9"}), 2,

@@ -52,6 +52,30 @@ TEST(ShardManifest, RoundTrips) {
     EXPECT_EQ(dir.entries(), 1u);
 }
 
+TEST(ShardManifest, KeepsTheRecallOfACompleteGraph) {
+    Manifest manifest = make_manifest();
+    manifest.recall = {0.1, 1.0 / 30, 0.3, 7, 99};
+    const auto read = [&] { return Manifest::from_text(manifest.to_text(), "m"); };
+    EXPECT_EQ(message_of<IoError>(read), "m: invalid: its recall is none") << "of a graph that is not there yet";
+    manifest.complete = true;
+    for (int i = 0; i < 3; ++i) {
+        ShardRecord& shard = manifest.shards[std::size_t(i)];
+        shard.lists = FileRecord{"lists", 128, 1};
+        shard.merged = {i == 0 ? 1 : 0, i == 2 ? 1 : 2};
+    }
+    EXPECT_EQ(read().recall.value, 0.1);
+    EXPECT_EQ(read().recall.low, 1.0 / 30);
+    EXPECT_EQ(read().recall.high, 0.3);
+    EXPECT_EQ(read().recall.at, 7);
+    EXPECT_EQ(read().recall.objects, 99);
+    EXPECT_EQ(read().to_text(), manifest.to_text());
+    for (const auto& wrong :
+         {RecallEstimate{0.1, 0.2, 0.3, 7, 99}, {0.1, 0, 1.1, 7, 99}, {0.1, 0, 0.2, 11, 99}, {0.1, 0, 0.2, 7, 101}}) {
+        manifest.recall = wrong;
+        EXPECT_EQ(message_of<IoError>(read), "m: invalid: its recall is none");
+    }
+}
+
 // Written by an earlier version, which did not know the base's checksum.
 TEST(ShardManifest, OlderOnesAreRead) {
     const Manifest read = Manifest::read(GNND_TEST_DATA "/manifest_v1.json");

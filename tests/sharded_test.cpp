@@ -94,7 +94,7 @@ TEST_F(Sharded, GoesToOneFile) {
     const ShardedGraph graph(work());
     const std::string one = dir_.file("one.gnnd"), other = dir_.file("other.gnnd");
     graph.write(one);
-    io::write_graph(other, read_all(graph).view(), identify(*base_));
+    io::write_graph(other, read_all(graph).view(), identify(*base_), graph.recall());
     EXPECT_TRUE(read_bytes(one) == read_bytes(other));
     int asked = 0;
     EXPECT_THROW(graph.write(dir_.file("none.gnnd"), [&] { return ++asked == 2; }), Interrupted);

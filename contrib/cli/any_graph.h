@@ -27,8 +27,8 @@ class AnyGraph {
     gnnd::DType dtype() const { return sharded_ ? sharded_->dtype() : file_->dtype(); }
     /// What it was built from; none in files of earlier versions.
     std::optional<gnnd::io::BaseIdentity> base() const { return sharded_ ? sharded_->base_identity() : file_->base(); }
-    /// As the build has measured it; of 0 objects where it is not known.
-    gnnd::RecallEstimate recall() const { return file_ ? file_->recall() : gnnd::RecallEstimate{}; }
+    /// As its build has measured it; of 0 objects where it is not known.
+    const gnnd::RecallEstimate& recall() const { return sharded_ ? sharded_->recall() : file_->recall(); }
     std::uint64_t bytes() const { return sharded_ ? sharded_->bytes() : file_->bytes(); }
     /// Null for a single file.
     const gnnd::ShardedGraph* sharded() const { return sharded_.get(); }

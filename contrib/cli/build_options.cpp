@@ -87,13 +87,6 @@ const char* explain(gnnd::StopReason reason) {
     return "";
 }
 
-/// What the graph lacks of what was asked for; empty where nothing is missing.
-std::string shortfall(const BuildOptions& options, const gnnd::BuildStats& stats) {
-    if (stats.stop != gnnd::StopReason::recall_missed) return "";
-    return "the graph's recall is less than the " + gnnd::detail::text_of(options.params.recall) +
-           " asked for: " + gnnd::to_text(stats.recall);
-}
-
 /// What of the report follows from the statistics, and phi(G).
 Json report(const BuildOptions& options, const gnnd::BuildStats& stats, double phi) {
     Json iterations = Json::array();
@@ -110,7 +103,8 @@ Json report(const BuildOptions& options, const gnnd::BuildStats& stats, double p
                  {"peak_work_bytes", stats.peak_work_bytes},
                  {"peak_memory_bytes", peak_memory()},
                  {"iterations", iterations}});
-    if (const std::string warning = shortfall(options, stats); !warning.empty()) json["warning"] = warning;
+    if (const std::string warning = shortfall(options.params, stats.stop, stats.recall); !warning.empty())
+        json["warning"] = warning;
     return json;
 }
 
@@ -175,6 +169,16 @@ Json to_json(const gnnd::RecallEstimate& recall) {
             {"recall_objects", recall.objects}};
 }
 
+std::string shortfall(const gnnd::BuildParams& params, gnnd::StopReason stop, const gnnd::RecallEstimate& recall) {
+    if (stop != gnnd::StopReason::recall_missed) return "";
+    return "the graph's recall is less than the " + gnnd::detail::text_of(params.recall) +
+           " asked for: " + gnnd::to_text(recall);
+}
+
+void warn(const std::string& warning) {
+    if (!warning.empty()) std::fprintf(stderr, "gnnd: warning: %s\n", warning.c_str());
+}
+
 gnnd::BuildResult run_with_progress(const BuildOptions& options, const std::vector<const gnnd::io::VectorFile*>& bases,
                                     const std::function<gnnd::BuildResult(const gnnd::Callbacks&)>& run) {
     std::int64_t n = 0;
@@ -197,8 +201,7 @@ void finish(const BuildOptions& options, const gnnd::BuildResult& result, const 
             Json about, const std::function<void()>& print_about) {
     stop_if_interrupted();
     gnnd::io::write_graph(options.graph, result.graph, base, result.stats.recall);
-    if (const std::string warning = shortfall(options, result.stats); !warning.empty())
-        std::fprintf(stderr, "gnnd: warning: %s\n", warning.c_str());
+    warn(shortfall(options.params, result.stats.stop, result.stats.recall));
     const double phi = final_phi(result);
     about.update(report(options, result.stats, phi));
     if (!options.stats.empty()) write_json(options.stats, about);

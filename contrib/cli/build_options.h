@@ -48,6 +48,11 @@ Json to_json(const gnnd::BuildParams& params, const gnnd::Choices& choices);
 /// "recall", its interval and on what it was measured; empty where it was not.
 Json to_json(const gnnd::RecallEstimate& recall);
 
+/// What a graph lacks of the recall that was asked for; empty where nothing is missing.
+std::string shortfall(const gnnd::BuildParams& params, gnnd::StopReason stop, const gnnd::RecallEstimate& recall);
+/// On standard error, unless it is empty.
+void warn(const std::string& warning);
+
 /// Calls `run` with callbacks that show progress and end it when a signal comes.
 /// \param bases  whose vectors, one after the other, are the objects of the graph; errors in a vector name its file
 gnnd::BuildResult run_with_progress(const BuildOptions& options, const std::vector<const gnnd::io::VectorFile*>& bases,

@@ -70,24 +70,30 @@ Json sharded_report(const ShardedOptions& options, const gnnd::io::VectorFile& b
                            {"merge_seconds", worker.merge_seconds},
                            {"bytes_read", worker.bytes_read},
                            {"bytes_written", worker.bytes_written}});
-    return {{"graph", options.shards.work},
-            {"base", options.base},
-            {"method", "gnnd"},
-            {"n", base.n()},
-            {"d", base.d()},
-            {"dtype", name_of(base.dtype())},
-            {"shards", stats.shards},
-            {"params", params},
-            {"tasks", stats.progress.tasks},
-            {"seconds", stats.progress.seconds},
-            {"seconds_of_all_runs", stats.seconds},
-            {"bytes_read", stats.progress.bytes_read},
-            {"bytes_written", stats.progress.bytes_written},
-            {"graph_bytes", stats.written_bytes},
-            {"peak_host_bytes", stats.peak_host_bytes},
-            {"peak_work_bytes", stats.peak_work_bytes},
-            {"peak_memory_bytes", peak_memory()},
-            {"workers", workers}};
+    Json json{{"graph", options.shards.work},
+              {"base", options.base},
+              {"method", "gnnd"},
+              {"n", base.n()},
+              {"d", base.d()},
+              {"dtype", name_of(base.dtype())},
+              {"shards", stats.shards},
+              {"params", params},
+              {"tasks", stats.progress.tasks},
+              {"stop", name_of(stats.stop)}};
+    json.update(to_json(stats.recall));
+    json.update({{"recall_seconds", stats.recall_seconds},
+                 {"seconds", stats.progress.seconds},
+                 {"seconds_of_all_runs", stats.seconds},
+                 {"bytes_read", stats.progress.bytes_read},
+                 {"bytes_written", stats.progress.bytes_written},
+                 {"graph_bytes", stats.written_bytes},
+                 {"peak_host_bytes", stats.peak_host_bytes},
+                 {"peak_work_bytes", stats.peak_work_bytes},
+                 {"peak_memory_bytes", peak_memory()},
+                 {"workers", workers}});
+    const std::string warning = shortfall(options.params, stats.stop, stats.recall);
+    if (!warning.empty()) json["warning"] = warning;
+    return json;
 }
 
 }  // namespace
@@ -140,6 +146,7 @@ void build_in_shards(const ShardedOptions& options, const Json& params_json) {
     } catch (const gnnd::Interrupted&) {
         throw Resumable("interrupted; the same command with --resume goes on");
     }
+    warn(shortfall(options.params, stats.stop, stats.recall));
     const Json json = sharded_report(options, base, stats, params_json);
     if (!options.stats.empty()) write_json(options.stats, json);
     if (options.json) {
@@ -148,6 +155,7 @@ void build_in_shards(const ShardedOptions& options, const Json& params_json) {
     }
     print_base(base);
     std::printf("tasks       %d, of %d shards\n", stats.progress.tasks, stats.shards);
+    if (stats.recall.objects != 0) std::printf("recall      %s\n", gnnd::to_text(stats.recall).c_str());
     std::printf("seconds     %.3f", stats.progress.seconds);
     if (options.shards.resume) std::printf(", %.3f with earlier runs", stats.seconds);
     std::printf("\n");
@@ -166,6 +174,7 @@ void print_sharded_plan(const ShardedOptions& options) {
         print({{"builds", plan.builds},
                {"merges", plan.merges},
                {"disk", plan.disk},
+               {"sample", plan.sample},
                {"host_least", plan.host},
                {"host_overlapped", plan.host_overlapped}});
         return;

@@ -161,7 +161,7 @@ void write_graph(const std::string& path, const KnnGraphView& graph, const BaseI
 }
 
 void write_graph(const std::string& path, std::int64_t n, std::int64_t k, Metric metric, DType dtype,
-                 const std::optional<BaseIdentity>& base, const ReadRows& read) {
+                 const std::optional<BaseIdentity>& base, const ReadRows& read, const RecallEstimate& recall) {
     constexpr std::int64_t kBlocks = 16;  // read at a time
     std::unique_ptr<std::int32_t[]> ids;
     std::unique_ptr<float[]> distances;
@@ -189,7 +189,7 @@ void write_graph(const std::string& path, std::int64_t n, std::int64_t k, Metric
         for_pieces([&](std::int64_t, std::int64_t count) { file.write(ids.get(), std::size_t(count * k) * 4); });
         for_pieces([&](std::int64_t, std::int64_t count) { file.write(distances.get(), std::size_t(count * k) * 4); });
     };
-    write(path, {n, k, metric, dtype, n, base ? &*base : nullptr}, fill_table, write_rows);
+    write(path, {n, k, metric, dtype, n, base ? &*base : nullptr, recall}, fill_table, write_rows);
 }
 
 std::uint64_t graph_file_bytes(std::int64_t n, std::int64_t k, bool with_base, bool with_recall) {

@@ -74,10 +74,10 @@ using ReadRows = std::function<void(std::int64_t begin, std::int64_t count, std:
 /// The same for a whole graph that need not fit into memory.
 /// \param base  none: it is not known
 /// \param read  called for all rows in their order, some 16 MiB at a time, and that three times; what it throws ends
-/// the
-///              call, and the old file survives
+///              the call, and the old file survives
+/// \param recall  as above; kept where there is a base
 void write_graph(const std::string& path, std::int64_t n, std::int64_t k, Metric metric, DType dtype,
-                 const std::optional<BaseIdentity>& base, const ReadRows& read);
+                 const std::optional<BaseIdentity>& base, const ReadRows& read, const RecallEstimate& recall = {});
 
 /// Bytes of the file of an n x k graph.
 /// \param with_base    whether it keeps the identity of its base

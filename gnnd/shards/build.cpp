@@ -8,8 +8,10 @@
 #include "gnnd/cpu/backend.h"
 #include "gnnd/cpu/parallel.h"
 #include "gnnd/detail/checks.h"
+#include "gnnd/detail/recall.h"
 #include "gnnd/detail/resolve.h"
 #include "gnnd/shards/host_memory.h"
+#include "gnnd/shards/recall_sample.h"
 #include "gnnd/shards/runner.h"
 
 namespace gnnd {
@@ -58,12 +60,18 @@ std::string manifest_path(const ShardParams& given) {
 struct Request {
     Manifest manifest;
     std::vector<Device> workers;
-    BuildParams params;      ///< for each of the workers
-    HostBudget need;         ///< of what is cached and pinned
-    std::uint64_t work = 0;  ///< host memory of the builds and merges themselves
+    BuildParams params;        ///< for each of the workers
+    HostBudget need;           ///< of what is cached and pinned
+    std::uint64_t work = 0;    ///< host memory of the builds and merges themselves
+    std::int64_t objects = 0;  ///< on which the recall is measured; 0: it is not
 
-    std::uint64_t host_budget() const { return need.least + work; }
+    std::uint64_t sample() const { return objects != 0 ? RecallSample::bytes(manifest, objects) : 0; }
+    std::uint64_t host_budget() const { return need.least + work + sample(); }
 };
+
+/// Objects on which the recall is measured where only CPUs work: their interval is about +-0.003 near 0.99, and what
+/// comparing them takes is little beside the builds (benchs/NOTEBOOK.md).
+constexpr std::int64_t kCpuObjects = 1024;
 
 Request make_request(const BaseRecord& base, const BuildParams& params, const ShardParams& given, int shards) {
     Request request;
@@ -78,6 +86,8 @@ Request make_request(const BaseRecord& base, const BuildParams& params, const Sh
     request.need = host_budget(request.manifest, int(request.workers.size()));
     const std::int64_t rows = std::min<std::int64_t>(base.n, 2 * request.manifest.most_rows());
     request.work = std::uint64_t(on_cpu) * cpu_work_bytes(request.manifest, rows, request.params);
+    if (params.recall > 0 && params.recall < 1)
+        request.objects = on_cpu == int(request.workers.size()) ? kCpuObjects : detail::kRecallObjects;
     return request;
 }
 
@@ -125,11 +135,30 @@ ShardProgress progress_of_finished(const Manifest& manifest, const std::vector<D
     return progress;
 }
 
+/// Of the whole graph, whose lists are in the folder.
+RecallEstimate recall_of(const Folder& folder, RecallSample* sample) {
+    const Manifest manifest = folder.manifest();
+    if (manifest.params.recall == 1) return {1, 1, 1, detail::recall_at_of(manifest.params), manifest.base.n};
+    if (sample == nullptr) return {};
+    for (int shard = 0; shard < manifest.count(); ++shard)
+        if (!sample->has_lists_of(shard)) sample->read_lists(shard, folder.open_lists(shard));
+    return sample->estimate();
+}
+
+StopReason stop_of(const Manifest& manifest) {
+    if (manifest.recall.objects == 0) return StopReason::converged;
+    if (manifest.params.recall == 1) return StopReason::exact;
+    return manifest.recall.value >= manifest.params.recall ? StopReason::recall : StopReason::recall_missed;
+}
+
 /// Carries out what is left to do in the folder.
 ShardedStats fill(Folder& folder, const io::VectorFile& base, const Request& request, const ShardParams& given,
                   const ShardCallbacks& callbacks, const ExecutorFactory& make_executor) {
-    const std::uint64_t cached = host_bound(given.host_memory) - request.work;
-    Store store(base, folder, cached, request.params.threads, detail::or_heap(nullptr));
+    const std::uint64_t cached = host_bound(given.host_memory) - request.work - request.sample();
+    std::optional<RecallSample> sample;
+    if (request.objects != 0) sample.emplace(base, request.manifest, request.objects, request.params.threads);
+    RecallSample* const recall = sample ? &*sample : nullptr;
+    Store store(base, folder, cached, request.params.threads, detail::or_heap(nullptr), recall);
     const Schedule schedule = make_schedule(request.manifest.count(), int(request.workers.size()));
     Runner runner(store, schedule, request.params, request.workers, cached >= request.need.overlapped,
                   given.checkpoint_seconds, make_executor, callbacks);
@@ -148,8 +177,9 @@ ShardedStats fill(Folder& folder, const io::VectorFile& base, const Request& req
     if (!difference.empty())
         throw IoError(base.path() + ": changed while the graph was built: " + difference +
                       "; build it in another folder");
-    folder.complete();
+    folder.complete(recall_of(folder, recall));
     ShardedStats stats;
+    if (recall != nullptr) stats.recall_seconds = recall->seconds();
     stats.progress = runner.progress();
     stats.peak_host_bytes = store.peak_host_bytes();
     stats.peak_work_bytes = runner.peak_work_bytes();
@@ -179,8 +209,9 @@ ShardedPlan plan_sharded(const io::VectorFile& base, const BuildParams& params, 
     plan.merges = request.manifest.pairs();
     plan.disk = disk_need(request.manifest, workers);
     plan.work = request.work;
+    plan.sample = request.sample();
     plan.host = request.host_budget();
-    plan.host_overlapped = request.need.overlapped + request.work;
+    plan.host_overlapped = request.need.overlapped + request.work + request.sample();
     return plan;
 }
 
@@ -218,6 +249,8 @@ ShardedStats shards::build_with(const io::VectorFile& base, const BuildParams& p
     stats.shards = manifest.count();
     stats.seconds = manifest.seconds;
     stats.samples = manifest.samples;
+    stats.stop = stop_of(manifest);
+    stats.recall = manifest.recall;
     for (const ShardRecord& shard : manifest.shards) stats.written_bytes += shard.lists->bytes;
     return stats;
 }

@@ -2,6 +2,7 @@
 #include "gnnd/shards/executor.h"
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "gnnd/detail/checks.h"
@@ -9,6 +10,17 @@
 #include "gnnd/shards/cuda/executor.h"
 
 namespace gnnd::shards {
+
+void compare_sample(const Store& store, int shard, const VectorView& vectors, const BuildParams& params,
+                    const Callbacks& callbacks, Resources& resources) {
+    RecallSample* const recall = store.recall();
+    if (recall == nullptr || recall->compared_with(shard)) return;
+    const auto start = std::chrono::steady_clock::now();
+    const KnnGraph nearest = detail::nearest_of(vectors, recall->vectors(), recall->numbers_in(shard).data(),
+                                                recall->at(), params, callbacks, resources);
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+    recall->take_nearest(shard, nearest, took.count());
+}
 
 BuildStats HostExecutor::build(int shard, const Callbacks& callbacks) {
     const PinnedVectors vectors = store_.vectors(shard);
@@ -21,6 +33,7 @@ BuildStats HostExecutor::build(int shard, const Callbacks& callbacks) {
         stats = build_graph(vectors.view, built.ids(), built.distances(), callbacks);
     }
     store_.split_build(shard, built);
+    compare_sample(store_, shard, vectors.view, params_, callbacks, detail::or_heap(nullptr));
     return stats;
 }
 
@@ -30,6 +43,8 @@ BuildStats HostExecutor::merge(const Task& pair, const Callbacks& callbacks) {
     auto result = std::make_shared<PinnedGraph>(store_.scratch(first.view.n + second.view.n));
     const BuildStats stats = merge_graphs({first.view, first_local.view()}, {second.view, second_local.view()},
                                           result->ids(), result->distances(), callbacks);
+    compare_sample(store_, pair.first, first.view, params_, callbacks, detail::or_heap(nullptr));
+    compare_sample(store_, pair.second, second.view, params_, callbacks, detail::or_heap(nullptr));
     folding_.wait();  // for no more than two results are there at a time
     folding_.start(counted([this, pair, result = std::move(result)]() mutable {
         store_.fold_pair(pair, result->view());
@@ -37,6 +52,10 @@ BuildStats HostExecutor::merge(const Task& pair, const Callbacks& callbacks) {
     }));
     if (!overlap_) folding_.wait();
     return stats;
+}
+
+void HostExecutor::measure(int shard, const Callbacks& callbacks) {
+    compare_sample(store_, shard, store_.vectors(shard).view, params_, callbacks, detail::or_heap(nullptr));
 }
 
 /// One shard at most, for more there may be no room. It has a local graph if it is to be merged, since builds stand

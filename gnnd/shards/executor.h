@@ -34,6 +34,9 @@ class Executor {
     /// is a build, which needs nothing that others change.
     /// \return an owner of what was got, to be kept until the next task has begun
     virtual std::shared_ptr<const void> prepare(const Task& present, const Task& next) = 0;
+    /// Compares the recall's sample with the shard, unless that has been done. Tasks do it with the shards that they
+    /// use; this is for the others. No task may be running.
+    virtual void measure(int shard, const Callbacks& callbacks) = 0;
     /// Puts the lists of this shard, which no task will change any more, into the store.
     virtual void deliver(int finished) = 0;
     /// Puts all results into the store. No task may be running.
@@ -42,6 +45,10 @@ class Executor {
     /// leaves it for them to take over.
     virtual void release() = 0;
 };
+
+/// Compares the recall's sample, if there is one, with the shard's vectors, unless that has been done.
+void compare_sample(const Store& store, int shard, const VectorView& vectors, const BuildParams& params,
+                    const Callbacks& callbacks, Resources& resources);
 
 /// The circumstances of a worker's executor.
 struct ExecutorOptions {
@@ -71,6 +78,7 @@ class HostExecutor : public Executor {
     BuildStats build(int shard, const Callbacks& callbacks) override;
     BuildStats merge(const Task& pair, const Callbacks& callbacks) override;
     std::shared_ptr<const void> prepare(const Task& present, const Task& next) override;
+    void measure(int shard, const Callbacks& callbacks) override;
     void deliver(int) override { folding_.wait(); }
     void deliver() override { folding_.wait(); }
     void release() override { folding_.wait(); }

@@ -158,6 +158,7 @@ void Folder::check_files() {
             shard.lists.reset();
             shard.merged.clear();
             manifest_.complete = false;
+            manifest_.recall = {};
             ahead_ = true;
         }
         if (shard.local) open_local(i);
@@ -265,7 +266,7 @@ void Folder::commit_locked() {
     changed_.notify_all();
 }
 
-void Folder::complete() {
+void Folder::complete(const RecallEstimate& recall) {
     const std::lock_guard lock(mutex_);
     std::vector<FileRecord> locals;
     for (ShardRecord& shard : manifest_.shards) {
@@ -273,6 +274,7 @@ void Folder::complete() {
         shard.local.reset();
     }
     manifest_.complete = ahead_ = true;
+    manifest_.recall = recall;
     commit_locked();
     std::error_code ignored;
     for (const FileRecord& file : locals) std::filesystem::remove(in_folder(file.name), ignored);

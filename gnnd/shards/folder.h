@@ -59,7 +59,8 @@ class Folder {
     /// All that was put is durable when it returns, and what it replaced is deleted.
     void commit();
     /// Declares the set complete and deletes what is not part of the result.
-    void complete();
+    /// \param recall  of the graph; of 0 objects where it was not measured
+    void complete(const RecallEstimate& recall);
 
   private:
     std::string in_folder(const std::string& name) const { return path_ + "/" + name; }

@@ -18,6 +18,7 @@
 #include "gnnd/error.h"
 #include "gnnd/io/base_identity.h"
 #include "gnnd/io/detail/atomic_file.h"
+#include "gnnd/io/detail/graph_header.h"
 #include "gnnd/io/detail/mapped_file.h"
 #include "gnnd/merge.h"
 #include "gnnd/shards/schedule.h"
@@ -100,6 +101,18 @@ BaseRecord base_of(const Json& json) {
     return base;
 }
 
+Json to_json(const RecallEstimate& recall) {
+    return {{"value", recall.value},
+            {"low", recall.low},
+            {"high", recall.high},
+            {"at", recall.at},
+            {"objects", recall.objects}};
+}
+
+RecallEstimate recall_of(const Json& json) {
+    return {json.at("value"), json.at("low"), json.at("high"), json.at("at"), json.at("objects")};
+}
+
 /// The difference of two values, for messages; empty where they are equal.
 std::string compare(const std::string& what, const Json& here, const Json& there) {
     const auto text = [](const Json& value) { return value.is_string() ? value.get<std::string>() : value.dump(); };
@@ -125,6 +138,7 @@ Json content_of(const Manifest& manifest) {
               {"state", manifest.complete ? "complete" : "building"},
               {"seconds", manifest.seconds}};
     if (manifest.samples != 0) json["samples"] = manifest.samples;
+    if (manifest.recall.objects != 0) json["recall"] = to_json(manifest.recall);
     json["base"] = to_json(manifest.base);
     json["params"] = params;
     json["local_columns"] = manifest.local_columns();
@@ -169,6 +183,11 @@ Manifest manifest_of(const Json& json) {
     manifest.samples = json.value("samples", 0);
     require(manifest.samples >= 0 && manifest.samples <= kMaxK, "samples are outside of what is allowed");
     manifest.complete = json.at("state") == "complete";
+    if (json.contains("recall")) {
+        manifest.recall = recall_of(json.at("recall"));
+        require(manifest.complete && io::detail::is_estimate(manifest.recall, manifest.base.n, manifest.params.k),
+                "its recall is none");
+    }
     const Json& shards = json.at("shards");
     require(
         !shards.empty() && shards.size() <= std::size_t(kMaxShards) && std::int64_t(shards.size()) <= manifest.base.n,

@@ -11,6 +11,7 @@
 
 #include "gnnd/io/vector_file.h"
 #include "gnnd/params.h"
+#include "gnnd/stats.h"
 
 namespace gnnd::shards {
 
@@ -62,6 +63,7 @@ struct Manifest {
     double seconds = 0;  ///< of work so far
     int samples = 0;     ///< ShardedStats::samples of the work so far; 0 in folders of older versions
     bool complete = false;
+    RecallEstimate recall;  ///< of the complete graph; of 0 objects where it was not measured
 
     int count() const { return int(shards.size()); }
     int pairs() const { return count() * (count() - 1) / 2; }

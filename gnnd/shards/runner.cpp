@@ -104,6 +104,21 @@ void Runner::run() {
     if (callbacks_.progress) callbacks_.progress(progress());
     for (std::size_t round = 0; round < workers_[0]->rounds.size(); ++round) run_round(round);
     wait_for_writing();
+    measure_rest();
+}
+
+/// Of shards for which an earlier run has left nothing to do, the vectors are read once more.
+void Runner::measure_rest() {
+    if (store_.recall() == nullptr) return;
+    Worker& worker = *workers_[0];
+    const CountTraffic count(&worker.traffic);
+    for (int shard = 0; shard < store_.manifest().count(); ++shard) {
+        if (store_.recall()->compared_with(shard)) continue;
+        Callbacks callbacks;
+        callbacks.interrupt = callbacks_.interrupt;
+        if (callbacks.interrupt && callbacks.interrupt()) throw Interrupted("interrupted by the caller");
+        worker.executor->measure(shard, callbacks);
+    }
 }
 
 void Runner::deliver() {

@@ -64,6 +64,7 @@ class Runner {
     void for_devices(const std::function<void(const std::vector<Worker*>& sharing)>& f);
     void wait_for_writing();
     void run_round(std::size_t round);
+    void measure_rest();
     void start(Worker& worker, std::size_t round, Threads& threads);
     void work(Worker& worker, std::size_t round);
     static const Task* task_after(const Worker& worker, std::size_t round, std::size_t task);

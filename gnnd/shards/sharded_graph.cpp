@@ -84,6 +84,10 @@ const std::string& ShardedGraph::base() const {
     return state_->manifest.base.path;
 }
 
+const RecallEstimate& ShardedGraph::recall() const {
+    return state_->manifest.recall;
+}
+
 std::optional<io::BaseIdentity> ShardedGraph::base_identity() const {
     const BaseRecord& base = state_->manifest.base;
     if (!base.checksum) return std::nullopt;
@@ -112,11 +116,13 @@ void ShardedGraph::read(std::int64_t begin, std::int64_t count, std::int64_t* id
 }
 
 void ShardedGraph::write(const std::string& path, const std::function<bool()>& interrupt) const {
-    io::write_graph(path, n(), k(), metric(), dtype(), base_identity(),
-                    [&](std::int64_t begin, std::int64_t count, std::int32_t* ids, float* distances) {
-                        if (interrupt && interrupt()) throw Interrupted("interrupted by the caller");
-                        read(begin, count, ids, distances);
-                    });
+    io::write_graph(
+        path, n(), k(), metric(), dtype(), base_identity(),
+        [&](std::int64_t begin, std::int64_t count, std::int32_t* ids, float* distances) {
+            if (interrupt && interrupt()) throw Interrupted("interrupted by the caller");
+            read(begin, count, ids, distances);
+        },
+        recall());
 }
 
 }  // namespace gnnd

@@ -75,11 +75,13 @@ HostBudget host_budget(const Manifest& manifest, int workers) {
     return need;
 }
 
-Store::Store(const io::VectorFile& base, Folder& folder, std::uint64_t host_bytes, int threads, Resources& resources)
+Store::Store(const io::VectorFile& base, Folder& folder, std::uint64_t host_bytes, int threads, Resources& resources,
+             RecallSample* recall)
     : base_(base),
       folder_(folder),
       manifest_(folder.manifest()),
       threads_(cpu::Team::resolve(threads)),
+      recall_(recall),
       cache_(host_bytes, resources, [this](const Cache::Key& key, const std::byte* data) { write(key, data); }) {
     for (const ShardRecord& shard : manifest_.shards) merged_.push_back(shard.merged);
 }
@@ -243,10 +245,13 @@ void Store::write(const Cache::Key& key, const std::byte* data) {
     const auto* ids = reinterpret_cast<const std::int32_t*>(data);
     const KnnGraphView view{rows(shard), k, manifest_.params.metric, ids,
                             reinterpret_cast<const float*>(ids + rows(shard) * k)};
-    if (local)
+    if (local) {
         folder_.put_local(shard, view);
-    else
+    } else {
         folder_.put_lists(shard, view, merged_[shard]);
+        const bool finished = int(merged_[shard].size()) == manifest_.count() - 1;
+        if (finished && recall_ != nullptr) recall_->take_lists(shard, view);
+    }
     if (flushes_ == 0) folder_.commit();
     count_written(io::graph_file_bytes(view.n, view.k));
 }

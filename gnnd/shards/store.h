@@ -12,6 +12,7 @@
 #include "gnnd/io/vector_file.h"
 #include "gnnd/shards/cache.h"
 #include "gnnd/shards/folder.h"
+#include "gnnd/shards/recall_sample.h"
 #include "gnnd/shards/schedule.h"
 
 namespace gnnd::shards {
@@ -68,10 +69,14 @@ class Store {
   public:
     /// \param folder      open, of this base
     /// \param host_bytes  bound of what is held, at least host_budget().least
-    Store(const io::VectorFile& base, Folder& folder, std::uint64_t host_bytes, int threads, Resources& resources);
+    /// \param recall      gets finished lists; null: no recall is measured
+    Store(const io::VectorFile& base, Folder& folder, std::uint64_t host_bytes, int threads, Resources& resources,
+          RecallSample* recall = nullptr);
 
     const Manifest& manifest() const { return manifest_; }
     std::int64_t rows(int shard) const { return manifest_.rows(shard); }
+    /// Null where no recall is measured.
+    RecallSample* recall() const { return recall_; }
     /// See Folder.
     void note_samples(int samples) { folder_.note_samples(samples); }
     /// Whether there is anything left to do for the task.
@@ -125,6 +130,7 @@ class Store {
     Folder& folder_;
     const Manifest manifest_;  ///< as it was when the folder was opened
     const int threads_;
+    RecallSample* const recall_;
     std::vector<std::vector<int>> merged_;  ///< partners in the store's lists; belongs to who has these pinned
     std::atomic<int> flushes_{0};           ///< going on
     Cache cache_;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "gnnd/cuda/memory/memory.h"
+#include "gnnd/cuda/memory/piece.h"
 #include "gnnd/detail/run.h"
 #include "gnnd/error.h"
 #include "gnnd/shards/background.h"
@@ -17,37 +18,17 @@ namespace {
 
 using shards::Task;
 
-/// Gives builds and merges, one at a time, the same piece of device memory.
-class WorkMemory final : public Resources {
-  public:
-    WorkMemory(std::byte* data, std::size_t bytes) : data_(data), bytes_(bytes) {}
-    void* allocate(std::size_t bytes) override { return heap_.allocate(bytes); }
-    void deallocate(void* pointer, std::size_t bytes) noexcept override { heap_.deallocate(pointer, bytes); }
-    void* allocate_device(std::size_t bytes, Stream stream) override {
-        return bytes <= bytes_ ? data_ : heap_.allocate_device(bytes, stream);  // a build plans with what is free
-    }
-    std::size_t free_device_memory() override { return bytes_; }
-    void deallocate_device(void* pointer, std::size_t bytes, Stream stream) noexcept override {
-        if (pointer != data_) heap_.deallocate_device(pointer, bytes, stream);
-    }
-
-  private:
-    HeapResources heap_;
-    std::byte* data_;
-    std::size_t bytes_;
-};
-
 class DeviceExecutor final : public shards::Executor {
   public:
     using Pin = HeldShards::Pin;
 
     DeviceExecutor(shards::Store& store, const BuildParams& params, const ShardSizes& sizes, const Room& room)
         : store_(store),
-          params_(unmeasured(params)),
+          params_(params),
           sizes_(sizes),
           memory_(std::in_place, heap_, 2 * sizes.result + room.work + std::size_t(room.slots) * sizes.shard(),
                   nullptr),
-          work_(memory_->data() + 2 * sizes.result, room.work),
+          work_(memory_->data() + 2 * sizes.result, room.work, params.device_memory != 0, heap_),
           held_(store, params.device, sizes, memory_->data() + 2 * sizes.result + room.work, room.slots) {
         GNND_CUDA(cudaStreamSynchronize(nullptr));  // other streams use the memory
         params_.device_memory = 0;
@@ -81,6 +62,7 @@ class DeviceExecutor final : public shards::Executor {
         const DeviceGraph built = result(store_.rows(shard));
         const BuildStats stats = run({{held_.vectors(shard, slot)}, {}}, built, callbacks);
         held_.put_build(shard, slot, built, stream);
+        compare(shard, slot, callbacks);
         return stats;
     }
 
@@ -103,6 +85,8 @@ class DeviceExecutor final : public shards::Executor {
             run({{held_.vectors(pair.first, first), held_.vectors(pair.second, second)},
                  {view_of(held_.local(pair.first, first)), view_of(held_.local(pair.second, second))}},
                 found, callbacks);
+        compare(pair.first, first, callbacks);
+        compare(pair.second, second, callbacks);
         bringing.wait();
         DeviceGraph half = found;
         half.n = n1;
@@ -130,6 +114,14 @@ class DeviceExecutor final : public shards::Executor {
         return nullptr;
     }
 
+    void measure(int shard, const Callbacks& callbacks) override {
+        const UseDevice device(params_.device.index);
+        const OwnedStream stream(heap_);
+        const Pin slot = held_.pin(shard);
+        held_.bring_vectors(shard, slot, stream);
+        compare(shard, slot, callbacks);
+    }
+
     void deliver(int finished) override {
         const UseDevice device(params_.device.index);
         held_.deliver(finished);
@@ -147,6 +139,10 @@ class DeviceExecutor final : public shards::Executor {
     /// Arguments were checked when the build in shards began.
     BuildStats run(const detail::Input& input, const DeviceGraph& to, const Callbacks& callbacks) {
         return detail::run_checked(input, params_, callbacks, work_, to.ids, to.distances);
+    }
+    /// With the recall's sample.
+    void compare(int shard, const Pin& slot, const Callbacks& callbacks) {
+        shards::compare_sample(store_, shard, held_.vectors(shard, slot), params_, callbacks, work_);
     }
     void bring_inputs(int shard, const Pin& slot, cudaStream_t stream) {
         held_.bring_vectors(shard, slot, stream);
@@ -166,7 +162,7 @@ class DeviceExecutor final : public shards::Executor {
     const ShardSizes sizes_;
     HeapResources heap_;
     std::optional<DeviceMemory> memory_;  ///< the result, work memory, slots
-    WorkMemory work_;
+    Piece work_;  ///< of which one build, merge or measurement after the other takes what it needs
     HeldShards held_;
 };
 
@@ -177,13 +173,12 @@ std::unique_ptr<shards::Executor> make_executor(shards::Store& store, const Buil
     const shards::Manifest& manifest = store.manifest();
     if (manifest.count() == 1) return nullptr;
     const UseDevice device(params.device.index);
-    const Room room = room_for(manifest, unmeasured(params), options);
+    const Room room = room_for(manifest, params, options);
     if (room.slots == 0) return nullptr;
     return std::make_unique<DeviceExecutor>(store, params, ShardSizes(manifest), room);
 }
 
-bool has_room(const shards::Manifest& manifest, const BuildParams& given, const shards::ExecutorOptions& options) {
-    const BuildParams params = unmeasured(given);
+bool has_room(const shards::Manifest& manifest, const BuildParams& params, const shards::ExecutorOptions& options) {
     const UseDevice device(params.device.index);
     if (manifest.count() > 1) return room_for(manifest, params, options).slots != 0;
     try {

@@ -4,34 +4,39 @@
 #include <algorithm>
 
 #include "gnnd/cuda/backend.h"
+#include "gnnd/cuda/memory/piece.h"
+#include "gnnd/cuda/nearest_of.h"
+#include "gnnd/detail/recall.h"
 #include "gnnd/detail/resolve.h"
 #include "gnnd/error.h"
 
 namespace gnnd::cuda {
 namespace {
 
-std::size_t aligned(std::size_t bytes) {
-    return (bytes + 255) / 256 * 256;
-}
+/// For what the blocks of a build or a measurement leave between them.
+constexpr std::size_t kBetweenBlocks = 4096;
 
 /// Ids, or distances.
 std::size_t graph_bytes(std::int64_t rows, std::int64_t k) {
-    return aligned(std::size_t(rows * k) * sizeof(std::int32_t));
+    return Piece::aligned(std::size_t(rows * k) * sizeof(std::int32_t));
+}
+
+std::size_t bytes_to_measure(const shards::Manifest& manifest) {
+    const BuildParams& params = manifest.params;
+    if (params.recall == 0 || params.recall == 1) return 0;
+    const VectorView shard{nullptr, manifest.most_rows(), manifest.base.d, manifest.base.dtype, 0};
+    return bytes_of_nearest_of(shard, std::min(manifest.base.n, detail::kRecallObjects), detail::recall_at_of(params),
+                               params.metric);
 }
 
 }  // namespace
 
 ShardSizes::ShardSizes(const shards::Manifest& manifest)
     : row(std::size_t(manifest.base.d) * size_of(manifest.base.dtype)),
-      vectors(aligned(std::size_t(manifest.most_rows()) * row)),
+      vectors(Piece::aligned(std::size_t(manifest.most_rows()) * row)),
       local(graph_bytes(manifest.most_rows(), manifest.local_columns())),
       lists(graph_bytes(manifest.most_rows(), manifest.params.k)),
       result(graph_bytes(2 * manifest.most_rows(), manifest.params.k)) {}
-
-BuildParams unmeasured(BuildParams params) {
-    params.recall = 0;
-    return params;
-}
 
 MemoryPlan plan_of(const shards::Manifest& manifest, std::int64_t rows, const BuildParams& params) {
     const detail::Input input{{{nullptr, rows, manifest.base.d, manifest.base.dtype, 0}}, {}};
@@ -44,7 +49,9 @@ Room room_for(const shards::Manifest& manifest, const BuildParams& params, const
     try {
         // As if from host memory: the union's vectors are copied to one place, the graphs are not.
         const MemoryPlan plan = plan_of(manifest, 2 * manifest.most_rows(), params);
-        const std::size_t work = plan.vectors + plan.work, fixed = 2 * sizes.result + work;
+        const std::size_t work =
+            Piece::aligned(std::max(plan.vectors + plan.work, bytes_to_measure(manifest)) + kBetweenBlocks);
+        const std::size_t fixed = 2 * sizes.result + work;
         // What is free leaves room for the driver already: kMemoryReserve.
         std::size_t bytes = plan.free / std::size_t(options.to_come);
         if (params.device_memory != 0) bytes = std::min(bytes, std::size_t(params.device_memory / options.workers));

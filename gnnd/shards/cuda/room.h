@@ -24,12 +24,9 @@ struct ShardSizes {
 };
 
 struct Room {
-    std::size_t work = 0;  ///< bytes that a merge works in
+    std::size_t work = 0;  ///< bytes that a merge, or the recall's sample, works in
     int slots = 0;         ///< places for shards; 0: not enough to keep any
 };
-
-/// The recall within a shard or a pair of them says little of the whole graph, and takes memory: it is not measured.
-BuildParams unmeasured(BuildParams params);
 
 /// Device memory of a build of so many rows of the base, from and to host memory.
 /// \throws OutOfDeviceMemory where it does not fit

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: MIT
+#include "gnnd/shards/recall_sample.h"
+
+#include <algorithm>
+
+#include "gnnd/cpu/parallel.h"
+#include "gnnd/detail/recall.h"
+#include "gnnd/shards/fold.h"
+
+namespace gnnd::shards {
+namespace {
+
+constexpr std::uint64_t kEntryBytes = sizeof(std::int32_t) + sizeof(float);
+
+/// An object has no more neighbours than there are others.
+int columns_of(const Manifest& manifest) {
+    return int(std::clamp<std::int64_t>(detail::recall_at_of(manifest.params), 1,
+                                        std::max<std::int64_t>(1, manifest.base.n - 1)));
+}
+
+KnnGraph empty_graph(std::int64_t n, int k, Metric metric) {
+    KnnGraph graph(n, k, metric);
+    std::fill_n(graph.ids(), n * k, -1);
+    std::fill_n(graph.distances(), n * k, worst_value(metric));
+    return graph;
+}
+
+}  // namespace
+
+RecallSample::RecallSample(const io::VectorFile& base, const Manifest& manifest, std::int64_t objects, int threads)
+    : manifest_(manifest),
+      at_(columns_of(manifest)),
+      threads_(threads),
+      objects_(detail::sample_objects(base.n(), objects, manifest.params.seed)),
+      compared_(manifest.shards.size()),
+      listed_(manifest.shards.size()),
+      lists_(empty_graph(count(), at_, manifest.params.metric)),
+      truth_(empty_graph(count(), at_, manifest.params.metric)) {
+    const std::size_t row = std::size_t(base.d()) * size_of(base.dtype());
+    vectors_.resize(objects_.size() * row);
+    cpu::Team{cpu::Team::resolve(threads), nullptr}.for_chunks(
+        count(), 16, [&](int, std::int64_t begin, std::int64_t end) {
+            for (std::int64_t i = begin; i < end; ++i)
+                base.read(objects_[i], 1, vectors_.data() + std::size_t(i) * row);
+        });
+}
+
+std::uint64_t RecallSample::bytes(const Manifest& manifest, std::int64_t objects) {
+    const auto count = std::uint64_t(std::min(manifest.base.n, objects));
+    const std::uint64_t row = std::uint64_t(manifest.base.d) * size_of(manifest.base.dtype);
+    return count * (row + 3 * std::uint64_t(columns_of(manifest)) * kEntryBytes + 2 * sizeof(std::int32_t));
+}
+
+/// Calls take(place in the sample, number in the shard).
+template <class Take>
+void RecallSample::for_objects_of(int shard, const Take& take) const {
+    const std::int64_t begin = manifest_.begin(shard), end = manifest_.begin(shard + 1);
+    const auto first = std::lower_bound(objects_.begin(), objects_.end(), begin);
+    for (auto object = first; object != objects_.end() && *object < end; ++object)
+        take(object - objects_.begin(), *object - begin);
+}
+
+std::vector<std::int32_t> RecallSample::numbers_in(int shard) const {
+    std::vector<std::int32_t> numbers(objects_.size(), -1);
+    for_objects_of(
+        shard, [&](std::int64_t place, std::int64_t number) { numbers[std::size_t(place)] = std::int32_t(number); });
+    return numbers;
+}
+
+void RecallSample::take_nearest(int shard, const KnnGraphView& nearest, double seconds) {
+    const Partner all{0, std::int32_t(manifest_.rows(shard)), manifest_.begin(shard)};
+    const std::lock_guard lock(mutex_);
+    fold(nearest, all, at_, truth_.ids(), truth_.distances(), threads_);
+    seconds_ += seconds;
+    compared_[std::size_t(shard)] = 1;
+}
+
+void RecallSample::take_lists(int shard, const KnnGraphView& lists) {
+    for_objects_of(shard, [&](std::int64_t place, std::int64_t number) {
+        std::copy_n(lists.ids_of(number), at_, lists_.ids() + place * at_);
+        std::copy_n(lists.distances_of(number), at_, lists_.distances() + place * at_);
+    });
+    listed_[std::size_t(shard)] = 1;
+}
+
+void RecallSample::read_lists(int shard, const io::GraphFile& lists) {
+    for_objects_of(shard, [&](std::int64_t place, std::int64_t number) {
+        const KnnGraph row = lists.read(number, 1);
+        std::copy_n(row.ids(), at_, lists_.ids() + place * at_);
+        std::copy_n(row.distances(), at_, lists_.distances() + place * at_);
+    });
+    listed_[std::size_t(shard)] = 1;
+}
+
+double RecallSample::seconds() const {
+    const std::lock_guard lock(mutex_);
+    return seconds_;
+}
+
+/// Who is as near as the last true neighbour counts. A true one counts whatever distance its list has: a run may go on
+/// on another device, whose sums round otherwise.
+RecallEstimate RecallSample::estimate() const {
+    const std::lock_guard lock(mutex_);
+    const bool similarity = is_similarity(truth_.metric());
+    double sum = 0, squares = 0;
+    for (std::int64_t i = 0; i < count(); ++i) {
+        const std::int32_t *ids = lists_.ids() + i * at_, *true_ids = truth_.ids() + i * at_;
+        const float limit = truth_.distances()[i * at_ + at_ - 1];
+        int found = 0;
+        for (int j = 0; j < at_; ++j) {
+            const float distance = lists_.distances()[i * at_ + j];
+            const bool near = ids[j] >= 0 && (similarity ? distance >= limit : distance <= limit);
+            found += near || (ids[j] >= 0 && std::find(true_ids, true_ids + at_, ids[j]) != true_ids + at_);
+        }
+        sum += found;
+        squares += double(found) * found;
+    }
+    return detail::estimate_recall(base_.n, count(), at_, sum, squares);
+}
+
+}  // namespace gnnd::shards
