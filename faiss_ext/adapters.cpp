@@ -9,6 +9,7 @@
 #include <string>
 
 #include "faiss_ext/detail/errors.h"
+#include "faiss_ext/detail/faiss_links.h"
 #include "faiss_ext/detail/optimize.h"
 #include "faiss_ext/detail/print.h"
 #include "faiss_ext/detail/rows.h"
@@ -25,13 +26,6 @@ using gnnd::detail::check_range;
 namespace {
 
 constexpr int kMaxLinks = gnnd::kMaxDegree;  // far beyond what is of use; keeps FAISS's int arithmetic safe
-
-/// FAISS 1.7.3 counts links in int.
-void check_links(const char* who, std::int64_t n, std::int64_t links) {
-    if (n * links > std::numeric_limits<int>::max())
-        fail(std::string(who) + ": " + std::to_string(n) + " objects with " + std::to_string(links) +
-             " links each are more than FAISS can number, 2147483647");
-}
 
 /// Fills the index's storage; gives it back as what the Flat variants have it as.
 template <class Index>
@@ -51,20 +45,11 @@ void report(bool verbose, const char* who, const SearchGraph& made) {
     detail::print_line(line.data());
 }
 
-void keep_one_level(faiss::HNSW& hnsw, std::int64_t n) {
-    hnsw.levels.assign(n, 1);
-    hnsw.prepare_level_tab(n, true);
-    hnsw.max_level = 0;
-}
-
-void copy_level_0(faiss::HNSW& hnsw, const SearchGraph& made) {
-    for (std::size_t i = 0; i < hnsw.levels.size(); ++i)
-        std::copy_n(made.of(std::int64_t(i)), made.degree, hnsw.neighbors.data() + hnsw.offsets[i]);
-}
-
 /// Draws the levels of all objects as FAISS does, fills those above 0 and sets the entry point. Each level gets a graph
 /// over its members.
-void add_upper_levels(faiss::HNSW& hnsw, const VectorSource& source, const HnswParams& params) {
+/// \param made  level 0
+void add_upper_levels(faiss::HNSW& hnsw, const VectorSource& source, const SearchGraph& made,
+                      const HnswParams& params) {
     const gnnd::VectorView& x = source.on_host();
     const auto bytes = std::size_t(x.d) * size_of(x.dtype);
     GnndParams on_cpu;
@@ -72,6 +57,9 @@ void add_upper_levels(faiss::HNSW& hnsw, const VectorSource& source, const HnswP
     const auto builder = params.gpu.resources != nullptr ? make_graph_builder("gnnd", params.gpu)
                                                          : std::make_unique<GnndGraphBuilder>(on_cpu);
     hnsw.max_level = hnsw.prepare_level_tab(std::size_t(x.n), false);
+    hnsw.entry_point = made.entry;
+    for (std::int64_t i = 0; i < x.n; ++i)
+        std::copy_n(made.of(i), made.degree, hnsw.neighbors.data() + hnsw.offsets[i]);
     for (int level = 1; level <= hnsw.max_level; ++level) {
         std::vector<std::int32_t> members;
         for (std::int64_t i = 0; i < x.n; ++i)
@@ -106,23 +94,16 @@ std::unique_ptr<faiss::IndexNSGFlat> to_nsg(const VectorSource& source, const gn
         check_range("NsgParams", "R", params.R, 1, kMaxLinks);
         check_range("NsgParams", "search_L", params.search_L, 1, std::numeric_limits<int>::max());
         detail::check_graph(who, source, graph);
-        check_links(who, x.n, params.R);
+        detail::check_links(who, x.n, params.R);
 
         auto index =
             std::make_unique<faiss::IndexNSGFlat>(int(x.d), params.R, detail::search_metric(source.metric(), who));
         index->verbose = params.verbose;
-        const SearchGraph made =
-            detail::make_search_graph(source, add_vectors(*index, source), graph, params.R, params.gpu);
+        const SearchGraph made = detail::make_links(source, add_vectors(*index, source), graph, params.R, params.gpu);
         report(params.verbose, who, made);
-        faiss::NSG& nsg = index->nsg;
-        nsg.ntotal = int(x.n);
-        nsg.final_graph = std::make_shared<faiss::nsg::Graph<int>>(int(x.n), params.R);
-        std::copy(made.links.begin(), made.links.end(), nsg.final_graph->data);
-        nsg.enterpoint = made.entry;
+        detail::set_links(*index, made);
         // A beam wider than n would draw random objects without end.
-        nsg.search_L = int(std::min<std::int64_t>(params.search_L, x.n));
-        nsg.is_built = true;
-        index->is_built = true;
+        index->nsg.search_L = int(std::min<std::int64_t>(params.search_L, x.n));
         return index;
     });
 }
@@ -141,14 +122,12 @@ std::unique_ptr<faiss::IndexHNSWFlat> to_hnsw(const VectorSource& source, const 
         index->verbose = params.verbose;
         faiss::HNSW& hnsw = index->hnsw;
         const SearchGraph made =
-            detail::make_search_graph(source, add_vectors(*index, source), graph, hnsw.nb_neighbors(0), params.gpu);
+            detail::make_links(source, add_vectors(*index, source), graph, hnsw.nb_neighbors(0), params.gpu);
         report(params.verbose, who, made);
         if (params.upper_levels)
-            add_upper_levels(hnsw, source, params);
+            add_upper_levels(hnsw, source, made, params);
         else
-            keep_one_level(hnsw, x.n);
-        if (hnsw.max_level == 0) hnsw.entry_point = made.entry;
-        copy_level_0(hnsw, made);
+            detail::set_links(*index, made);
         hnsw.efSearch = int(std::min<std::int64_t>(params.efSearch, x.n));
         return index;
     });
@@ -172,8 +151,7 @@ std::unique_ptr<faiss::IndexHNSWCagra> to_hnsw_cagra(const VectorSource& source,
                                                              detail::search_metric(source.metric(), who));
         index->verbose = params.verbose;
         index->base_level_only = true;
-        SearchGraph made =
-            detail::make_search_graph(source, add_vectors(*index, source), graph, params.degree, params.gpu);
+        SearchGraph made = detail::make_links(source, add_vectors(*index, source), graph, params.degree, params.gpu);
         report(params.verbose, who, made);
         // CAGRA knows no missing links: what the graph could not give is drawn at random.
         for (std::int64_t i = 0; i < x.n; ++i) {
@@ -185,11 +163,8 @@ std::unique_ptr<faiss::IndexHNSWCagra> to_hnsw_cagra(const VectorSource& source,
                 if (id != i && std::find(row, end, id) == end) *end++ = id;
             }
         }
-        faiss::HNSW& hnsw = index->hnsw;
-        keep_one_level(hnsw, x.n);
-        hnsw.entry_point = made.entry;
-        copy_level_0(hnsw, made);
-        hnsw.efSearch = int(std::min<std::int64_t>(params.efSearch, x.n));
+        detail::set_links(*index, made);
+        index->hnsw.efSearch = int(std::min<std::int64_t>(params.efSearch, x.n));
         return index;
     });
 }
@@ -203,7 +178,7 @@ std::unique_ptr<faiss::IndexNNDescentFlat> to_nndescent(const VectorSource& sour
         check_range("NNDescentIndexParams", "search_L", params.search_L, 1, std::numeric_limits<int>::max());
         detail::check_graph(who, source, graph);
         const std::int64_t columns = std::min(graph.k, x.n - 1);
-        check_links(who, x.n, columns);
+        detail::check_links(who, x.n, columns);
 
         auto index = std::make_unique<faiss::IndexNNDescentFlat>(int(x.d), int(columns),
                                                                  detail::search_metric(source.metric(), who));

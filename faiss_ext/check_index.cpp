@@ -89,7 +89,7 @@ class Check {
         require(n_ > 0 ? hnsw.entry_point >= 0 && hnsw.entry_point < n_ : hnsw.entry_point == -1,
                 "begins at " + std::to_string(hnsw.entry_point));
         require(n_ == 0 || hnsw.levels[hnsw.entry_point] == hnsw.max_level + 1, "begins on another level than the top");
-        require(hnsw.efSearch >= 1 && hnsw.upper_beam >= 1 && hnsw.upper_beam <= std::max<std::int64_t>(n_, 1),
+        require(hnsw.efSearch >= 1 && upper_beam_of(hnsw) >= 1 && upper_beam_of(hnsw) <= std::max<std::int64_t>(n_, 1),
                 "searches with a beam of " + std::to_string(hnsw.efSearch));
         require(hnsw.offsets[0] == 0 && hnsw.offsets[n_] == hnsw.neighbors.size(), "has not all links");
         for (std::int64_t i = 0; i < n_; ++i) {

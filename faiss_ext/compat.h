@@ -6,6 +6,7 @@
 
 #include <faiss/Index.h>
 #include <faiss/impl/FaissException.h>
+#include <faiss/impl/HNSW.h>
 #include <faiss/utils/extra_distances.h>
 
 #include <cstddef>
@@ -34,6 +35,15 @@ inline void knn_extra_metrics(const float* x, const float* y, std::size_t d, std
     faiss::float_maxheap_array_t heaps = {nx, k, ids, distances};
     faiss::knn_extra_metrics(x, y, d, nx, ny, metric, 0.0f, &heaps);
 #endif
+}
+
+/// How many objects of an upper level a search goes on from; since 1.9 always 1.
+template <class Hnsw = faiss::HNSW>
+int upper_beam_of(const Hnsw& hnsw) {
+    if constexpr (requires { hnsw.upper_beam; })
+        return hnsw.upper_beam;
+    else
+        return 1;
 }
 
 }  // namespace faiss_ext

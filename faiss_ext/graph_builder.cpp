@@ -8,8 +8,18 @@
 #include "faiss_ext/detail/print.h"
 #include "faiss_ext/detail/timer.h"
 #include "faiss_ext/faiss_resources.h"
+#include "gnnd/merge.h"
 
 namespace faiss_ext {
+namespace {
+
+void require_one_metric(const VectorSource& first, const VectorSource& second) {
+    if (first.metric() != second.metric())
+        detail::fail("GnndGraphBuilder: vectors under " + std::string(gnnd::name_of(first.metric())) + " and under " +
+                     std::string(gnnd::name_of(second.metric())));
+}
+
+}  // namespace
 
 GnndGraphBuilder::GnndGraphBuilder(faiss::gpu::GpuResourcesProvider* resources, const GnndParams& params)
     : params(params), provider_(resources) {
@@ -24,6 +34,15 @@ void GnndGraphBuilder::take_resources() {
     detail::check_gpu({provider_, device}, "GnndGraphBuilder");
     resources_ = std::make_unique<FaissResources>(Gpu{provider_, device});
     device_ = device;
+}
+
+GnndGraphBuilder::GnndGraphBuilder(const GnndGraphBuilder& other)
+    : GraphBuilder(other),
+      params(other.params),
+      callbacks(other.callbacks),
+      stats(other.stats),
+      provider_(other.provider_) {
+    if (provider_ != nullptr) detail::with_faiss_errors([&] { take_resources(); });
 }
 
 GnndGraphBuilder::~GnndGraphBuilder() = default;
@@ -45,7 +64,7 @@ void GnndGraphBuilder::run(const VectorSource& source, int k, const Build& build
             return faiss::InterruptCallback::is_interrupted() || (callbacks.interrupt && callbacks.interrupt());
         };
         const bool on_cpu = used.device.kind == gnnd::Device::Kind::cpu;
-        build(on_cpu ? source.on_host() : source.vectors(), used, hooks);
+        build([&](const VectorSource& set) { return on_cpu ? set.on_host() : set.vectors(); }, used, hooks);
         on_gpu = stats.device.kind == gnnd::Device::Kind::cuda;
         timing.clear();
         const double first = stats.iterations.empty() ? 0 : stats.iterations.front().seconds;
@@ -54,19 +73,48 @@ void GnndGraphBuilder::run(const VectorSource& source, int k, const Build& build
     });
 }
 
-gnnd::KnnGraph GnndGraphBuilder::build(const VectorSource& source, int k) {
+template <class Make>
+gnnd::KnnGraph GnndGraphBuilder::make(const VectorSource& source, int k, const Make& make) {
     gnnd::KnnGraph graph;
-    run(source, k, [&](const gnnd::VectorView& x, const gnnd::BuildParams& used, const gnnd::Callbacks& hooks) {
-        gnnd::BuildResult result = gnnd::build(x, used, hooks, resources_.get());
+    run(source, k, [&](const auto& place, const gnnd::BuildParams& used, const gnnd::Callbacks& hooks) {
+        gnnd::BuildResult result = make(place, used, hooks);
         stats = std::move(result.stats);
         graph = std::move(result.graph);
     });
     return graph;
 }
 
+gnnd::KnnGraph GnndGraphBuilder::build(const VectorSource& source, int k) {
+    return make(source, k, [&](const auto& place, const gnnd::BuildParams& used, const gnnd::Callbacks& hooks) {
+        return gnnd::build(place(source), used, hooks, resources_.get());
+    });
+}
+
 void GnndGraphBuilder::build_into(const VectorSource& source, int k, std::int32_t* ids, float* distances) {
-    run(source, k, [&](const gnnd::VectorView& x, const gnnd::BuildParams& used, const gnnd::Callbacks& hooks) {
-        stats = gnnd::build_into(x, used, ids, distances, hooks, resources_.get());
+    run(source, k, [&](const auto& place, const gnnd::BuildParams& used, const gnnd::Callbacks& hooks) {
+        stats = gnnd::build_into(place(source), used, ids, distances, hooks, resources_.get());
+    });
+}
+
+gnnd::KnnGraph GnndGraphBuilder::refine(const VectorSource& source, const gnnd::KnnGraphView& graph, int k) {
+    return make(source, k, [&](const auto& place, const gnnd::BuildParams& used, const gnnd::Callbacks& hooks) {
+        return gnnd::refine(place(source), graph, used, hooks, resources_.get());
+    });
+}
+
+gnnd::KnnGraph GnndGraphBuilder::append(const VectorSource& source, const gnnd::KnnGraphView& graph,
+                                        const VectorSource& added, int k) {
+    require_one_metric(source, added);
+    return make(source, k, [&](const auto& place, const gnnd::BuildParams& used, const gnnd::Callbacks& hooks) {
+        return gnnd::append(place(source), graph, place(added), used, hooks, resources_.get());
+    });
+}
+
+gnnd::KnnGraph GnndGraphBuilder::merge(const VectorSource& first, const gnnd::KnnGraphView& graph1,
+                                       const VectorSource& second, const gnnd::KnnGraphView& graph2, int k) {
+    require_one_metric(first, second);
+    return make(first, k, [&](const auto& place, const gnnd::BuildParams& used, const gnnd::Callbacks& hooks) {
+        return gnnd::merge(place(first), graph1, place(second), graph2, used, hooks, resources_.get());
     });
 }
 

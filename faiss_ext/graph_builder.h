@@ -57,10 +57,28 @@ class GnndGraphBuilder : public GraphBuilder {
     /// \throws faiss::FaissException for null resources or a device that does not exist; build() does so for a device
     ///         that is set to the CPU
     explicit GnndGraphBuilder(faiss::gpu::GpuResourcesProvider* resources, const GnndParams& params = {});
+    /// One of the same parameters, callbacks and device.
+    GnndGraphBuilder(const GnndGraphBuilder& other);
+    GnndGraphBuilder& operator=(const GnndGraphBuilder&) = delete;
     ~GnndGraphBuilder() override;
     gnnd::KnnGraph build(const VectorSource& source, int k) override;
     /// The same into arrays of n x k, on the host or on the GPU where it runs.
     void build_into(const VectorSource& source, int k, std::int32_t* ids, float* distances);
+    /// A graph over the same vectors, of any k, made better: gnnd::refine().
+    gnnd::KnnGraph refine(const VectorSource& source, const gnnd::KnnGraphView& graph, int k);
+    /// The graph of a source and of vectors added to it: gnnd::append(). Both sources are of one metric.
+    /// \param graph  of the source
+    /// \return (n + added's n) x k; object j of `added` becomes n + j
+    gnnd::KnnGraph append(const VectorSource& source, const gnnd::KnnGraphView& graph, const VectorSource& added,
+                          int k);
+    /// Two sources' graphs become one: gnnd::merge(). Both sources are of one metric.
+    /// \return (n1 + n2) x k; object j of the second source becomes n1 + j
+    gnnd::KnnGraph merge(const VectorSource& first, const gnnd::KnnGraphView& graph1, const VectorSource& second,
+                         const gnnd::KnnGraphView& graph2, int k);
+    /// Of the GPU that it was given FAISS's resources for; null: none, gnnd's own memory.
+    gnnd::Resources* resources() const { return resources_.get(); }
+    /// As given, null: none.
+    faiss::gpu::GpuResourcesProvider* provider() const { return provider_; }
     /// "gnnd", and "exhaustive" where params.recall is 1.
     std::string name() const override { return params.recall == 1 ? "exhaustive" : "gnnd"; }
 
@@ -71,6 +89,8 @@ class GnndGraphBuilder : public GraphBuilder {
   private:
     template <class Build>
     void run(const VectorSource& source, int k, const Build& build);
+    template <class Make>
+    gnnd::KnnGraph make(const VectorSource& source, int k, const Make& make);
     /// Makes resources_ for the GPU that params.device names.
     void take_resources();
 

@@ -17,6 +17,7 @@
 #include "faiss_ext/detail/class_name.h"
 #include "faiss_ext/detail/errors.h"
 #include "faiss_ext/detail/gpu.h"
+#include "faiss_ext/detail/rows.h"
 #include "gnnd/device.h"
 
 namespace faiss_ext {
@@ -40,13 +41,6 @@ void reconstructing(const faiss::Index& index, F&& f) {
     }
 }
 
-/// True for the flat indexes whose codes are the rows in order; derived ones (Panorama) may arrange them otherwise.
-bool holds_plain_rows(const faiss::Index& index) {
-    const std::type_info& type = typeid(index);
-    return type == typeid(faiss::IndexFlat) || type == typeid(faiss::IndexFlatL2) ||
-           type == typeid(faiss::IndexFlatIP) || type == typeid(faiss::IndexFlat1D);
-}
-
 /// The index that a wrapper or a graph index keeps its vectors in; null when there is none, `index` for the others.
 const faiss::Index* storage_of(const faiss::Index* index) {
     if (auto* p = dynamic_cast<const faiss::IndexIDMap*>(index)) return p->index;
@@ -63,6 +57,12 @@ int number_in_faiss(gnnd::Metric metric) {
 }
 
 }  // namespace
+
+bool detail::holds_plain_rows(const faiss::Index& index) {
+    const std::type_info& type = typeid(index);
+    return type == typeid(faiss::IndexFlat) || type == typeid(faiss::IndexFlatL2) ||
+           type == typeid(faiss::IndexFlatIP) || type == typeid(faiss::IndexFlat1D);
+}
 
 static_assert(gnnd::metrics::L2::faiss_metric == faiss::METRIC_L2);
 static_assert(gnnd::metrics::InnerProduct::faiss_metric == faiss::METRIC_INNER_PRODUCT);
@@ -157,7 +157,7 @@ void VectorSource::read(const faiss::Index* index) {
         fail("VectorSource: " + class_of(*index) + " is empty (n = " + std::to_string(index->ntotal) +
              ", d = " + std::to_string(index->d) + ")");
     view_ = {nullptr, index->ntotal, index->d, gnnd::DType::f32, 0};
-    if (holds_plain_rows(*index)) {
+    if (detail::holds_plain_rows(*index)) {
         view_.data = static_cast<const faiss::IndexFlat*>(index)->get_xb();
         return;
     }

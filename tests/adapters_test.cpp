@@ -11,6 +11,7 @@
 #include "faiss_ext/graph_builder.h"
 #include "faiss_ext/optimize.h"
 #include "tests/faiss_helpers.h"
+#include "tests/graph_index.h"
 #include "tests/temp_dir.h"
 
 namespace {
@@ -26,6 +27,10 @@ using gnnd::KnnGraphView;
 using gnnd::Metric;
 using gnnd::test::expect_faiss_error;
 using gnnd::test::random_rows;
+using gnnd::test::reachable;
+using gnnd::test::search_index;
+using gnnd::test::search_recall;
+using gnnd::test::SearchResult;
 using gnnd::test::view_of;
 
 /// One of the adapters, with its default parameters.
@@ -42,60 +47,6 @@ const Adapter kAdapters[] = {
                        const KnnGraphView& graph) { return to_hnsw(source, graph, {.M = 16, .upper_levels = true}); }},
     {"nndescent", [](const VectorSource& source, const KnnGraphView& graph) { return to_nndescent(source, graph); }},
 };
-
-struct Result {
-    std::vector<float> distances;
-    std::vector<idx_t> ids;
-};
-
-Result search(const faiss::Index& index, const std::vector<float>& queries, idx_t k) {
-    const idx_t count = idx_t(queries.size()) / index.d;
-    Result result{std::vector<float>(count * k), std::vector<idx_t>(count * k)};
-    index.search(count, queries.data(), k, result.distances.data(), result.ids.data());
-    return result;
-}
-
-/// Recall@k of an index for queries, against a flat index of the same rows; ties are counted by distance.
-double recall(const faiss::Index& index, const faiss::IndexFlat& flat, const std::vector<float>& queries, idx_t k) {
-    const Result found = search(index, queries, k), exact = search(flat, queries, k);
-    const bool similarity = flat.metric_type == faiss::METRIC_INNER_PRODUCT;
-    std::size_t hits = 0;
-    for (std::size_t i = 0; i < found.ids.size(); ++i) {
-        const float limit = exact.distances[i / k * k + k - 1] * (similarity ? 1 - 1e-6f : 1 + 1e-6f);
-        hits += similarity ? found.distances[i] >= limit : found.distances[i] <= limit;
-    }
-    return double(hits) / double(found.ids.size());
-}
-
-/// How many objects can be reached along the links of an NSG or of level 0 of an HNSW.
-std::size_t reachable(const faiss::Index& index) {
-    std::vector<std::int32_t> queue;
-    std::function<std::vector<std::int32_t>(std::int32_t)> links;
-    if (auto* nsg = dynamic_cast<const faiss::IndexNSG*>(&index)) {
-        const auto& graph = *nsg->nsg.final_graph;
-        queue.push_back(nsg->nsg.enterpoint);
-        links = [&graph](std::int32_t i) {
-            return std::vector<std::int32_t>(graph.data + std::size_t(i) * graph.K,
-                                             graph.data + (std::size_t(i) + 1) * graph.K);
-        };
-    } else {
-        const faiss::HNSW& hnsw = dynamic_cast<const faiss::IndexHNSW&>(index).hnsw;
-        queue.push_back(hnsw.entry_point);
-        links = [&hnsw](std::int32_t i) {
-            return std::vector<std::int32_t>(hnsw.neighbors.data() + hnsw.offsets[i],
-                                             hnsw.neighbors.data() + hnsw.offsets[i] + hnsw.nb_neighbors(0));
-        };
-    }
-    std::vector<bool> seen(index.ntotal);
-    seen[queue[0]] = true;
-    for (std::size_t next = 0; next < queue.size(); ++next)
-        for (const std::int32_t to : links(queue[next])) {
-            if (to < 0 || seen[to]) continue;
-            seen[to] = true;
-            queue.push_back(to);
-        }
-    return queue.size();
-}
 
 class Adapters : public testing::TestWithParam<Adapter> {};
 
@@ -115,12 +66,12 @@ TEST_P(Adapters, SearchRealVectorsAndSurviveFiles) {
 
     const auto index = GetParam().make(source, graph);
     EXPECT_EQ(index->ntotal, n);
-    EXPECT_GE(recall(*index, flat, queries, 10), 0.95);
+    EXPECT_GE(search_recall(*index, flat, queries, 10), 0.95);
 
     const gnnd::test::TempDir dir;
     faiss::write_index(index.get(), dir.file("index").c_str());
     const std::unique_ptr<faiss::Index> read(faiss::read_index(dir.file("index").c_str()));
-    const Result before = search(*index, queries, 10), after = search(*read, queries, 10);
+    const SearchResult before = search_index(*index, queries, 10), after = search_index(*read, queries, 10);
     EXPECT_EQ(before.ids, after.ids);
     EXPECT_EQ(before.distances, after.distances);
     EXPECT_EQ(VectorSource(read.get()).vectors().n, n);
@@ -141,7 +92,7 @@ TEST_P(Adapters, TakeTheMetricsOfFaiss) {
         const VectorSource source(view_of(rows, 16), metric);
         const auto index = GetParam().make(source, ExactGraphBuilder().build(source, 24));
         EXPECT_EQ(index->metric_type, flat.metric_type);
-        EXPECT_GE(recall(*index, flat, asked, 10), 0.9);
+        EXPECT_GE(search_recall(*index, flat, asked, 10), 0.9);
     }
     const VectorSource chi2(view_of(rows, 16), Metric::ChiSquare);
     expect_faiss_error("no metric chi2", [&] { GetParam().make(chi2, ExactGraphBuilder().build(chi2, 5)); });
@@ -156,7 +107,7 @@ TEST_P(Adapters, TakeTinySets) {
         faiss::IndexFlatL2 flat(3);
         flat.add(n, rows.data());
         const idx_t k = std::min(n - 1, 10);
-        EXPECT_EQ(recall(*index, flat, rows, k), 1);
+        EXPECT_EQ(search_recall(*index, flat, rows, k), 1);
     }
 }
 
@@ -242,12 +193,12 @@ TEST(Cagra, RowsAreFullAndSearchFindsItsWay) {
         ASSERT_GE(row.front(), 0);
         ASSERT_FALSE(std::binary_search(row.begin(), row.end(), i));
     }
-    EXPECT_GE(recall(*index, flat, rows, 10), 0.95);
+    EXPECT_GE(search_recall(*index, flat, rows, 10), 0.95);
     const gnnd::test::TempDir dir;
     const std::string path = dir.file("cagra");
     faiss::write_index(index.get(), path.c_str());
     const std::unique_ptr<faiss::Index> read(faiss::read_index(path.c_str()));
-    EXPECT_GE(recall(*read, flat, rows, 10), 0.95);
+    EXPECT_GE(search_recall(*read, flat, rows, 10), 0.95);
 
     expect_faiss_error("HnswCagraParams::degree = 2", [&] { faiss_ext::to_hnsw_cagra(source, graph, {.degree = 2}); });
     expect_faiss_error("not even", [&] { faiss_ext::to_hnsw_cagra(source, graph, {.degree = 5}); });
@@ -308,7 +259,7 @@ TEST_P(AwkwardRows, AreAllReachable) {
     if (GetParam() == std::string("equidistant")) return;  // no beam search finds its way where nothing is nearer
     faiss::IndexFlatL2 flat(d);
     flat.add(idx_t(n), rows.data());
-    EXPECT_GE(recall(*hnsw, flat, rows, 1), 0.99);
+    EXPECT_GE(search_recall(*hnsw, flat, rows, 1), 0.99);
 }
 
 }  // namespace

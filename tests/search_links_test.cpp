@@ -34,12 +34,13 @@ std::vector<float> all_pairs(const VectorView& vectors, Metric metric) {
     return values;
 }
 
-/// By definition.
-std::vector<std::int32_t> naive_links(const std::vector<float>& pairs, const KnnGraphView& graph, int degree) {
+bool has(const std::vector<std::int32_t>& row, std::int32_t id) {
+    return std::find(row.begin(), row.end(), id) != row.end();
+}
+
+/// Step 1 by definition.
+Rows naive_pruned(const std::vector<float>& pairs, const KnnGraphView& graph, int degree) {
     const std::int64_t n = graph.n;
-    const auto has = [](const std::vector<std::int32_t>& row, std::int32_t id) {
-        return std::find(row.begin(), row.end(), id) != row.end();
-    };
     Rows rows(n);
     for (std::int64_t i = 0; i < n; ++i)
         for (std::int64_t j = 0; j < std::min<std::int64_t>(graph.k, 128) && int(rows[i].size()) < degree; ++j) {
@@ -49,7 +50,14 @@ std::vector<std::int32_t> naive_links(const std::vector<float>& pairs, const Knn
             for (const std::int32_t l : rows[i]) linked &= pairs[l * n + c] > pairs[i * n + c];
             if (linked) rows[i].push_back(c);
         }
-    const Rows chosen = rows;
+    return rows;
+}
+
+/// All steps by definition.
+std::vector<std::int32_t> naive_links(const std::vector<float>& pairs, const KnnGraphView& graph, int degree) {
+    const std::int64_t n = graph.n;
+    const Rows chosen = naive_pruned(pairs, graph, degree);
+    Rows rows = chosen;
     for (int j = 0; j < degree; ++j)
         for (std::int64_t i = 0; i < n; ++i)
             if (j < int(chosen[i].size())) {
@@ -109,6 +117,40 @@ TEST_P(SearchLinksTest, TakePaddedRows) {
         for (const int degree : {1, 2, 32, kMaxDegree})
             expect_by_definition(vectors, pairs, exact_graph(vectors, metric, 30), degree);
     }
+}
+
+TEST_P(SearchLinksTest, PrunesSomeRows) {
+    const auto [metric, dtype] = GetParam();
+    const Vectors vectors = vectors_for(metric, 300, 20, dtype);
+    const KnnGraph graph = exact_graph(vectors, metric, 40);
+    for (const int degree : {1, 6, 64}) {
+        const Rows expected = naive_pruned(all_pairs(vectors, metric), graph, degree);
+        const std::vector<std::int32_t> objects{299, 0, 17, 17, 120};
+        std::vector<std::int32_t> links(objects.size() * degree, -7);
+        prune_rows(vectors, graph, objects.data(), std::int64_t(objects.size()), {degree, kCpu, 2}, links.data());
+        for (std::size_t i = 0; i < objects.size(); ++i) {
+            std::vector<std::int32_t> row = expected[objects[i]];
+            row.resize(degree, -1);
+            EXPECT_EQ(row, std::vector(links.begin() + std::int64_t(i) * degree,
+                                       links.begin() + std::int64_t(i + 1) * degree))
+                << "object " << objects[i] << ", degree " << degree;
+        }
+    }
+}
+
+TEST(SearchLinks, RefuseRowsThatAreNotThere) {
+    const Vectors vectors = random_vectors(30, 4, DType::f32);
+    KnnGraph graph = exact_graph(vectors, Metric::L2, 5);
+    const std::vector<std::int32_t> objects{3, 30}, good{3};
+    std::vector<std::int32_t> links(64);
+    const auto prune = [&](const std::vector<std::int32_t>& which, std::int64_t count) {
+        prune_rows(vectors, graph, which.data(), count, {32, kCpu, 1}, links.data());
+    };
+    EXPECT_THROW(prune(objects, 2), InvalidArgument);
+    EXPECT_THROW(prune(good, -1), InvalidArgument);
+    EXPECT_NO_THROW(prune(good, 0));
+    graph.ids()[3 * 5 + 2] = 30;
+    EXPECT_THROW(prune(good, 1), InvalidArgument);
 }
 
 TEST(SearchLinks, OfEqualVectorsOneIsEnough) {

@@ -5,6 +5,7 @@
 
 #include <faiss/IndexFlat.h>
 
+#include "faiss_ext/detail/link_tree.h"
 #include "faiss_ext/optimize.h"
 
 namespace faiss_ext::detail {
@@ -16,8 +17,16 @@ void check_fit(const char* who, const VectorSource& source, const gnnd::KnnGraph
 /// `who` asks
 void check_graph(const char* who, const VectorSource& source, const gnnd::KnnGraphView& graph);
 
+/// The device that chooses links.
+struct LinkPlace {
+    gnnd::Device device = {gnnd::Device::Kind::cpu, 0};  ///< the CPU or a certain GPU
+    gnnd::Resources* resources = nullptr;                ///< of the GPU; null: gnnd's own memory
+};
+
 /// \param storage  the source's vectors, normalised under cosine; its distances decide what reaches what
-SearchGraph make_search_graph(const VectorSource& source, const faiss::IndexFlat& storage,
-                              const gnnd::KnnGraphView& graph, int degree, const Gpu& gpu);
+LinkTree make_links(const VectorSource& source, const faiss::IndexFlat& storage, const gnnd::KnnGraphView& graph,
+                    int degree, const LinkPlace& place);
+LinkTree make_links(const VectorSource& source, const faiss::IndexFlat& storage, const gnnd::KnnGraphView& graph,
+                    int degree, const Gpu& gpu);
 
 }  // namespace faiss_ext::detail

@@ -14,6 +14,9 @@
 
 namespace faiss_ext::detail {
 
+/// True for the flat indexes whose codes are the rows in order; derived ones (Panorama) may arrange them otherwise.
+bool holds_plain_rows(const faiss::Index& index);
+
 /// The metric under which FAISS finds the neighbours of float_rows(): inner product for cosine.
 /// \throws faiss::FaissException for metrics that FAISS does not have; `what` names who asks
 faiss::MetricType search_metric(gnnd::Metric metric, const char* what);

@@ -33,6 +33,9 @@ void pair_distances(const VectorView& vectors, Metric metric, const std::int32_t
 void search_links(const VectorView& vectors, const KnnGraphView& graph, const LinkParams& params, std::int32_t* links,
                   const Callbacks& callbacks, Resources& resources);
 
+void prune_rows(const VectorView& vectors, const KnnGraphView& graph, const std::int32_t* objects, std::int64_t count,
+                const LinkParams& params, std::int32_t* links, const Callbacks& callbacks, Resources& resources);
+
 /// Refuses vectors with NaN, infinite or overflowing components, zero vectors where the metric normalises, negative
 /// components under chi2. \throws InvalidArgument that names the row
 void check_vectors(const VectorView& vectors, Metric metric, int threads, const Callbacks& callbacks);

@@ -70,6 +70,15 @@ class Pruner {
     int linked_ = 0, count_ = 0;
 };
 
+/// One for each thread.
+std::vector<Pruner> make_pruners(const Space& space, const KnnGraphView& graph, int degree, const Team& team,
+                                 Resources& resources) {
+    std::vector<Pruner> pruners;
+    pruners.reserve(team.threads);
+    for (int t = 0; t < team.threads; ++t) pruners.emplace_back(space, graph, degree, resources);
+    return pruners;
+}
+
 }  // namespace
 
 void search_links(const VectorView& vectors, const KnnGraphView& graph, const LinkParams& params, std::int32_t* links,
@@ -87,9 +96,7 @@ void search_links(const VectorView& vectors, const KnnGraphView& graph, const Li
     };
     {
         const Space space(vectors, graph.metric, team, resources);
-        std::vector<Pruner> pruners;
-        pruners.reserve(team.threads);
-        for (int t = 0; t < team.threads; ++t) pruners.emplace_back(space, graph, degree, resources);
+        std::vector<Pruner> pruners = make_pruners(space, graph, degree, team, resources);
         team.for_chunks(n, kChunk, [&](int thread, std::int64_t begin, std::int64_t end) {
             for (std::int64_t i = begin; i < end; ++i) chosen[i] = sizes[i] = pruners[thread].run(i, row(i));
         });
@@ -106,6 +113,19 @@ void search_links(const VectorView& vectors, const KnnGraphView& graph, const Li
             for (std::int64_t j = 0; j < graph.k && sizes[i] < degree; ++j)
                 if (const std::int32_t id = graph.ids_of(i)[j]; id >= 0 && id != i) add(i, id);
             std::fill(row(i) + sizes[i], row(i) + degree, -1);
+        }
+    });
+}
+
+void prune_rows(const VectorView& vectors, const KnnGraphView& graph, const std::int32_t* objects, std::int64_t count,
+                const LinkParams& params, std::int32_t* links, const Callbacks& callbacks, Resources& resources) {
+    const Team team{Team::resolve(params.threads), &callbacks.interrupt};
+    const Space space(vectors, graph.metric, team, resources);
+    std::vector<Pruner> pruners = make_pruners(space, graph, params.degree, team, resources);
+    team.for_chunks(count, kChunk, [&](int thread, std::int64_t begin, std::int64_t end) {
+        for (std::int64_t i = begin; i < end; ++i) {
+            std::int32_t* row = links + i * params.degree;
+            std::fill(row + pruners[thread].run(objects[i], row), row + params.degree, -1);
         }
     });
 }

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+/// \file faiss_links.h
+/// Links as FAISS's graph indexes keep them.
+
+#include <faiss/IndexHNSW.h>
+#include <faiss/IndexNSG.h>
+
+#include "faiss_ext/optimize.h"
+
+namespace faiss_ext::detail {
+
+/// FAISS 1.7.3 counts an NSG's links in int. \throws faiss::FaissException when there are more; `who` asks
+void check_links(const char* who, std::int64_t n, std::int64_t links);
+
+/// Gives the index these links in place of its own; all of an HNSW are on level 0. What is thrown leaves it as it was.
+/// \param links  of so many objects as its storage holds, of its degree
+void set_links(faiss::IndexNSG& index, const SearchGraph& links);
+void set_links(faiss::IndexHNSW& index, const SearchGraph& links);
+
+/// The links of an object, that of level 0 of an HNSW: as many as degree_of() says, -1 behind the last.
+const std::int32_t* links_of(const faiss::IndexNSG& index, std::int64_t object);
+const std::int32_t* links_of(const faiss::IndexHNSW& index, std::int64_t object);
+int degree_of(const faiss::IndexNSG& index);
+int degree_of(const faiss::IndexHNSW& index);
+
+/// The object that searches start from.
+std::int32_t entry_of(const faiss::IndexNSG& index);
+std::int32_t entry_of(const faiss::IndexHNSW& index);
+
+}  // namespace faiss_ext::detail

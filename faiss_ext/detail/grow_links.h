@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+/// \file grow_links.h
+/// Links for objects that were added to a graph, without choosing those of all others anew.
+
+#include <vector>
+
+#include "faiss_ext/detail/link_tree.h"
+
+namespace faiss_ext::detail {
+
+/// The objects whose nearest neighbours are others than before, by number; the added ones are not among them.
+/// \param before   old n x k
+/// \param after    n x k, the same objects first
+/// \param columns  of a row that count
+std::vector<std::int32_t> changed_rows(const gnnd::KnnGraphView& before, const gnnd::KnnGraphView& after,
+                                       std::int64_t columns);
+
+/// Chooses links for the added objects, and anew for those whose rows have changed and for whom the added are linked
+/// to. As for a whole graph (gnnd/search_links.h) their rows are pruned and get opposites; then, as far as there is
+/// room, come the links that they had, and the rest of the row. Edges of the tree stay, and it grows until it holds the
+/// added objects. The CPU does it.
+/// \param source   all n objects, old ones first
+/// \param storage  the same
+/// \param graph    n x k
+/// \param old      so many of them are not added
+/// \param changed  old objects whose rows have changed
+/// \param tree     has n rows and parents, those of added objects without links and parents
+/// \return the number of objects whose links were chosen
+std::int64_t grow_links(const VectorSource& source, const faiss::IndexFlat& storage, const gnnd::KnnGraphView& graph,
+                        std::int64_t old, const std::vector<std::int32_t>& changed, LinkTree& tree);
+
+}  // namespace faiss_ext::detail

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: MIT
+#include "faiss_ext/detail/link_tree.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "faiss_ext/detail/errors.h"
+
+namespace faiss_ext::detail {
+
+namespace {
+
+constexpr int kMendings = 4;  // at most so many passes over those attached
+
+}  // namespace
+
+bool LinkTree::add(std::int32_t from, std::int32_t to) {
+    std::int32_t *begin = row(from), *end = begin + degree;
+    for (; begin != end && *begin >= 0; ++begin)
+        if (*begin == to) return false;
+    if (begin == end) return false;
+    *begin = to;
+    return true;
+}
+
+StorageDistances::StorageDistances(const faiss::IndexFlat& storage)
+    : computer_(storage.get_distance_computer()),
+      sign_(storage.metric_type == faiss::METRIC_INNER_PRODUCT ? -1.0f : 1.0f) {}
+
+bool TreeGrowth::Step::operator<(const Step& other) const {
+    return std::pair(distance, id) < std::pair(other.distance, other.id);
+}
+
+TreeGrowth::TreeGrowth(const faiss::IndexFlat& storage, LinkTree& tree) : tree_(tree), distances_(storage) {
+    reached_.reserve(tree.parents.size());
+    tree.parents[tree.entry] = tree.entry;
+    for (std::int64_t i = 0; i < tree.n(); ++i)
+        if (tree.parents[i] >= 0) reached_.push_back(std::int32_t(i));
+}
+
+void TreeGrowth::attach_others() {
+    std::vector<std::int32_t> attached;
+    for (std::int64_t i = 0; i < tree_.n(); ++i) {
+        if (tree_.parents[i] >= 0) continue;
+        if (attached.size() % 1024 == 0) check_interrupt();
+        const auto object = std::int32_t(i);
+        std::int32_t from = spare_link(beam_search(object), object);
+        // Among many equal vectors all that the search finds may be taken; some other reached object never is,
+        // since there are more links than objects to reach.
+        while (from < 0 && !make_link(reached_[spare_], object)) ++spare_;
+        reach(object, from < 0 ? reached_[spare_] : from);
+        attached.push_back(object);
+    }
+    mend(attached);
+}
+
+/// A search for an object that was attached early may now end at others, attached later and nearer to it.
+void TreeGrowth::mend(const std::vector<std::int32_t>& attached) {
+    bool missed = true;
+    for (int round = 0; round < kMendings && missed; ++round) {
+        missed = false;
+        for (const std::int32_t object : attached) {
+            const std::vector<Step>& found = beam_search(object);
+            if (found.front().distance <= distances_.between(object, object)) continue;
+            missed = true;
+            spare_link(found, object);
+        }
+        check_interrupt();
+    }
+}
+
+void TreeGrowth::reach(std::int32_t object, std::int32_t parent) {
+    tree_.parents[object] = parent;
+    reached_.push_back(object);
+    follow(object);
+}
+
+void TreeGrowth::follow(std::int32_t object) {
+    std::size_t next = reached_.size();
+    for (std::int32_t from = object;; from = reached_[next++]) {
+        const std::int32_t* links = tree_.of(from);
+        for (int j = 0; j < tree_.degree && links[j] >= 0; ++j) {
+            if (tree_.parents[links[j]] >= 0) continue;
+            tree_.parents[links[j]] = from;
+            reached_.push_back(links[j]);
+        }
+        if (next == reached_.size()) return;
+    }
+}
+
+/// Links one object to another that it does not link to yet, unless all its links are edges of the tree.
+bool TreeGrowth::make_link(std::int32_t from, std::int32_t to) {
+    if (tree_.add(from, to)) return true;
+    std::int32_t* links = tree_.row(from);
+    int j = tree_.degree - 1;
+    while (j >= 0 && (links[j] < 0 || tree_.is_edge(from, links[j]))) --j;
+    if (j < 0) return false;
+    links[j] = to;
+    return true;
+}
+
+/// Links the nearest found that has a link to spare to the object; which one that is, or -1.
+std::int32_t TreeGrowth::spare_link(const std::vector<Step>& found, std::int32_t object) {
+    for (const Step& step : found)
+        if (make_link(step.id, object)) return step.id;
+    return -1;
+}
+
+/// What a greedy search for the object finds, nearest first.
+const std::vector<TreeGrowth::Step>& TreeGrowth::beam_search(std::int32_t object) {
+    seen_.resize(tree_.parents.size());
+    pool_.clear();
+    ++search_;
+    visit(object, tree_.entry);
+    for (std::size_t at = 0; at < pool_.size();) {
+        if (pool_[at].expanded) {
+            ++at;
+            continue;
+        }
+        pool_[at].expanded = true;
+        const std::int32_t* links = tree_.of(pool_[at].id);
+        for (int j = 0; j < tree_.degree && links[j] >= 0; ++j) at = std::min(at, visit(object, links[j]));
+    }
+    return pool_;
+}
+
+/// Puts an object into the pool if it belongs there and was not seen by this search; where, or kBeam.
+std::size_t TreeGrowth::visit(std::int32_t query, std::int32_t id) {
+    if (std::exchange(seen_[id], search_) == search_) return kBeam;
+    const Step step{distances_.between(query, id), id, false};
+    const auto position = std::lower_bound(pool_.begin(), pool_.end(), step) - pool_.begin();
+    if (position == kBeam) return kBeam;
+    if (pool_.size() == kBeam) pool_.pop_back();
+    pool_.insert(pool_.begin() + position, step);
+    return std::size_t(position);
+}
+
+}  // namespace faiss_ext::detail

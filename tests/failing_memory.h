@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+/// \file failing_memory.h
+/// Memory that runs out for the length of a scope, from some moment on. One scope at a time.
+
+namespace gnnd::test {
+
+/// This thread gets memory from `new` so many times more and then none. Other threads get what they ask for.
+class FailingMemory {
+  public:
+    explicit FailingMemory(int allowed);
+    ~FailingMemory();
+    FailingMemory(const FailingMemory&) = delete;
+    FailingMemory& operator=(const FailingMemory&) = delete;
+
+    /// Not under the sanitizers, which replace `new` themselves.
+    static bool possible();
+};
+
+}  // namespace gnnd::test

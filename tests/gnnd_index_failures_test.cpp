@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: MIT
+// A call that fails leaves IndexNSGGnnd and IndexHNSWGnnd as they were, whatever fails when.
+#include <faiss/impl/AuxIndexStructures.h>
+#include <faiss/impl/IDSelector.h>
+
+#include <limits>
+
+#include "tests/failing_memory.h"
+#include "tests/gnnd_indexes.h"
+
+namespace {
+
+using gnnd::test::any_index;
+using gnnd::test::AnyGnndIndex;
+using gnnd::test::expect_faiss_error;
+using gnnd::test::FailingMemory;
+using gnnd::test::GnndKind;
+using gnnd::test::index_links;
+using gnnd::test::kGnndKinds;
+using gnnd::test::random_rows;
+
+constexpr int kDim = 4;
+
+/// Everything that a search depends on, and what the next call starts from.
+struct State {
+    std::vector<std::vector<std::int32_t>> links;
+    std::vector<float> rows;
+    std::vector<std::int32_t> graph;
+    gnnd::test::SearchResult found;
+    bool operator==(const State&) const = default;
+
+    explicit State(const AnyGnndIndex& made) : rows(made.index->ntotal * kDim) {
+        for (std::int64_t i = 0; i < made.index->ntotal; ++i) {
+            links.push_back(index_links(*made.index, i));
+            made.index->reconstruct(i, rows.data() + i * kDim);
+        }
+        graph.assign(made.graph().ids(), made.graph().ids() + made.graph().n() * made.graph().k());
+        found = gnnd::test::search_index(*made.index, random_rows(50, kDim, false, 9), 5);
+    }
+};
+
+/// An index, and another that it may take in.
+struct Subject {
+    AnyGnndIndex made, other;
+    faiss::Index& index() const { return *made.index; }
+};
+
+void add(faiss::Index& index, int count, unsigned seed) {
+    index.add(count, random_rows(count, kDim, false, seed).data());
+}
+
+/// The calls that change an index.
+struct Call {
+    const char* name;
+    int before;  ///< objects that there are
+    std::function<void(const Subject&)> run;
+    friend std::ostream& operator<<(std::ostream& out, const Call& call) { return out << call.name; }
+};
+
+const Call kCalls[] = {
+    {"build", 0, [](const Subject& s) { add(s.index(), 70, 2); }},
+    {"one", 0, [](const Subject& s) { add(s.index(), 1, 2); }},
+    {"append_by_searching", 1100, [](const Subject& s) { add(s.index(), 4, 2); }},
+    {"append_by_merging", 200, [](const Subject& s) { add(s.index(), 50, 2); }},
+    {"merge", 200, [](const Subject& s) { s.index().merge_from(*s.other.index); }},
+    {"remove", 200, [](const Subject& s) { s.index().remove_ids(faiss::IDSelectorRange(20, 60)); }},
+};
+
+struct FailureCase {
+    GnndKind kind;
+    Call call;
+    friend std::ostream& operator<<(std::ostream& out, const FailureCase& c) { return out << c.kind << '_' << c.call; }
+
+    AnyGnndIndex index_of(int count) const {
+        AnyGnndIndex made = kind.make(kDim, faiss::METRIC_L2);
+        made.builder->params.threads = 1;  // that asks for all memory
+        if (count > 0) add(*made.index, count, 1);
+        return made;
+    }
+    Subject subject() const { return {index_of(call.before), index_of(70)}; }
+};
+
+std::vector<FailureCase> all_failures() {
+    std::vector<FailureCase> cases;
+    for (const GnndKind& kind : kGnndKinds)
+        for (const Call& call : kCalls) cases.push_back({kind, call});
+    return cases;
+}
+
+class GnndIndexFailures : public testing::TestWithParam<FailureCase> {};
+INSTANTIATE_TEST_SUITE_P(All, GnndIndexFailures, testing::ValuesIn(all_failures()), testing::PrintToStringParamName());
+
+/// Fails the call at the first, second, ... occasion, until it succeeds: `attempt` makes it with that occasion failing
+/// and tells whether it did. After each failure all is as before, and in the end as where nothing ever failed.
+void fail_at_every_step(const FailureCase& c, const std::function<bool(const Subject&, int)>& attempt) {
+    const Subject subject = c.subject(), never_failed = c.subject();
+    c.call.run(never_failed);
+    const State before(subject.made), other_before(subject.other);
+    int step = 0;
+    for (; attempt(subject, step); ++step) {
+        ASSERT_EQ(State(subject.made), before) << "step " << step;
+        ASSERT_EQ(State(subject.other), other_before) << "step " << step;
+    }
+    EXPECT_GE(step, 1);
+    EXPECT_EQ(State(subject.made), State(never_failed.made));
+    EXPECT_EQ(subject.other.index->ntotal, never_failed.other.index->ntotal);
+}
+
+TEST_P(GnndIndexFailures, MemoryAtAnyMoment) {
+    if (!FailingMemory::possible()) GTEST_SKIP() << "the sanitizers have operator new to themselves";
+    const gnnd::test::OneFaissThread one_thread;
+    fail_at_every_step(GetParam(), [&](const Subject& subject, int step) {
+        try {
+            const FailingMemory failing(step);
+            GetParam().call.run(subject);
+        } catch (const faiss::FaissException& error) {
+            EXPECT_NE(std::string(error.what()).find("out of memory"), std::string::npos) << error.what();
+            return true;
+        } catch (const std::bad_alloc&) {  // of the test's own
+            return true;
+        }
+        return false;
+    });
+}
+
+struct InterruptAt : faiss::InterruptCallback {
+    explicit InterruptAt(int allowed) : allowed(allowed) {}
+    bool want_interrupt() override { return --allowed < 0; }
+    int allowed;
+};
+
+TEST_P(GnndIndexFailures, InterruptAtAnyQuestion) {
+    fail_at_every_step(GetParam(), [&](const Subject& subject, int step) {
+        faiss::InterruptCallback::instance = std::make_unique<InterruptAt>(step);
+        bool failed = false;
+        try {
+            GetParam().call.run(subject);
+        } catch (const faiss::FaissException& error) {
+            EXPECT_NE(std::string(error.what()).find("interrupted"), std::string::npos) << error.what();
+            failed = true;
+        }
+        faiss::InterruptCallback::clear_instance();
+        return failed;
+    });
+}
+
+TEST_P(GnndIndexFailures, VectorsThatAreNoNumbers) {
+    const AnyGnndIndex made = GetParam().index_of(GetParam().call.before);
+    const State before(made);
+    for (const int count : {1, 3, 200}) {
+        std::vector<float> rows = random_rows(count, kDim, false, 5);
+        rows[(count - 1) * kDim + 2] = std::numeric_limits<float>::quiet_NaN();
+        expect_faiss_error("vector " + std::to_string(count - 1), [&] { made.index->add(count, rows.data()); });
+        EXPECT_EQ(State(made), before);
+    }
+}
+
+}  // namespace

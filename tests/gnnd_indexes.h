@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+/// \file gnnd_indexes.h
+/// Both kinds of index with add() by GNND, for tests that do the same to each.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <ostream>
+#include <typeindex>
+#include <vector>
+
+#include "faiss_ext/check_index.h"
+#include "faiss_ext/evaluate.h"
+#include "faiss_ext/gnnd_index.h"
+#include "tests/faiss_helpers.h"
+#include "tests/graph_index.h"
+
+namespace gnnd::test {
+
+struct AnyGnndIndex {
+    std::unique_ptr<faiss::Index> index;
+    faiss_ext::GnndGraphBuilder* builder;
+    std::function<const KnnGraph&()> graph;
+    std::function<void(int)> set_beam;
+};
+
+inline AnyGnndIndex any_index(std::unique_ptr<faiss_ext::IndexNSGGnnd> index) {
+    auto* made = index.get();
+    made->builder.params.device.kind = Device::Kind::cpu;
+    return {std::move(index), &made->builder, [made]() -> const KnnGraph& { return made->graph(); },
+            [made](int beam) { made->nsg.search_L = beam; }};
+}
+inline AnyGnndIndex any_index(std::unique_ptr<faiss_ext::IndexHNSWGnnd> index) {
+    auto* made = index.get();
+    made->builder.params.device.kind = Device::Kind::cpu;
+    return {std::move(index), &made->builder, [made]() -> const KnnGraph& { return made->graph(); },
+            [made](int beam) { made->hnsw.efSearch = beam; }};
+}
+
+struct GnndKind {
+    const char* name;
+    std::type_index faiss_type;
+    std::function<AnyGnndIndex(int d, faiss::MetricType)> make;
+    std::function<AnyGnndIndex(const AnyGnndIndex&)> copy;
+    /// By FAISS's own construction, of vectors of 128 components under L2.
+    std::function<std::unique_ptr<faiss::Index>(const std::vector<float>& rows)> by_faiss;
+    std::function<AnyGnndIndex(std::unique_ptr<faiss::Index>)> continued;
+    friend std::ostream& operator<<(std::ostream& out, const GnndKind& kind) { return out << kind.name; }
+};
+
+template <class Gnnd, class Faiss>
+GnndKind gnnd_kind(const char* name, int links) {
+    return {name,
+            typeid(Faiss),
+            [links](int d, faiss::MetricType metric) { return any_index(std::make_unique<Gnnd>(d, links, metric)); },
+            [](const AnyGnndIndex& other) {
+                return any_index(std::make_unique<Gnnd>(dynamic_cast<const Gnnd&>(*other.index)));
+            },
+            [links](const std::vector<float>& rows) {
+                auto index = std::make_unique<Faiss>(128, links);
+                index->add(faiss_ext::idx_t(rows.size()) / 128, rows.data());
+                return index;
+            },
+            [](std::unique_ptr<faiss::Index> index) {
+                return any_index(std::make_unique<Gnnd>(std::move(dynamic_cast<Faiss&>(*index))));
+            }};
+}
+
+inline const GnndKind kGnndKinds[] = {gnnd_kind<faiss_ext::IndexNSGGnnd, faiss::IndexNSGFlat>("nsg", 32),
+                                      gnnd_kind<faiss_ext::IndexHNSWGnnd, faiss::IndexHNSWFlat>("hnsw", 16)};
+
+/// Rows of the real sample as FAISS takes them.
+inline std::vector<float> sample_rows(std::int64_t begin, std::int64_t count) {
+    std::vector<float> rows(count * 128);
+    copy_as_f32(sample(begin + count), begin, count, rows.data());
+    return rows;
+}
+
+/// To both.
+inline void add_rows(faiss::Index& index, faiss::IndexFlat& flat, const std::vector<float>& rows) {
+    index.add(faiss_ext::idx_t(rows.size()) / index.d, rows.data());
+    flat.add(faiss_ext::idx_t(rows.size()) / index.d, rows.data());
+}
+
+/// The index holds the same vectors as the flat one, is what a file may hold, reaches all, and keeps a good graph.
+inline void expect_whole(const AnyGnndIndex& made, const faiss::IndexFlat& flat) {
+    ASSERT_EQ(made.index->ntotal, flat.ntotal);
+    ASSERT_NO_THROW(faiss_ext::check_index(*made.index));
+    EXPECT_EQ(reachable(*made.index), std::size_t(flat.ntotal));
+    for (std::int64_t i = 0; i < flat.ntotal; ++i) {
+        std::vector<std::int32_t> links = index_links(*made.index, i);
+        links.erase(std::remove(links.begin(), links.end(), -1), links.end());
+        std::sort(links.begin(), links.end());
+        ASSERT_TRUE(std::adjacent_find(links.begin(), links.end()) == links.end()) << "object " << i;
+        ASSERT_FALSE(std::binary_search(links.begin(), links.end(), std::int32_t(i))) << "object " << i;
+    }
+    std::vector<float> rows(flat.ntotal * flat.d), row(flat.d);
+    for (std::int64_t i = 0; i < flat.ntotal; ++i) {
+        made.index->reconstruct(i, row.data());
+        ASSERT_TRUE(std::equal(row.begin(), row.end(), flat.get_xb() + i * flat.d)) << "object " << i;
+    }
+    const KnnGraph& graph = made.graph();
+    ASSERT_EQ(graph.n(), flat.ntotal);
+    if (flat.ntotal < 2) return;
+    ASSERT_NO_THROW(check_structure(graph));
+    EXPECT_GE(faiss_ext::recall(faiss_ext::VectorSource(&flat), graph, std::min<int>(10, int(flat.ntotal) - 1)).value,
+              0.99);
+}
+
+}  // namespace gnnd::test
