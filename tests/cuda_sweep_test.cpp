@@ -251,11 +251,18 @@ TEST_F(CudaRecall, LimitsStayLimits) {
 TEST_F(CudaRecall, MemoryIsALimit) {
     const Vectors vectors = vectors_of(hard_sets()[2], 20000, DType::f32);
     BuildParams params = gpu_params(10);
-    params.device_memory = std::int64_t(plan_memory(vectors, params).total());
+    // Candidates have few places then, and comparing all pairs takes more memory than they and the samples do.
+    params.device_memory = std::int64_t(plan_memory(vectors, params).total()) - 20000 * 8 * 28;
     HeapResources heap;
     CountedResources counted(heap);
     EXPECT_EQ(build(vectors, params, {}, &counted).stats.stop, StopReason::recall_missed);
     EXPECT_LE(std::int64_t(counted.peak()), params.device_memory);
+    // Where the plan is kept it takes their place.
+    params.device_memory = 0;
+    params.device_memory = std::int64_t(plan_memory(vectors, params).total());
+    CountedResources whole(heap);
+    EXPECT_EQ(build(vectors, params, {}, &whole).stats.stop, StopReason::exact);
+    EXPECT_LE(std::int64_t(whole.peak()), params.device_memory);
     params.device_memory = 0;
     EXPECT_EQ(build(vectors, params).stats.stop, StopReason::exact);
 }

@@ -30,8 +30,7 @@ Iterations::Iterations(State& state, const detail::Input& input, const Callbacks
       records_(int(stats.iterations.size())) {
     if (state.params.recall > 0)
         measurement_.emplace(state.space, state.team, state.params, 0, input.n(), state.resources);
-    for (int set = 0; input.merges() && set < 2; ++set)
-        set_aside_ |= detail::kept_columns(input.graphs[set], state.params) < input.graphs[set].k;
+    set_aside_ = detail::sets_aside(input, state.params);
 }
 
 void Iterations::begin() {

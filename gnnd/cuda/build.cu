@@ -60,15 +60,16 @@ void run_gnnd(const detail::Input& input, const BuildParams& params, const Callb
                            {on_device(input.graphs[0].ids), on_device(input.graphs[1].ids)},
                            on_device(ids) && ids != input.graphs[0].ids};
     BuildPlan plan = make_build_plan(input, in_place, params, stats.choices, sort_bytes(input.n()),
-                                     bytes_beside(input, in_place, params), resources.free_device_memory());
+                                     bytes_beside(input, in_place, params), bytes_of_all_pairs(input, in_place, params),
+                                     resources.free_device_memory());
     const DeviceMemory memory(resources, plan.total, stream);
     const Drain drain(stream);
     BuildState state = make_state(input, params, stats.choices, plan, in_place.vectors, resources, memory.data(),
                                   stream, ids, distances);
     std::optional<RecallMeter> meter;
     if (params.recall > 0) meter.emplace(state);
-    // The lists of a merge are without what was set aside, and say little of the graph.
-    RecallMeter* const in_between = meter && !input.merges() ? &*meter : nullptr;
+    // Lists without what was set aside say little of the graph.
+    RecallMeter* const in_between = meter && !detail::sets_aside(input, params) ? &*meter : nullptr;
     const bool may_give_up = !params.deterministic && may_compare_all_pairs(state);
     Iterations(state, callbacks, stats).run(in_between, may_give_up);
     finish(state);
@@ -115,9 +116,9 @@ MemoryPlan plan(const detail::Input& input, const BuildParams& params, const Cho
     if (choices.exhaustive && input.n() <= kMostOnHost) return result;
     const BuildParams used = choices.exhaustive ? for_bounds(params) : params;
     const detail::Input run = choices.exhaustive ? all_pairs_of(input) : input;
-    const BuildPlan plan =
-        make_build_plan(run, {}, used, choices.exhaustive ? choices_for_bounds(input, used) : choices,
-                        sort_bytes(input.n()), bytes_beside(run, {}, used), result.free);
+    const BuildPlan plan = make_build_plan(
+        run, {}, used, choices.exhaustive ? choices_for_bounds(input, used) : choices, sort_bytes(input.n()),
+        bytes_beside(run, {}, used), bytes_of_all_pairs(run, {}, used), result.free);
     result.choices.capacity = plan.capacity;
     result.choices.batches = plan.passes;
     result.vectors = plan.vector_bytes();

@@ -4,6 +4,7 @@
 #include "gnnd/cuda/iterations.h"
 #include "gnnd/cuda/memory/layout.h"
 #include "gnnd/cuda/memory/memory.h"
+#include "gnnd/cuda/memory/piece.h"
 #include "gnnd/cuda/reach_recall.h"
 #include "gnnd/detail/resolve.h"
 #include "gnnd/error.h"
@@ -17,12 +18,14 @@ namespace {
 constexpr int kLonger = 2, kRounds = 2;
 constexpr double kIterationsLeft = 8, kHopeless = 0.2;
 
+SweepSpace shape_of(const detail::Input& input, const InPlace& in_place, const BuildParams& params) {
+    return sweep_shape_of(input, params.metric, form_of(input.vectors[0], in_place.vectors, params.metric));
+}
+
 /// True where lists may get longer, and iterations more.
 bool may_lengthen(const BuildState& state) {
     const BuildParams &params = state.params, standard;
-    // Of a merge the lists have a part of the graphs only.
-    return params.list_size == 0 && params.samples == 0 && params.iterations == standard.iterations &&
-           !state.input.merges();
+    return params.list_size == 0 && params.samples == 0 && params.iterations == standard.iterations;
 }
 
 double slowest_iteration(const BuildStats& stats) {
@@ -40,8 +43,9 @@ void measure(const BuildState& state, RecallMeter& meter, BuildStats& stats) {
     stats.recall_seconds = meter.seconds();
 }
 
-/// Goes on from the lists (or the graph) with longer ones, which have room for more to compare. \return false where
-/// the memory does not hold them
+/// Goes on from the lists (or the graph) with longer ones, which have room for more to compare; of a merge from the
+/// whole as one set: what is missing may be missing anywhere, and of what longer lists hold beyond the graphs they know
+/// nothing. \return false where the memory does not hold them
 bool lengthen(const BuildState& state, const KnnGraphView& lists, int length, RecallMeter& meter,
               const Callbacks& callbacks, BuildStats& stats) {
     BuildParams params = state.params;
@@ -53,7 +57,7 @@ bool lengthen(const BuildState& state, const KnnGraphView& lists, int length, Re
     const Choices choices = detail::resolve(params, input, params.device);
     const std::size_t held = state.plan.total + state.plan.beside, free = state.resources.free_device_memory();
     try {
-        BuildPlan plan = make_build_plan(input, in_place, params, choices, sort_bytes(state.n), held,
+        BuildPlan plan = make_build_plan(input, in_place, params, choices, sort_bytes(state.n), held, 0,
                                          free == 0 ? 0 : free + held);  // 0: not known
         const DeviceMemory memory(state.resources, plan.total, state.stream);
         const Drain drain(state.stream);
@@ -73,10 +77,12 @@ bool lengthen(const BuildState& state, const KnnGraphView& lists, int length, Re
 }  // namespace
 
 std::size_t bytes_beside(const detail::Input& input, const InPlace& in_place, const BuildParams& params) {
-    const VectorForm form = form_of(input.vectors[0], in_place.vectors, params.metric);
-    const SweepSpace shape = sweep_shape_of(input, params.metric, form);
-    if (input.exact) return Sweep::bytes_of_all(shape, params.k);
-    return params.recall > 0 ? RecallMeter::bytes(shape, params) : 0;
+    return params.recall > 0 ? RecallMeter::bytes(shape_of(input, in_place, params), params) : 0;
+}
+
+std::size_t bytes_of_all_pairs(const detail::Input& input, const InPlace& in_place, const BuildParams& params) {
+    if (!input.exact && (params.recall == 0 || detail::limits_work(params))) return 0;
+    return Sweep::bytes_of_all(shape_of(input, in_place, params), params.k);
 }
 
 void finish(const BuildState& state) {
@@ -94,9 +100,7 @@ void finish(const BuildState& state) {
 }
 
 bool may_compare_all_pairs(const BuildState& state) {
-    const MemoryLimits limits{std::size_t(state.params.device_memory), state.resources.free_device_memory()};
-    const std::size_t bytes = Sweep::bytes_of_all(sweep_space_of(state), state.params.k);
-    return !detail::limits_work(state.params) && limits.hold_beside(state.plan.total + state.plan.beside, bytes);
+    return state.plan.all_pairs.bytes != 0;
 }
 
 void compare_all_pairs(const BuildState& state, const Callbacks& callbacks, BuildStats& stats) {
@@ -107,10 +111,11 @@ void compare_all_pairs(const BuildState& state, const Callbacks& callbacks, Buil
                       .length = state.params.k,
                       .segments = 1};
     open_graph(state.params.metric, lists, state.n, state.stream);
-    Sweep(space, state.params.k, state.resources, state.stream).make_exact(lists, callbacks);
+    const Part& part = state.plan.all_pairs;
+    Piece memory(state.memory + part.offset, part.bytes, true, state.resources);
+    Sweep(space, state.params.k, memory, state.stream).make_exact(lists, callbacks);
     close_graph(state.params.metric, lists, state.n, state.stream);
     stats.stop = StopReason::exact;
-    stats.peak_work_bytes += std::int64_t(Sweep::bytes_of_all(space, state.params.k));
 }
 
 void reach_recall(const BuildState& state, RecallMeter& meter, const Callbacks& callbacks, BuildStats& stats) {
@@ -125,7 +130,7 @@ void reach_recall(const BuildState& state, RecallMeter& meter, const Callbacks& 
         const bool faster = !state.params.deterministic && meter.seconds_of_all_pairs() < predicted;
         if (faster && may_compare) break;
         KnnGraphView from{state.n, state.params.k, state.params.metric, state.ids, state.distances};
-        if (round == 0) {
+        if (round == 0 && !detail::sets_aside(state.input, state.params)) {
             make_ids_plain(state.lists, state.n, state.stream);
             from.k = length;
             from.ids = reinterpret_cast<const std::int32_t*>(state.lists.ids);

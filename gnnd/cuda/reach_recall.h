@@ -7,9 +7,10 @@
 
 namespace gnnd::cuda {
 
-/// The bytes that are taken beside the plan of a build: for measuring the recall, if any is asked for, or for comparing
-/// all pairs, if that is.
+/// The bytes that are taken beside the plan of a build, to measure the recall, if any is asked for.
 std::size_t bytes_beside(const detail::Input& input, const InPlace& in_place, const BuildParams& params);
+/// And those in it, to compare all pairs, where that is asked for or the recall may come to it.
+std::size_t bytes_of_all_pairs(const detail::Input& input, const InPlace& in_place, const BuildParams& params);
 
 /// Step 5 for all that a state holds.
 void finish(const BuildState& state);

@@ -65,6 +65,12 @@ inline std::int64_t kept_columns(const KnnGraphView& graph, const BuildParams& p
     return std::min<std::int64_t>(graph.k, grows_trees(params.init) ? length : length - length / 2);
 }
 
+/// True where the lists of a merge are without some columns of its graphs until the end.
+inline bool sets_aside(const Input& input, const BuildParams& params) {
+    return input.merges() && (kept_columns(input.graphs[0], params) < input.graphs[0].k ||
+                              kept_columns(input.graphs[1], params) < input.graphs[1].k);
+}
+
 /// With fewer NEW entries after an iteration a run has converged. For a merge they are a share of what there is to
 /// find, the entries of the other set where both mix; with this share no recall was lost that counts (NOTEBOOK.md).
 inline double convergence_threshold(const BuildParams& params, const Input& input) {

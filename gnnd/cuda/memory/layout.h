@@ -34,11 +34,6 @@ struct MemoryLimits {
     bool allow(std::size_t bytes) const { return allowed == 0 || bytes <= allowed; }
     bool hold(std::size_t bytes) const { return allow(bytes) && (free == 0 || bytes <= free); }
 
-    /// The same where `taken` bytes are no longer among the free ones.
-    bool hold_beside(std::size_t taken, std::size_t bytes) const {
-        return allow(taken + bytes) && (free == 0 || bytes <= free);
-    }
-
     /// \throws OutOfDeviceMemory with `who` needs how much, and what there is
     void check(const char* who, std::size_t bytes) const {
         if (hold(bytes)) return;

@@ -46,7 +46,8 @@ VectorForm integer_form(PackedType packed, std::int64_t d) {
 }
 
 BuildPlan make_build_plan(const detail::Input& input, const InPlace& in_place, const BuildParams& params,
-                          const Choices& choices, std::size_t sort_bytes, std::size_t beside, std::size_t free) {
+                          const Choices& choices, std::size_t sort_bytes, std::size_t beside, std::size_t all_pairs,
+                          std::size_t free) {
     const std::int64_t n = input.n(), d = input.d(), k = params.k;
     BuildPlan plan;
     plan.VectorForm::operator=(form_of(input.vectors[0], in_place.vectors, params.metric));
@@ -58,7 +59,7 @@ BuildPlan make_build_plan(const detail::Input& input, const InPlace& in_place, c
     if (params.update == Update::selective && params.locks == Locks::segment)
         plan.segments = (plan.length + kSegmentLength - 1) / kSegmentLength;
 
-    const auto lay_out = [&](int capacity) {
+    const auto lay_out = [&](int capacity, std::size_t for_all_pairs) {
         plan.capacity = capacity;
         Layout layout;
         if (!in_place.vectors) plan.vectors = layout.take(n * d * std::int64_t(size_of(input.dtype())));
@@ -67,17 +68,18 @@ BuildPlan make_build_plan(const detail::Input& input, const InPlace& in_place, c
             plan.graph_ids = layout.take(n * k * 4);
             plan.graph_distances = layout.take(n * k * 4);
         }
+        plan.bias = layout.take(n * 4);
+        plan.bounds = layout.take(n * 4);
+        plan.small = layout.take(kSmallBytes);
+        Layout finished = layout;
         if (plan.length != k) {
             plan.list_ids = layout.take(n * plan.length * 4);
             plan.list_distances = layout.take(n * plan.length * 4);
         }
         plan.visit = layout.take(n * 4);
-        plan.bias = layout.take(n * 4);
-        plan.bounds = layout.take(n * 4);
         plan.own = layout.take(n * 4);
         plan.reverse = layout.take(n * 8);
         plan.counts = layout.take(n * 4);
-        plan.small = layout.take(kSmallBytes);
         if (buffered) plan.filter = layout.take(n * kFilterBytes);
         if (!buffered || params.deterministic) plan.locks = layout.take(n * plan.segments * 4);
         if (params.deterministic) plan.offsets = layout.take(n * 16 + 8);
@@ -96,15 +98,21 @@ BuildPlan make_build_plan(const detail::Input& input, const InPlace& in_place, c
             plan.given[set] = starting.take(graph.n * (input.merges() ? kept * 8 : graph.k * 4));
             if (input.merges()) plan.set_aside[set] = ending.take(graph.n * (graph.k - kept) * 8);
         }
-        plan.total = std::max({layout.end_, starting.end_, growing.end_, ending.end_});
+        plan.all_pairs = finished.take(std::int64_t(for_all_pairs));
+        plan.total = std::max({layout.end_, starting.end_, growing.end_, ending.end_, finished.end_});
     };
     const int wanted = choices.capacity, least = 4;
     const MemoryLimits limits{std::size_t(params.device_memory), free};
     lay_out_to_fit(
-        wanted, least, lay_out,
+        wanted, least, [&](int capacity) { lay_out(capacity, input.exact ? all_pairs : 0); },
         [&] { return params.deterministic ? limits.allow(plan.total + beside) : limits.hold(plan.total + beside); },
         [](int capacity) { return capacity - 1; });
     limits.check("the build", plan.total + beside);
+    if (!input.exact && all_pairs != 0) {
+        const BuildPlan without = plan;
+        lay_out(plan.capacity, all_pairs);
+        if (!limits.hold(plan.total + beside)) plan = without;
+    }
     plan.passes = (wanted + plan.capacity - 1) / plan.capacity;
     return plan;
 }

@@ -57,6 +57,7 @@ struct BuildPlan : VectorForm {
     Part keys[2], order[2], sort;  ///< for growing trees
     Part given[2];                 ///< before: the graphs to start from, or the columns of them that stay in the lists
     Part set_aside[2];             ///< at the end: the other columns
+    Part all_pairs;                ///< after the end, to compare them; empty: there is no room, or nobody wants it
     std::size_t total = 0;
     std::size_t beside = 0;  ///< taken in other blocks
 
@@ -69,10 +70,13 @@ struct BuildPlan : VectorForm {
 /// deterministic build must depend on params.device_memory only.
 /// \param sort_bytes  what sorting n keys takes
 /// \param beside      bytes that are taken beside the block at the same time
+/// \param all_pairs   bytes that comparing all pairs takes once the lists are finished. Where it need not come to that
+///                    they are left out if they do not fit
 /// \param free        bytes that can be taken, 0: any number. \throws OutOfDeviceMemory where even the least does not
 /// fit
 BuildPlan make_build_plan(const detail::Input& input, const InPlace& in_place, const BuildParams& params,
-                          const Choices& choices, std::size_t sort_bytes, std::size_t beside, std::size_t free);
+                          const Choices& choices, std::size_t sort_bytes, std::size_t beside, std::size_t all_pairs,
+                          std::size_t free);
 
 /// The same for search_links(). Copies of what lies on the host are parts of the block too.
 struct LinkPlan : VectorForm {
