@@ -12,7 +12,6 @@
 #include <type_traits>
 #include <utility>
 
-#include "faiss_ext/check_index.h"
 #include "faiss_ext/detail/class_name.h"
 #include "faiss_ext/detail/errors.h"
 #include "faiss_ext/detail/faiss_links.h"
@@ -164,6 +163,20 @@ GnndIndex<FlatIndex>::GnndIndex(int d, int links, faiss::MetricType metric) : Fl
     });
 }
 
+/// The vectors and links are those of another index so far.
+template <class FlatIndex>
+void GnndIndex<FlatIndex>::own_copies() {
+    this->own_fields = false;
+    detail::with_faiss_errors([&] {
+        rows();
+        metric();
+        if constexpr (std::is_base_of_v<faiss::IndexNSG, FlatIndex>)
+            if (auto& graph = this->nsg.final_graph) graph = std::make_shared<faiss::nsg::Graph<int>>(*graph);
+        this->storage = faiss::clone_index(this->storage);
+    });
+    this->own_fields = true;
+}
+
 template <class FlatIndex>
 GnndIndex<FlatIndex>::GnndIndex(FlatIndex&& index) : FlatIndex(index) {
     const bool owned = std::exchange(this->own_fields, false);
@@ -176,14 +189,19 @@ GnndIndex<FlatIndex>::GnndIndex(FlatIndex&& index) : FlatIndex(index) {
 }
 
 template <class FlatIndex>
+GnndIndex<FlatIndex>::GnndIndex(const FlatIndex& index) : FlatIndex(index) {
+    own_copies();
+}
+
+template <class FlatIndex>
 GnndIndex<FlatIndex>::GnndIndex(const GnndIndex& other)
-    : FlatIndex(other), builder(other.builder), graph_(other.graph_), parents_(other.parents_), chosen_(other.chosen_) {
-    this->own_fields = false;
-    if constexpr (std::is_base_of_v<faiss::IndexNSG, FlatIndex>)
-        if (other.nsg.final_graph)
-            this->nsg.final_graph = std::make_shared<faiss::nsg::Graph<int>>(*other.nsg.final_graph);
-    this->storage = faiss::clone_index(other.storage);
-    this->own_fields = true;
+    : FlatIndex(other),
+      builder(other.builder),
+      graph_(other.graph_),
+      parents_(other.parents_),
+      chosen_(other.chosen_),
+      unmeasured_(other.unmeasured_) {
+    own_copies();
 }
 
 template <class FlatIndex>
@@ -197,16 +215,14 @@ faiss::IndexFlat& GnndIndex<FlatIndex>::rows() const {
 }
 
 template <class FlatIndex>
-gnnd::KnnGraph GnndIndex<FlatIndex>::graph_of(FlatIndex& index) {
-    if (auto* made_here = dynamic_cast<GnndIndex*>(&index)) {
-        if (made_here->has_graph()) return made_here->graph_;
-        made_here->fit_beam();  // as it is to be, for the check
-    }
+gnnd::KnnGraph GnndIndex<FlatIndex>::graph_of(const FlatIndex& index) {
+    if (const auto* made_here = dynamic_cast<const GnndIndex*>(&index); made_here != nullptr && made_here->has_graph())
+        return made_here->graph_;
     const faiss::IndexFlat& storage = rows_of(index, index.storage);
     const int degree = detail::degree_of(index);
     gnnd::KnnGraph links(index.ntotal, degree, metric());
     if (index.ntotal < 2) return links;
-    check_index(index);
+    detail::require_links(index);
     for (std::int64_t i = 0; i < index.ntotal; ++i)
         std::copy_n(detail::links_of(index, i), degree, links.ids() + i * degree);
     return builder.refine(view_rows(storage, 0, storage.ntotal, metric()), links, graph_k());
@@ -258,14 +274,22 @@ gnnd::KnnGraph GnndIndex<FlatIndex>::append(const faiss::IndexFlat& storage, idx
 
 template <class FlatIndex>
 void GnndIndex<FlatIndex>::merge_from(faiss::Index& other, idx_t add_id) {
+    if (add_id != 0)
+        fail(detail::class_of(*this) + "::merge_from: add_id is " + std::to_string(add_id) +
+             ", the index numbers its objects");
+    merge_copy_of(other);
+    other.reset();
+}
+
+template <class FlatIndex>
+void GnndIndex<FlatIndex>::merge_copy_of(const faiss::Index& other) {
     detail::with_faiss_errors([&] {
-        auto* from = dynamic_cast<FlatIndex*>(&other);
+        const auto* from = dynamic_cast<const FlatIndex*>(&other);
         const std::string who = detail::class_of(*this) + "::merge_from: ";
         if (from == nullptr || from == this) fail(who + detail::class_of(other) + " is not another index of its kind");
         if (from->d != this->d || from->metric_type != this->metric_type)
             fail(who + "vectors of " + std::to_string(this->d) + " and of " + std::to_string(from->d) +
                  " components, or of two metrics");
-        if (add_id != 0) fail(who + "add_id is " + std::to_string(add_id) + ", the index numbers its objects");
         if (from->ntotal == 0) return;
         faiss::IndexFlat& storage = rows();
         const idx_t old = storage.ntotal;
@@ -280,7 +304,6 @@ void GnndIndex<FlatIndex>::merge_from(faiss::Index& other, idx_t add_id) {
         change.link_all();
         change.commit();
         added.keep();
-        from->reset();
     });
 }
 

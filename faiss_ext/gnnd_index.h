@@ -31,6 +31,8 @@ class GnndIndex : public FlatIndex {
     /// Of an index by FAISS, whose vectors and links it takes over; that one is of no more use then.
     /// \throws faiss::FaissException unless its storage is a faiss::IndexFlat
     explicit GnndIndex(FlatIndex&& index);
+    /// The same of a copy.
+    explicit GnndIndex(const FlatIndex& index);
     /// A copy of everything.
     GnndIndex(const GnndIndex& other);
     GnndIndex& operator=(const GnndIndex&) = delete;
@@ -46,6 +48,9 @@ class GnndIndex : public FlatIndex {
     /// empty then. Its object j becomes ntotal + j.
     /// \param add_id  0
     void merge_from(faiss::Index& other, idx_t add_id = 0) override;
+
+    /// The same, but the other one stays as it is.
+    void merge_copy_of(const faiss::Index& other);
 
     /// Removes objects; the others move up, as in faiss::IndexFlat. The lists of neighbours that they leave are mended
     /// by gnnd::refine(), and all links chosen anew. \return how many there were
@@ -68,11 +73,12 @@ class GnndIndex : public FlatIndex {
 
   private:
     struct Change;
+    void own_copies();
     gnnd::Metric metric() const;
     faiss::IndexFlat& rows() const;
     bool has_graph() const { return graph_.n() == this->ntotal; }
-    /// Of any index of the kind, which is of use as long as it does not change.
-    gnnd::KnnGraph graph_of(FlatIndex& index);
+    /// Of any index of the kind.
+    gnnd::KnnGraph graph_of(const FlatIndex& index);
     void prepare();
     gnnd::KnnGraph append(const faiss::IndexFlat& storage, idx_t old, Change& change);
     void check_size(idx_t n) const;

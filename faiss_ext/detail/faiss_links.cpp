@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "faiss_ext/detail/class_name.h"
 #include "faiss_ext/detail/errors.h"
 
 namespace faiss_ext::detail {
@@ -39,6 +40,19 @@ void set_links(faiss::IndexHNSW& index, const SearchGraph& links) {
     hnsw.neighbors = std::move(neighbors);
     hnsw.max_level = 0;
     hnsw.entry_point = links.entry;
+}
+
+void require_links(const faiss::IndexNSG& index) {
+    const auto& graph = index.nsg.final_graph;
+    if (!graph || graph->N != index.ntotal || graph->K != index.nsg.R)
+        fail(class_of(index) + " is damaged: it has not links of all objects");
+}
+void require_links(const faiss::IndexHNSW& index) {
+    const faiss::HNSW& hnsw = index.hnsw;
+    bool whole = hnsw.offsets.size() == std::size_t(index.ntotal) + 1;
+    for (idx_t i = 0; whole && i < index.ntotal; ++i)
+        whole = hnsw.offsets[i] + std::size_t(degree_of(index)) <= hnsw.neighbors.size();
+    if (!whole) fail(class_of(index) + " is damaged: it has not links of all objects");
 }
 
 const std::int32_t* links_of(const faiss::IndexNSG& index, std::int64_t object) {

@@ -18,7 +18,11 @@ void check_links(const char* who, std::int64_t n, std::int64_t links);
 void set_links(faiss::IndexNSG& index, const SearchGraph& links);
 void set_links(faiss::IndexHNSW& index, const SearchGraph& links);
 
-/// The links of an object, that of level 0 of an HNSW: as many as degree_of() says, -1 behind the last.
+/// \throws faiss::FaissException unless the index has places for links of every object
+void require_links(const faiss::IndexNSG& index);
+void require_links(const faiss::IndexHNSW& index);
+
+/// The links of an object, those of level 0 of an HNSW: as many as degree_of() says, -1 behind the last.
 const std::int32_t* links_of(const faiss::IndexNSG& index, std::int64_t object);
 const std::int32_t* links_of(const faiss::IndexHNSW& index, std::int64_t object);
 int degree_of(const faiss::IndexNSG& index);

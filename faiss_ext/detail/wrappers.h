@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+/// \file wrappers.h
+/// Indexes that keep objects in another one.
+
+#include <faiss/Index.h>
+
+namespace faiss_ext::detail {
+
+/// Where an IDMap, PreTransform or Refine (the index before refining) keeps the index inside; null for others.
+faiss::Index** inner_of(faiss::Index& index);
+
+/// Where the innermost is kept: `index` itself without wrappers.
+inline faiss::Index*& innermost(faiss::Index*& index) {
+    faiss::Index** slot = &index;
+    for (faiss::Index** deeper = slot; deeper != nullptr && *deeper != nullptr; deeper = inner_of(**slot))
+        slot = deeper;
+    return *slot;
+}
+
+}  // namespace faiss_ext::detail

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: MIT
+// Indexes with GNND by description, inside of FAISS's wrappers, cloned, merged and tuned.
+#include "faiss_ext/index_factory.h"
+
+#include <faiss/IndexIDMap.h>
+#include <faiss/IndexIVFFlat.h>
+#include <faiss/IndexPreTransform.h>
+#include <faiss/IndexRefine.h>
+#include <faiss/index_factory.h>
+#include <faiss/index_io.h>
+
+#include <numeric>
+
+#include "faiss_ext/index_operations.h"
+#include "tests/gnnd_indexes.h"
+#include "tests/temp_dir.h"
+
+namespace {
+
+using faiss_ext::builder_of;
+using faiss_ext::IndexHNSWGnnd;
+using faiss_ext::IndexNSGGnnd;
+
+constexpr int kComponents = 32;
+
+/// The index that a description of FAISS's grammar stands for, as it nests them.
+struct Described {
+    const char* gnnd;
+    const char* faiss;  ///< the same without GNND
+    friend std::ostream& operator<<(std::ostream& out, const Described& d) { return out << d.gnnd; }
+};
+
+class FactoryTest : public testing::TestWithParam<Described> {};
+INSTANTIATE_TEST_SUITE_P(All, FactoryTest,
+                         testing::Values(Described{"GNND64,NSG32", "NSG32"}, Described{"GNND,HNSW16", "HNSW16"},
+                                         Described{"GNND10,HNSW,Flat", "HNSW,Flat"},
+                                         Described{"PCA16,GNND32,NSG24", "PCA16,NSG24"},
+                                         Described{"RR16,GNND,NSG,RFlat", "RR16,NSG,RFlat"},
+                                         Described{"IDMap,GNND,NSG", "IDMap,NSG"},
+                                         Described{"GNND,HNSW16,IDMap2", "HNSW16,IDMap2"},
+                                         Described{"IDMap2,PCA16,GNND,HNSW8", "IDMap2,PCA16,HNSW8"},
+                                         Described{"PCA16,GNND,HNSW8,Refine(SQ8)", "PCA16,HNSW8,Refine(SQ8)"}));
+
+/// The names of the classes from the outermost to the innermost index.
+std::vector<std::string> nesting(const faiss::Index& index) {
+    std::vector<std::string> names{typeid(index).name()};
+    const auto inside = [&](const faiss::Index* inner) {
+        for (const std::string& name : nesting(*inner)) names.push_back(name);
+    };
+    if (auto* map = dynamic_cast<const faiss::IndexIDMap*>(&index)) inside(map->index);
+    if (auto* transform = dynamic_cast<const faiss::IndexPreTransform*>(&index)) inside(transform->index);
+    if (auto* refine = dynamic_cast<const faiss::IndexRefine*>(&index)) inside(refine->base_index);
+    return names;
+}
+
+std::vector<faiss_ext::idx_t> ids_from(faiss_ext::idx_t first, std::int64_t count) {
+    std::vector<faiss_ext::idx_t> ids(count);
+    std::iota(ids.begin(), ids.end(), first);
+    return ids;
+}
+
+TEST_P(FactoryTest, MakesWhatFaissWouldAndGrowsIt) {
+    const gnnd::test::OneFaissThread one_thread;
+    const auto index = faiss_ext::index_factory(kComponents, GetParam().gnnd);
+    const std::unique_ptr<faiss::Index> by_faiss(faiss::index_factory(kComponents, GetParam().faiss));
+    std::vector<std::string> names = nesting(*index), expected = nesting(*by_faiss);
+    ASSERT_EQ(names.size(), expected.size());
+    const char* beam = names.back() == typeid(IndexNSGGnnd).name() ? "search_L" : "efSearch";
+    EXPECT_EQ(names.back(), expected.back() == typeid(faiss::IndexNSGFlat).name() ? typeid(IndexNSGGnnd).name()
+                                                                                  : typeid(IndexHNSWGnnd).name());
+    names.pop_back();
+    expected.pop_back();
+    EXPECT_EQ(names, expected);
+    EXPECT_EQ(index->is_trained, by_faiss->is_trained);
+
+    const std::vector<float> rows = gnnd::test::random_rows(1500, kComponents);
+    builder_of(*index)->params.device.kind = gnnd::Device::Kind::cpu;
+    index->train(1500, rows.data());
+    const bool has_ids = dynamic_cast<faiss::IndexIDMap*>(index.get()) != nullptr;
+    for (const auto& [begin, count] : {std::pair(0, 1100), {1100, 20}, {1120, 380}})
+        if (has_ids)
+            index->add_with_ids(count, rows.data() + begin * kComponents, ids_from(begin + 7, count).data());
+        else
+            index->add(count, rows.data() + begin * kComponents);
+    faiss_ext::ParameterSpace space;
+    space.set_index_parameter(index.get(), beam, 64);
+    const std::vector<faiss_ext::idx_t> all = ids_from(has_ids ? 7 : 0, 1500);
+    const auto found = gnnd::test::search_index(*index, rows, 1).ids;
+    std::size_t right = 0;
+    for (int i = 0; i < 1500; ++i) right += found[i] == all[i];
+    EXPECT_GE(right, 1470);
+
+    // What FAISS reads can be told to grow again.
+    const gnnd::test::TempDir dir;
+    faiss::write_index(index.get(), dir.file("index").c_str());
+    const auto read = faiss_ext::with_gnnd(std::unique_ptr<faiss::Index>(faiss::read_index(dir.file("index").c_str())));
+    EXPECT_EQ(nesting(*read).back(), nesting(*index).back());
+    EXPECT_EQ(gnnd::test::search_index(*read, rows, 1).ids, found);
+    builder_of(*read)->params.device.kind = gnnd::Device::Kind::cpu;
+    if (has_ids)
+        read->add_with_ids(1, rows.data(), ids_from(5000, 1).data());
+    else
+        read->add(1, rows.data());
+    EXPECT_EQ(read->ntotal, 1501);
+}
+
+TEST(Factory, TakesNumbersFromTheDescription) {
+    const auto nsg = faiss_ext::index_factory(8, "GNND48,NSG24", faiss::METRIC_INNER_PRODUCT);
+    EXPECT_EQ(dynamic_cast<IndexNSGGnnd&>(*nsg).GK, 48);
+    EXPECT_EQ(dynamic_cast<IndexNSGGnnd&>(*nsg).nsg.R, 24);
+    EXPECT_EQ(nsg->metric_type, faiss::METRIC_INNER_PRODUCT);
+    const auto hnsw = faiss_ext::index_factory(8, "GNND,HNSW");
+    EXPECT_EQ(dynamic_cast<IndexHNSWGnnd&>(*hnsw).GK, 64);
+    EXPECT_EQ(dynamic_cast<IndexHNSWGnnd&>(*hnsw).hnsw.nb_neighbors(0), 64);
+    EXPECT_EQ(dynamic_cast<IndexNSGGnnd&>(*faiss_ext::index_factory(8, "GNND,NSG")).nsg.R, 32);
+    const auto rotated = faiss_ext::index_factory(32, "OPQ8_16,GNND,NSG,RFlat");
+    EXPECT_FALSE(rotated->is_trained);
+    const auto& refined = dynamic_cast<faiss::IndexRefine&>(*rotated);
+    EXPECT_EQ(dynamic_cast<faiss::IndexPreTransform&>(*refined.base_index).index->d, 16);
+    const auto plain = faiss_ext::index_factory(8, "HNSW8");
+    EXPECT_EQ(builder_of(*plain), nullptr);
+}
+
+TEST(Factory, NamesThePartThatItDoesNotUnderstand) {
+    const auto refuses = [](const char* description, const char* part) {
+        SCOPED_TRACE(description);
+        gnnd::test::expect_faiss_error(part, [&] { faiss_ext::index_factory(16, description); });
+    };
+    refuses("GNND64", "behind GNND64 comes NSG or HNSW, not the end");
+    refuses("GNND64,IVF16,Flat", "behind GNND64 comes NSG or HNSW, not 'IVF16'");
+    refuses("GNND64,HNSW32,SQ8", "'SQ8' cannot stand behind GNND64");
+    refuses("GNNDx,NSG32", "GNNDx");
+    refuses("GNND-3,NSG32", "GNND-3");
+    refuses("GNND2000,NSG32", "the number of GNND2000 is none from 1 to 1024");
+    refuses("GNND64,NSG99999999999", "NSG99999999999 is none from 1 to 4096");
+    refuses("GNND64,HNSW1", "M = 1");
+    refuses("GNND0,NSG32", "GNND0");
+    refuses("GNND,NSG,GNND,NSG", "'GNND' cannot stand behind GNND");
+    refuses("GNND,NSG,Refine(GNND,NSG)", "Refine(GNND,NSG)");
+    refuses("IVF16,GNND,NSG", "IndexIVFFlat");
+    refuses("IVF16(GNND,NSG),Flat", "IVF16(GNND,NSG)");
+    refuses("PCAx,GNND,NSG", "PCAx");
+    refuses("PCA8,NSX", "NSX");
+    gnnd::test::expect_faiss_error("IndexFlat", [] { faiss_ext::with_gnnd(std::make_unique<faiss::IndexFlatL2>(4)); });
+    gnnd::test::expect_faiss_error("null", [] { faiss_ext::with_gnnd(nullptr); });
+}
+
+class OperationsTest : public testing::TestWithParam<gnnd::test::GnndKind> {};
+INSTANTIATE_TEST_SUITE_P(All, OperationsTest, testing::ValuesIn(gnnd::test::kGnndKinds),
+                         testing::PrintToStringParamName());
+
+TEST_P(OperationsTest, ClonesGrowOnTheirOwn) {
+    const std::vector<float> rows = gnnd::test::random_rows(500, 8);
+    const auto made = GetParam().make(8, faiss::METRIC_L2);
+    faiss::IndexIDMap2 map(made.index.get());
+    map.add_with_ids(300, rows.data(), ids_from(50, 300).data());
+    const auto copy = faiss_ext::clone_index(map);
+    EXPECT_EQ(nesting(*copy), nesting(map));
+    builder_of(*copy)->params.device.kind = gnnd::Device::Kind::cpu;
+    copy->add_with_ids(200, rows.data() + 300 * 8, ids_from(1000, 200).data());
+    EXPECT_EQ(map.ntotal, 300);
+    EXPECT_EQ(copy->ntotal, 500);
+    EXPECT_EQ(gnnd::test::search_index(*copy, {rows.end() - 8, rows.end()}, 1).ids[0], 1199);
+}
+
+TEST_P(OperationsTest, MergesKeepIds) {
+    const std::vector<float> rows = gnnd::test::random_rows(2000, 8),
+                             queries = gnnd::test::random_rows(200, 8, false, 2);
+    faiss::IndexFlatL2 flat(8);
+    flat.add(2000, rows.data());
+    const auto first = GetParam().make(8, faiss::METRIC_L2), second = GetParam().make(8, faiss::METRIC_L2);
+    first.index->add(1200, rows.data());
+    second.index->add(800, rows.data() + 1200 * 8);
+    const auto both = faiss_ext::merge_indexes(*first.index, *second.index);
+    EXPECT_EQ(second.index->ntotal, 800);
+    EXPECT_EQ(typeid(*both), typeid(*first.index));
+    EXPECT_EQ(gnnd::test::reachable(*both), 2000U);
+    faiss_ext::ParameterSpace space;
+    const char* beam = dynamic_cast<faiss::IndexNSG*>(both.get()) != nullptr ? "search_L" : "efSearch";
+    space.set_index_parameter(both.get(), beam, 64);
+    EXPECT_GE(gnnd::test::search_recall(*both, flat, queries, 10), 0.98);
+
+    first.index->reset();
+    second.index->reset();
+    faiss::IndexIDMap2 map1(first.index.get());
+    faiss::IndexIDMap map2(second.index.get());
+    map1.add_with_ids(1200, rows.data(), ids_from(5000, 1200).data());
+    map2.add_with_ids(800, rows.data() + 1200 * 8, ids_from(0, 800).data());
+    const auto mapped = faiss_ext::merge_indexes(map1, map2);
+    EXPECT_EQ(nesting(*mapped), nesting(map1));
+    space.set_index_parameter(mapped.get(), beam, 64);
+    std::vector<faiss_ext::idx_t> expected = ids_from(5000, 1200);
+    for (const faiss_ext::idx_t id : ids_from(0, 800)) expected.push_back(id);
+    EXPECT_EQ(gnnd::test::search_index(*mapped, rows, 1).ids, expected);
+    std::vector<float> row(8);
+    mapped->reconstruct(5003, row.data());
+    EXPECT_EQ(row, std::vector(rows.begin() + 3 * 8, rows.begin() + 4 * 8));
+
+    const auto twice = faiss_ext::merge_indexes(*first.index, *first.index);
+    EXPECT_EQ(twice->ntotal, 2400);
+    gnnd::test::expect_faiss_error("one has ids", [&] { faiss_ext::merge_indexes(map1, *second.index); });
+    gnnd::test::expect_faiss_error("neither", [&] { faiss_ext::merge_indexes(flat, flat); });
+    gnnd::test::expect_faiss_error("of its kind", [&] { faiss_ext::merge_indexes(*first.index, flat); });
+}
+
+TEST_P(OperationsTest, ParametersGoToTheIndexInside) {
+    const auto made = GetParam().make(8, faiss::METRIC_L2);
+    faiss::IndexIDMap map(made.index.get());
+    faiss_ext::ParameterSpace space;
+    space.set_index_parameter(&map, "gnnd_recall", 0.875);
+    EXPECT_EQ(made.builder->params.recall, 0.875f);
+    space.set_index_parameters(&map, "gnnd_recall=0.5,verbose=0");
+    EXPECT_EQ(made.builder->params.recall, 0.5f);
+    gnnd::test::expect_faiss_error("gnnd_recall", [&] { space.set_index_parameter(&map, "gnnd_recall", 1.5); });
+    gnnd::test::expect_faiss_error("nonsense", [&] { space.set_index_parameter(&map, "nonsense", 1); });
+    faiss::IndexFlatL2 flat(8);
+    gnnd::test::expect_faiss_error("no index with GNND", [&] { space.set_index_parameter(&flat, "gnnd_recall", 1); });
+    space.initialize(&map);
+    const bool nsg = dynamic_cast<faiss::IndexNSG*>(made.index.get()) != nullptr;
+    const std::string beam = nsg ? "search_L" : "efSearch";
+    EXPECT_EQ(
+        std::count_if(space.parameter_ranges.begin(), space.parameter_ranges.end(),
+                      [&](const faiss::ParameterRange& range) { return range.name == beam && !range.values.empty(); }),
+        1);
+    space.set_index_parameter(&map, beam, 77);
+    EXPECT_EQ(nsg ? dynamic_cast<faiss::IndexNSG&>(*made.index).nsg.search_L
+                  : dynamic_cast<faiss::IndexHNSW&>(*made.index).hnsw.efSearch,
+              77);
+    if (nsg) gnnd::test::expect_faiss_error("search_L", [&] { space.set_index_parameter(&map, beam, 0); });
+}
+
+}  // namespace
