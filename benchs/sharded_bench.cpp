@@ -133,6 +133,12 @@ void run(const std::string& path, int k, const std::string& work, int queries, c
         line["shards"] = stats.shards;
         line["build_seconds_per_million"] = building / double(n) * 1e6;
         if (stats.shards > 1) line["merge_seconds_per_million"] = merging / (double(n) * (stats.shards - 1)) * 1e6;
+        if (stats.recall.objects != 0)
+            line["measured"] = {{"recall", stats.recall.value},
+                                {"low", stats.recall.low},
+                                {"high", stats.recall.high},
+                                {"objects", stats.recall.objects},
+                                {"seconds", stats.recall_seconds}};
         line["read_bytes"] = stats.progress.bytes_read;
         line["written_bytes"] = stats.progress.bytes_written;
         line["host_bytes"] = stats.peak_host_bytes;
