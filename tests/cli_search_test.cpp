@@ -114,6 +114,52 @@ std::vector<T> rows_of_file(const std::string& path) {
     return rows;
 }
 
+TEST_F(CliSearch, IndexesAreMadeOfVectorsAndGrow) {
+    const std::string all = base(2000), made = file("made"), grown = file("grown"), truth = file("t.ivecs");
+    good({"convert", all, file("old.u8bin"), "--count", "1500"});
+    good({"convert", all, file("new.u8bin"), "--offset", "1500"});
+    good({"exact", all, "--queries", all, "-k", "10", "-o", truth});
+    for (const std::string description : {"GNND64,NSG32", "IDMap2,GNND20,HNSW16,Flat", "RR128,GNND,NSG,RFlat"}) {
+        SCOPED_TRACE(description);
+        const json report = good({"index", file("old.u8bin"), "--factory", description, "-o", made, "--device", "cpu",
+                                  "--recall", "0.95", "--json"})
+                                .parsed();
+        EXPECT_EQ(report["n"], 1500);
+        EXPECT_EQ(report["device"], "cpu");
+        EXPECT_GE(report["recall"]["recall"], 0.95);
+        const std::string before = read_bytes(made);
+        const json after =
+            good({"index", file("new.u8bin"), "--append", made, "-o", grown, "--device", "cpu", "--json"}).parsed();
+        EXPECT_EQ(after["n"], 2000);
+        EXPECT_EQ(after["added"], 500);
+        EXPECT_EQ(read_bytes(made), before);
+        EXPECT_GE(good({"search", grown, all, "--ef", "64", "--truth", truth, "--json"}).parsed()["recall"], 0.97);
+    }
+    EXPECT_TRUE(matches(good({"index", file("new.u8bin"), "--append", made, "-o", grown}).out,
+                        "objects +2000 x 128, 500 of them added\n"));
+    const std::vector<float> narrow(30, 1.0f);
+    io::write_vectors(file("narrow.fvecs"), {narrow.data(), 10, 3});
+    const auto refuses = [&](Arguments arguments, int code, const std::string& text) {
+        arguments.insert(arguments.begin(), "index");
+        arguments.insert(arguments.end(), {"-o", file("x")});
+        EXPECT_TRUE(failed(run(arguments), code, text));
+    };
+    refuses({all, "--factory", "GNND64,IVF4"}, 1, "behind GNND64 comes NSG or HNSW, not 'IVF4'");
+    refuses({all, "--factory", "NSG32"}, 1, "names no GNND");
+    refuses({all, all, "--factory", "GNND,NSG"}, 2, "one name too many");
+    refuses({all, "--factory", "GNND,NSG", "--R", "8"}, 2, "--R");
+    refuses({all, "--factory", "GNND,NSG", "--type", "nsg"}, 2, "--type");
+    refuses({all, "--factory", "GNND,NSG", "--append", made}, 2, "--append");
+    refuses({all, "--factory", "GNND,NSG", "--metric", "chi2"}, 1, "chi2");
+    refuses({all, "--append", made, "--metric", "l2"}, 2, "--metric");
+    refuses({all, "--append", all}, 1, all);
+    refuses({file("narrow.fvecs"), "--append", made}, 1, "3 components");
+    refuses({graph(), all, "--type", "nsg", "--recall", "0.9"}, 2, "--recall");
+    refuses({graph(), "--type", "nsg"}, 2, "BASE");
+    EXPECT_TRUE(failed(run({"index", all, "--append", made, "-o", made}), 2, "would be overwritten"));
+    EXPECT_FALSE(std::filesystem::exists(file("x")));
+}
+
 // FAISS's flat index and `gnnd exact` do the same in different ways; sums of squared bytes are exact in both.
 TEST_F(CliSearch, ExactAnswersAreThoseOfAFlatIndex) {
     const io::VectorFile vectors(base());

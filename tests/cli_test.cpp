@@ -43,8 +43,8 @@ TEST_F(Cli, HelpListsCommandsAndTheirOptions) {
         {"info", {"FILE", "--json"}},
         {"convert", {"IN", "OUT", "--distances", "--dtype", "--offset", "--count"}},
         {"index",
-         {"GRAPH", "BASE", "--type", "-o", "--R", "--M", "--upper-levels", "--search-L", "--ef-search", "--device",
-          "--json"}},
+         {"GRAPH", "BASE", "--type", "--factory", "--append", "--recall", "--metric", "-o", "--R", "--M",
+          "--upper-levels", "--search-L", "--ef-search", "--device", "--json"}},
         {"search", {"INDEX", "QUERIES", "-k", "--truth", "-o", "--ef", "--json"}},
     };
     const std::string overview = good({"--help"}).out;
@@ -99,7 +99,7 @@ TEST_F(Cli, WrongUsageEndsWithTwo) {
     EXPECT_TRUE(failed(build_with("--list-size", "3"), 2, "--list-size 3: allowed are 32 to 1024"));
     EXPECT_TRUE(failed(build_with("--samples", "-1"), 2, "samples"));
     EXPECT_TRUE(failed(run({"eval", "g", "b", "--queries", "-1"}), 2, "--queries"));
-    EXPECT_TRUE(failed(run({"index", "g", "b", "-o", "i"}), 2, "--type is required"));
+    EXPECT_TRUE(failed(run({"index", "g", "b", "-o", "i"}), 2, "--type, --factory or --append is required"));
     EXPECT_TRUE(failed(run({"index", "g", "b", "-o", "i", "--type", "tree"}), 2, "tree"));
     EXPECT_TRUE(failed(run({"index", "g", "b", "-o", "i", "--type", "hnsw", "--R", "8"}), 2, "--R"));
     EXPECT_TRUE(failed(run({"index", "g", "b", "-o", "i", "--type", "nsg", "--M", "8"}), 2, "--M"));

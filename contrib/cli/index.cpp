@@ -2,6 +2,8 @@
 #include <chrono>
 #include <cstdio>
 #include <memory>
+#include <utility>
+#include <vector>
 
 #include "any_graph.h"
 #include "choices.h"
@@ -10,6 +12,7 @@
 #include "faiss_ext/graph_index.h"
 #include "files.h"
 #include "gnnd/io/vector_file.h"
+#include "grow_index.h"
 #include "index_file.h"
 #include "interrupt.h"
 #include "threads.h"
@@ -18,11 +21,9 @@ namespace cli {
 
 namespace {
 
-struct IndexOptions {
-    std::string graph, base, type, output;
+struct IndexOptions : GrowOptions {
+    std::string graph, type;
     faiss_ext::OptionValues values;  // of all types' options
-    gnnd::Device device;
-    bool json = false;
 };
 
 void run(const IndexOptions& options, const faiss_ext::GraphIndexType& type) {
@@ -63,13 +64,23 @@ std::string searchable_metrics() {
 }  // namespace
 
 void add_index(CLI::App& app) {
-    CLI::App& command = *app.add_subcommand("index", "Make a FAISS graph index of a graph and its vectors");
+    CLI::App& command =
+        *app.add_subcommand("index", "Make a FAISS graph index of a graph and its vectors, or grow one");
     const auto options = std::make_shared<IndexOptions>();
-    add_graph(command, options->graph);
-    add_base(command, options->base);
-    add_choice(command, "--type", options->type, faiss_ext::graph_index_types(), "of FAISS's indexes: ")->required();
+    CLI::Option* graph = add_graph(command, options->graph);
+    graph->description(graph->get_description() + "; left out with --factory and --append");
+    add_base(command, options->base)->required(false);
+    add_choice(command, "--type", options->type, faiss_ext::graph_index_types(), "of FAISS's indexes: ");
     add_output(command, options->output, "index file to write; faiss::read_index opens it");
     add_choice_options(command, faiss_ext::graph_index_types(), options->values);
+    add_name(command, "--factory", options->factory, "TEXT",
+             "build graph and index of BASE: FAISS's description with GNND, as GNND64,NSG32 or "
+             "IDMap,PCA64,GNND32,HNSW16,RFlat");
+    add_name(command, "--append", options->older, "INDEX",
+             "add BASE to the NSG or HNSW of this file, which stays as it is");
+    const std::vector<CLI::Option*> of_factory{add_metric(command, options->metric)};
+    const std::vector<CLI::Option*> of_both{
+        add_real(command, "--recall", options->recall, 0, 1, "with --factory and --append: as `gnnd build --recall`")};
     add_device(command, options->device);
     add_json(command, options->json);
     command.footer(
@@ -77,9 +88,32 @@ void add_index(CLI::App& app) {
         "The metrics that FAISS has: " +
         searchable_metrics() +
         ". Under cosine the index holds normalised vectors: normalise queries\n"
-        "too. The file ends with a checksum, which plain FAISS passes over and `gnnd search` verifies.");
-    command.callback([options, &command] {
-        run(*options, require_own_options(command, "--type", options->type, faiss_ext::graph_index_types()));
+        "and what you append too. The file ends with a checksum, which plain FAISS passes over and `gnnd search` "
+        "verifies.\n"
+        "Example: gnnd index base.gnnd base.fvecs --type nsg -o base.nsg\n"
+        "         gnnd index base.fvecs --factory GNND64,NSG32 -o base.nsg\n"
+        "         gnnd index new.fvecs --append base.nsg -o all.nsg");
+    command.callback([options, of_factory, of_both, &command] {
+        const auto given = [&](const std::string& flag) { return command.get_option(flag)->count() > 0; };
+        const std::string way = given("--factory") ? "--factory" : given("--append") ? "--append" : "--type";
+        const auto refuse = [&](const CLI::Option& option) {
+            if (option.count() > 0) throw CLI::ValidationError(option.get_name(), "has no meaning with " + way);
+        };
+        if (way != "--factory")
+            for (const CLI::Option* option : of_factory) refuse(*option);
+        if (way == "--type") {
+            for (const CLI::Option* option : of_both) refuse(*option);
+            if (!given("--type")) throw CLI::RequiredError("--type, --factory or --append");
+            if (!given("BASE")) throw CLI::RequiredError("BASE");
+            return run(*options, require_own_options(command, "--type", options->type, faiss_ext::graph_index_types()));
+        }
+        refuse(*command.get_option("--type"));
+        if (way == "--factory") refuse(*command.get_option("--append"));
+        if (given("BASE")) throw CLI::ValidationError(options->base, "is one name too many with " + way);
+        for (const auto& type : faiss_ext::graph_index_types())
+            for (const faiss_ext::Option& option : type.options) refuse(*command.get_option("--" + option.name));
+        options->base = std::exchange(options->graph, "");
+        grow_index(*options);
     });
 }
 

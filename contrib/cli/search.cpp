@@ -18,6 +18,7 @@
 
 #include "commands.h"
 #include "common.h"
+#include "faiss_ext/detail/wrappers.h"
 #include "files.h"
 #include "gnnd/io/vector_file.h"
 #include "index_file.h"
@@ -36,18 +37,10 @@ struct SearchOptions {
     bool json = false;
 };
 
-/// The index inside of wrappers, which searches.
-faiss::Index* innermost(faiss::Index* index) {
-    if (auto* map = dynamic_cast<faiss::IndexIDMap*>(index)) return innermost(map->index);
-    if (auto* transform = dynamic_cast<faiss::IndexPreTransform*>(index)) return innermost(transform->index);
-    if (auto* refine = dynamic_cast<faiss::IndexRefine*>(index)) return innermost(refine->base_index);
-    return index;
-}
-
 /// The most results, and the widest beam, that a search may ask for. FAISS does not check it: past these IndexNSG never
 /// returns and IndexNNDescent divides by zero.
 std::int64_t widest(faiss::Index* index) {
-    faiss::Index* inner = innermost(index);
+    faiss::Index* inner = faiss_ext::detail::innermost(index);
     return dynamic_cast<faiss::IndexNNDescent*>(inner) != nullptr ? inner->ntotal - 1 : inner->ntotal;
 }
 
@@ -94,7 +87,7 @@ std::string beam_names() {
 
 /// \param beam  0: the index's own, which may be wider than what can be visited, and FAISS takes memory for it
 void set_beam(faiss::Index* index, std::int64_t beam) {
-    faiss::Index* inner = innermost(index);
+    faiss::Index* inner = faiss_ext::detail::innermost(index);
     if (beam == 0) {
         auto* hnsw = dynamic_cast<faiss::IndexHNSW*>(inner);
         if (hnsw != nullptr) hnsw->hnsw.efSearch = int(std::min<std::int64_t>(hnsw->hnsw.efSearch, widest(hnsw)));

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: MIT
+#include "grow_index.h"
+
+#include <faiss/IndexIDMap.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <memory>
+#include <numeric>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "build_options.h"
+#include "common.h"
+#include "faiss_ext/index_factory.h"
+#include "faiss_ext/vector_source.h"
+#include "files.h"
+#include "gnnd/io/vector_file.h"
+#include "index_file.h"
+#include "interrupt.h"
+#include "threads.h"
+
+namespace cli {
+
+namespace {
+
+std::unique_ptr<faiss::Index> open_index(const GrowOptions& options, const gnnd::io::VectorFile& base) {
+    if (!options.factory.empty())
+        return faiss_ext::index_factory(int(base.d()), options.factory, faiss_ext::to_faiss_metric(options.metric));
+    std::unique_ptr<faiss::Index> older = read_index_file(options.older);
+    if (older->d != base.d())
+        throw gnnd::InvalidArgument(options.base + " has vectors of " + std::to_string(base.d()) + " components, " +
+                                    options.older + " of " + std::to_string(older->d));
+    return faiss_ext::with_gnnd(std::move(older));
+}
+
+/// Ids of a map go on from the largest.
+void add_rows(faiss::Index& index, std::int64_t n, const float* rows) {
+    auto* map = dynamic_cast<faiss::IndexIDMap*>(&index);
+    if (map == nullptr) return index.add(n, rows);
+    std::vector<faiss_ext::idx_t> ids(n);
+    const faiss_ext::idx_t first =
+        map->id_map.empty() ? 0 : *std::max_element(map->id_map.begin(), map->id_map.end()) + 1;
+    std::iota(ids.begin(), ids.end(), first);
+    index.add_with_ids(n, rows, ids.data());
+}
+
+}  // namespace
+
+void grow_index(const GrowOptions& options) {
+    require_outputs({options.output}, {options.base, options.older});
+    use_blas();
+    const gnnd::io::VectorFile base(options.base);
+    const std::unique_ptr<faiss::Index> index = open_index(options, base);
+    faiss_ext::GnndGraphBuilder* builder = faiss_ext::builder_of(*index);
+    if (builder == nullptr)
+        throw gnnd::InvalidArgument("--factory " + options.factory + ": names no GNND; for instance GNND64,NSG32 does");
+    builder->params.device = options.device;
+    builder->params.recall = options.recall;
+    builder->params.threads = allowed_threads(0);
+    std::vector<float> rows(std::size_t(base.n()) * base.d());
+    gnnd::copy_as_f32(base.view(), 0, base.n(), rows.data());
+    const auto start = std::chrono::steady_clock::now();
+    with_row_names({&base}, [&] {
+        if (!index->is_trained) index->train(base.n(), rows.data());
+        add_rows(*index, base.n(), rows.data());
+    });
+    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+    stop_if_interrupted();
+    write_index_file(options.output, *index);
+
+    const gnnd::BuildStats& stats = builder->stats;
+    warn(shortfall(builder->params, stats.stop, stats.recall));
+    if (options.json) {
+        print({{"index", options.output},
+               {"n", index->ntotal},
+               {"d", index->d},
+               {"added", base.n()},
+               {"device", stats.device.name()},
+               {"recall", to_json(stats.recall)},
+               {"graph_seconds", stats.seconds},
+               {"seconds", seconds.count()}});
+        return;
+    }
+    std::printf("objects     %lld x %d, %lld of them added\n", static_cast<long long>(index->ntotal), index->d,
+                static_cast<long long>(base.n()));
+    if (stats.recall.objects > 0)
+        std::printf("recall      %.4f (%.4f to %.4f) of the graph\n", stats.recall.value, stats.recall.low,
+                    stats.recall.high);
+    std::printf("seconds     %.3f, of which the graph %.3f\n", seconds.count(), stats.seconds);
+    std::printf("index       %s\n", options.output.c_str());
+}
+
+}  // namespace cli
