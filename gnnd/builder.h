@@ -49,7 +49,8 @@ BuildResult build(const VectorView& vectors, const BuildParams& params, const Ca
 BuildStats build_into(const VectorView& vectors, const BuildParams& params, std::int32_t* ids, float* distances,
                       const Callbacks& callbacks = {}, Resources* resources = nullptr);
 
-/// Compares all pairs: the exact graph, whatever the vectors are like.
+/// Compares all pairs: the exact graph, whatever the vectors are like. A set that does not fit into the memory of a GPU
+/// is compared in parts, two of which are there at a time; then the host holds the graph twice.
 /// \param params  of these k, metric, threads, device and device_memory matter
 /// \return, \throws as build()
 BuildResult build_exact(const VectorView& vectors, const BuildParams& params, const Callbacks& callbacks = {},

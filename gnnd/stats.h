@@ -67,6 +67,8 @@ struct Choices {
     int samples = 0;          ///< the paper's p
     int trees = 0;            ///< projection trees; 0 where none are grown
     int capacity = 0;         ///< on a GPU: candidates that an object has places for
+    /// On a GPU, of all pairs of a set that it does not hold: so many parts, of which two are there at a time.
+    int parts = 1;
     int batches = 1;  ///< on a GPU: so many merges of candidates an iteration take what p + 4 places would in one
 };
 

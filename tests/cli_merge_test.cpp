@@ -137,8 +137,9 @@ TEST_F(CliMerge, AppendsVectors) {
 TEST_F(CliMerge, AppendsByEitherMethod) {
     for (const std::string method : {"search", "merge"}) {
         const std::string out = file(method + ".gnnd");
-        const json report =
-            good({"append", graph_of(a_), a_, part(3000, 100), "-o", out, "-q", "--json", "--method", method}).parsed();
+        const json report = good({"append", graph_of(a_), a_, part(3000, 100), "-o", out, "-q", "--json", "--method",
+                                  method, "--recall", "0"})
+                                .parsed();
         EXPECT_EQ(report["stop"] == "searched", method == "search");
         EXPECT_NEAR(report["phi"], phi_of(out), 1e-6 * phi_of(out));
         expect_good_graph(out, 3100, 16);

@@ -223,7 +223,7 @@ TEST(CudaFold, KeepsTheBestOfBoth) {
     for (const Metric metric : {Metric::L2, Metric::InnerProduct})
         for (const auto& [k, width] : {std::pair{1, 1}, {10, 10}, {33, 64}, {64, 33}, {kMaxK, kMaxK}}) {
             const std::int64_t n = 1000, own = 2 * kMaxK, partner_begin = 10 * own;
-            const shards::Partner partner{std::int32_t(own / 2), std::int32_t(own), partner_begin};
+            const detail::Partner partner{std::int32_t(own / 2), std::int32_t(own), partner_begin};
             KnnGraph lists(n, k, metric), found(n, width, metric);
             for (KnnGraph* graph : {&lists, &found})
                 for (std::int64_t i = 0; i < n; ++i) {
@@ -247,7 +247,7 @@ TEST(CudaFold, KeepsTheBestOfBoth) {
                 found_distances(n * width, found.distances());
             cuda::fold({found_ids, found_distances, n, width, metric}, partner,
                        {list_ids, list_distances, n, k, metric}, nullptr);
-            EXPECT_GT(shards::fold(found, partner, k, lists.ids(), lists.distances(), 2), 0);
+            EXPECT_GT(detail::fold(found, partner, k, lists.ids(), lists.distances(), 2), 0);
             EXPECT_EQ(list_ids.read(), std::vector(lists.ids(), lists.ids() + n * k)) << k << " " << width;
             EXPECT_EQ(list_distances.read(), std::vector(lists.distances(), lists.distances() + n * k));
         }

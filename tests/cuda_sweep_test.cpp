@@ -7,6 +7,7 @@
 
 #include "gnnd/builder.h"
 #include "gnnd/error.h"
+#include "gnnd/merge.h"
 #include "gnnd/resources.h"
 #include "tests/gpu.h"
 #include "tests/hard_sets.h"
@@ -190,8 +191,74 @@ TEST_F(CudaRecall, OfOneIsAllPairs) {
     EXPECT_EQ(result.stats.recall.value, 1);
     EXPECT_LE(counted.peak(), plan.total());
     expect_exact(vectors, result.graph, all_of(5000));
-    params.device_memory /= 2;
+    params.device_memory = 1 << 20;
     EXPECT_THROW(build(vectors, params), OutOfDeviceMemory);
+}
+
+/// Less memory than the set takes: its parts are compared two by two, and the graph is the same.
+TEST_F(CudaRecall, OfOneIsAllPairsInPartsToo) {
+    constexpr std::int64_t kN = 20000, kD = 24;
+    std::vector<std::int32_t> some;
+    for (std::int32_t i = 0; i < kN; i += 40) some.push_back(i);
+    for (const Metric metric : {Metric::L2, Metric::InnerProduct, Metric::Cosine, Metric::L1})
+        for (const DType dtype : {DType::f32, DType::u8}) {
+            SCOPED_TRACE(testing::Message() << name_of(metric) << ' ' << name_of(dtype));
+            const Vectors vectors = vectors_for(metric, kN, kD, dtype);
+            BuildParams params = gpu_params(10, metric);
+            params.recall = 1;
+            const MemoryPlan whole = plan_memory(vectors, params);
+            EXPECT_EQ(whole.choices.parts, 1);
+            params.device_memory = std::int64_t(whole.total() * 3 / 5);
+            const MemoryPlan plan = plan_memory(vectors, params);
+            EXPECT_GT(plan.choices.parts, 2);
+            EXPECT_TRUE(plan.choices.exhaustive);
+            EXPECT_LE(std::int64_t(plan.total()), params.device_memory);
+            HeapResources heap;
+            CountedResources counted(heap);
+            const BuildResult result = build(vectors, params, {}, &counted);
+            EXPECT_EQ(result.stats.stop, StopReason::exact);
+            EXPECT_EQ(result.stats.recall.value, 1);
+            EXPECT_EQ(result.stats.choices.parts, plan.choices.parts);
+            EXPECT_LE(std::int64_t(counted.peak()), params.device_memory);
+            EXPECT_EQ(counted.held(), 0u);
+            for (std::size_t i = 0; i < result.stats.iterations.size(); ++i)
+                EXPECT_EQ(result.stats.iterations[i].iteration, int(i));
+            expect_valid_graph(result.graph, vectors);
+            expect_exact(vectors, result.graph, some);
+        }
+}
+
+/// Two sets that do not adjoin, one of them smaller than a part, on the host and on the device.
+TEST_F(CudaRecall, OfOneInPartsOfTwoSets) {
+    constexpr std::int64_t kD = 24;
+    constexpr int kK = 12;
+    for (const std::int64_t n2 : {1, 900, 9000}) {
+        SCOPED_TRACE(n2);
+        const std::int64_t n1 = 16000, n = n1 + n2;
+        const Vectors vectors = vectors_for(Metric::L2, n, kD, DType::f32);
+        VectorView x1 = vectors, x2 = x1;
+        x1.n = n1;
+        x2.n = n2;
+        x2.data = x1.row(n1);
+        BuildParams params = gpu_params(kK);
+        params.recall = 1;
+        params.device_memory = std::int64_t(plan_memory(vectors, params).total() * 3 / 5);
+        const KnnGraph g1 = build_exact(x1, gpu_params(kK)).graph;
+        const BuildResult result = append(x1, g1, x2, params, {}, nullptr, AppendMethod::search);
+        EXPECT_EQ(result.stats.stop, StopReason::exact);
+        EXPECT_GT(result.stats.choices.parts, 1);
+        std::vector<std::int32_t> some;
+        for (std::int64_t i = 0; i < n; i += i < n1 ? 50 : n2 < 1000 ? 1 : 20) some.push_back(std::int32_t(i));
+        expect_valid_graph(result.graph, vectors);
+        expect_exact(vectors, result.graph, some);
+
+        const OnDevice<std::byte> copy(std::size_t(n * x1.row_bytes()), static_cast<const std::byte*>(x1.data));
+        const OnDevice<std::int32_t> ids(std::size_t(n) * kK);
+        const OnDevice<float> distances(std::size_t(n) * kK);
+        EXPECT_EQ(build_into({copy.get(), n, kD, DType::f32, 0}, params, ids, distances).stop, StopReason::exact);
+        const std::vector<float> found = distances.read();
+        EXPECT_TRUE(std::equal(found.begin(), found.end(), result.graph.distances()));
+    }
 }
 
 TEST_F(CudaRecall, IsMeasuredAndReached) {

@@ -6,10 +6,13 @@
 #include <tuple>
 #include <vector>
 
-#include "gnnd/shards/fold.h"
+#include "gnnd/detail/fold.h"
 
 namespace gnnd::shards {
 namespace {
+
+using detail::fold;
+using detail::Partner;
 
 struct Entry {
     float distance;

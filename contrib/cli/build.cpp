@@ -59,6 +59,7 @@ void print_plan(const BuildCommand& options) {
         print({{"device", plan.device.name()},
                {"params", to_json(options.params, choices)},
                {"exhaustive", choices.exhaustive},
+               {"parts", choices.parts},
                {"capacity", choices.capacity},
                {"batches", choices.batches},
                {"vectors", plan.vectors},
@@ -69,7 +70,9 @@ void print_plan(const BuildCommand& options) {
         return;
     }
     std::printf("device    %s\n", plan.device.name().c_str());
-    if (choices.exhaustive)
+    if (choices.exhaustive && choices.parts > 1)
+        std::printf("method    all pairs are compared, in %d parts of which two fit at a time\n", choices.parts);
+    else if (choices.exhaustive)
         std::printf("method    all pairs are compared, which costs less or was asked for\n");
     else
         std::printf("method    lists of %d, %d samples, %d trees\n", choices.list_size, choices.samples, choices.trees);

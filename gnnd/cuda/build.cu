@@ -9,6 +9,7 @@
 #include "gnnd/cuda/backend.h"
 #include "gnnd/cuda/build.h"
 #include "gnnd/cuda/exhaustive.h"
+#include "gnnd/cuda/in_parts.h"
 #include "gnnd/cuda/iterations.h"
 #include "gnnd/cuda/memory/transfer.h"
 #include "gnnd/cuda/reach_recall.h"
@@ -88,6 +89,41 @@ void run_gnnd(const detail::Input& input, const BuildParams& params, const Callb
     stats.choices.batches = plan.passes;
 }
 
+/// What a run takes, from and to host memory.
+BuildPlan plan_from_host(const detail::Input& input, const BuildParams& params, const Choices& choices,
+                         std::size_t free) {
+    return make_build_plan(input, {}, params, choices, sort_bytes(input.n()), bytes_beside(input, {}, params),
+                           bytes_of_all_pairs(input, {}, params), free);
+}
+
+BuildPlan plan_all_pairs(const detail::Input& input, const BuildParams& params, std::size_t free) {
+    const BuildParams quick = for_bounds(params);
+    return plan_from_host(all_pairs_of(input), quick, choices_for_bounds(input, quick), free);
+}
+
+PartsPlan plan_all_pairs_in_parts(const detail::Input& input, const BuildParams& params, std::size_t free) {
+    return plan_parts(input, params, free, [&](const detail::Input& part) {
+        const BuildPlan plan = plan_all_pairs(part, params, free);
+        return plan.total + plan.beside;
+    });
+}
+
+void run_all_pairs(const detail::Input& input, const BuildParams& params, const Callbacks& callbacks,
+                   Resources& resources, std::int32_t* ids, float* distances, BuildStats& stats) {
+    const Choices choices = stats.choices;
+    try {
+        const BuildParams quick = for_bounds(params);
+        stats.choices = choices_for_bounds(input, quick);
+        run_gnnd(all_pairs_of(input), quick, callbacks, resources, ids, distances, stats);
+        stats.choices = choices;
+    } catch (const OutOfDeviceMemory&) {
+        const PartsPlan plan = plan_all_pairs_in_parts(input, params, resources.free_device_memory());
+        compare_in_parts(input, plan, params, callbacks, resources, ids, distances, stats);
+        stats.choices = choices;
+        stats.choices.parts = plan.count;
+    }
+}
+
 }  // namespace
 
 void build(const detail::Input& input, const BuildParams& params, const Choices& choices, const Callbacks& callbacks,
@@ -97,10 +133,7 @@ void build(const detail::Input& input, const BuildParams& params, const Choices&
         run_exhaustively(input, params, callbacks, resources, ids, distances);
         stats.stop = StopReason::exact;
     } else if (choices.exhaustive) {
-        const BuildParams quick = for_bounds(params);
-        stats.choices = choices_for_bounds(input, quick);
-        run_gnnd(all_pairs_of(input), quick, callbacks, resources, ids, distances, stats);
-        stats.choices = choices;
+        run_all_pairs(input, params, callbacks, resources, ids, distances, stats);
     } else if (input.inserts) {
         insert(input, params, callbacks, resources, ids, distances, stats);
     } else {
@@ -114,16 +147,22 @@ MemoryPlan plan(const detail::Input& input, const BuildParams& params, const Cho
     result.free = HeapResources().free_device_memory();
     result.choices = choices;
     if (choices.exhaustive && input.n() <= kMostOnHost) return result;
-    const BuildParams used = choices.exhaustive ? for_bounds(params) : params;
-    const detail::Input run = choices.exhaustive ? all_pairs_of(input) : input;
-    const BuildPlan plan = make_build_plan(
-        run, {}, used, choices.exhaustive ? choices_for_bounds(input, used) : choices, sort_bytes(input.n()),
-        bytes_beside(run, {}, used), bytes_of_all_pairs(run, {}, used), result.free);
-    result.choices.capacity = plan.capacity;
-    result.choices.batches = plan.passes;
-    result.vectors = plan.vector_bytes();
-    result.graph = plan.graph_bytes();
-    result.work = plan.work_bytes();
+    try {
+        const BuildPlan plan = choices.exhaustive ? plan_all_pairs(input, params, result.free)
+                                                  : plan_from_host(input, params, choices, result.free);
+        result.choices.capacity = plan.capacity;
+        result.choices.batches = plan.passes;
+        result.vectors = plan.vector_bytes();
+        result.graph = plan.graph_bytes();
+        result.work = plan.work_bytes();
+    } catch (const OutOfDeviceMemory&) {
+        if (!choices.exhaustive) throw;
+        const PartsPlan plan = plan_all_pairs_in_parts(input, params, result.free);
+        result.choices.parts = plan.count;
+        result.vectors = plan.vectors;
+        result.graph = plan.graph;
+        result.work = plan.total - plan.vectors - plan.graph;
+    }
     return result;
 }
 

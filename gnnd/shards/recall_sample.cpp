@@ -5,7 +5,7 @@
 
 #include "gnnd/cpu/parallel.h"
 #include "gnnd/detail/recall.h"
-#include "gnnd/shards/fold.h"
+#include "gnnd/detail/fold.h"
 
 namespace gnnd::shards {
 namespace {
@@ -68,9 +68,9 @@ std::vector<std::int32_t> RecallSample::numbers_in(int shard) const {
 }
 
 void RecallSample::take_nearest(int shard, const KnnGraphView& nearest, double seconds) {
-    const Partner all{0, std::int32_t(manifest_.rows(shard)), manifest_.begin(shard)};
+    const detail::Partner all{0, std::int32_t(manifest_.rows(shard)), manifest_.begin(shard)};
     const std::lock_guard lock(mutex_);
-    fold(nearest, all, at_, truth_.ids(), truth_.distances(), threads_);
+    detail::fold(nearest, all, at_, truth_.ids(), truth_.distances(), threads_);
     seconds_ += seconds;
     compared_[std::size_t(shard)] = 1;
 }

@@ -6,7 +6,7 @@
 
 #include "gnnd/cpu/parallel.h"
 #include "gnnd/error.h"
-#include "gnnd/shards/fold.h"
+#include "gnnd/detail/fold.h"
 
 namespace gnnd::shards {
 namespace {
@@ -202,8 +202,8 @@ void Store::fold_into(int shard, int partner, const KnnGraphView& found, std::in
     if (contains(merged, partner))
         return;                         // before the last run ended, when its lists were written and the other's not
     merged.reserve(merged.size() + 1);  // so that nothing can fail once the lists are changed
-    const Partner objects{first, std::int32_t(first + rows(partner)), manifest_.begin(partner)};
-    fold(found, objects, lists.k, lists.ids(), lists.distances(), threads_);
+    const detail::Partner objects{first, std::int32_t(first + rows(partner)), manifest_.begin(partner)};
+    detail::fold(found, objects, lists.k, lists.ids(), lists.distances(), threads_);
     merged.insert(std::lower_bound(merged.begin(), merged.end(), partner), partner);
     lists.pin.mark_dirty();
 }

@@ -35,6 +35,7 @@ struct SweepSpace {
     const u32* norms;       ///< n: squared norms of the packed rows, int or float
     const SpaceInfo* info;  ///< of the packed rows
     std::int64_t columns;   ///< the first so many objects are what others are compared with; the rest are rows only
+    u32 border = 0;         ///< pairs among the objects before it, and from it on, are known; 0: none
 };
 
 /// What thresholds are made of.

@@ -170,6 +170,7 @@ void Sweep::compare(const SweepRows& rows, u32 begin, u32 end) {
                          .row_ids = rows.objects,
                          .rows = rows.count,
                          .columns = u32(space_.columns),
+                         .border = space_.border,
                          .begin = begin,
                          .end = end,
                          .hits = rows.hits};

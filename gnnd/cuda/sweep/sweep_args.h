@@ -33,8 +33,9 @@ struct SweepArgs {
     const u32* row_ids;  ///< of rows that were chosen: the objects; null: all objects, every pair once
     u32 rows;            ///< objects, or chosen ones
     u32 columns;         ///< objects
-    u32 begin, end;      ///< of all objects: the offsets between panels; of chosen rows: the panels of columns
-    Candidates hits;     ///< of the rows; entries hold an id, and no distance yet
+    u32 border;      ///< of all objects: pairs on one side of it are known, but where a panel has some of both; 0: none
+    u32 begin, end;  ///< of all objects: the offsets between panels; of chosen rows: the panels of columns
+    Candidates hits;  ///< of the rows; entries hold an id, and no distance yet
 };
 
 /// Panels that n objects need.
@@ -63,7 +64,19 @@ struct TileWalk {
         : panel(blockIdx.x), panels(panels_of(args.columns, Rows)), begin(args.begin + blockIdx.y * per_block) {
         u32 end = min(args.end, begin + per_block);
         if (Both) end = min(end, offsets_of(panel, panels));
+        if (Both && args.border != 0) skip_known(args.border / Rows, end);
         count = end > begin ? (end - begin) * kTilesOfPanel : 0;
+    }
+    /// Before the border's panel, offsets to that one and those behind it; behind it, to the first ones, and to that
+    /// one.
+    __device__ void skip_known(u32 border, u32& end) {
+        if (panel < border) {
+            begin = max(begin, border - panel);
+            end = min(end, panels - panel);
+        } else if (panel > border) {
+            begin = max(begin, panels - panel);
+            end = min(end, panels - panel + border + 1);
+        }
     }
     __device__ u32 panel_of(u32 i) const {
         const u32 at = begin + i / kTilesOfPanel;

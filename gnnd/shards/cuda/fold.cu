@@ -27,7 +27,7 @@ __global__ void split_build_kernel(DeviceGraph built, std::int32_t begin, Device
 }
 
 /// Two sorted rows become one, the best k. One warp a row. Shared memory: for each warp the ids and distances of both.
-__global__ void fold_kernel(DeviceGraph found, shards::Partner partner, DeviceGraph lists, float sign) {
+__global__ void fold_kernel(DeviceGraph found, detail::Partner partner, DeviceGraph lists, float sign) {
     extern __shared__ std::int32_t shared[];
     const std::int64_t row = std::int64_t(blockIdx.x) * kWarps + threadIdx.x / kWarp;
     if (row >= found.n) return;
@@ -93,7 +93,7 @@ void split_build(const DeviceGraph& built, std::int64_t begin, const DeviceGraph
     GNND_LAUNCHED("split_build_kernel");
 }
 
-void fold(const DeviceGraph& found, const shards::Partner& partner, const DeviceGraph& lists, cudaStream_t stream) {
+void fold(const DeviceGraph& found, const detail::Partner& partner, const DeviceGraph& lists, cudaStream_t stream) {
     const int bytes = kWarps * 2 * int(found.k + lists.k) * int(sizeof(float));  // kMaxK: 64 KiB
     launch("fold", fold_kernel, blocks_for(found.n, kWarps), kWarps * kWarp, bytes, stream, found, partner, lists,
            is_similarity(found.metric) ? -1.0f : 1.0f);

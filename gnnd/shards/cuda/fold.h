@@ -8,7 +8,7 @@
 #include <cstdint>
 
 #include "gnnd/metric.h"
-#include "gnnd/shards/fold.h"
+#include "gnnd/detail/fold.h"
 
 namespace gnnd::cuda {
 
@@ -25,7 +25,7 @@ struct DeviceGraph {
 void split_build(const DeviceGraph& built, std::int64_t begin, const DeviceGraph& local, const DeviceGraph& lists,
                  cudaStream_t stream);
 
-/// As shards::fold().
-void fold(const DeviceGraph& found, const shards::Partner& partner, const DeviceGraph& lists, cudaStream_t stream);
+/// As detail::fold().
+void fold(const DeviceGraph& found, const detail::Partner& partner, const DeviceGraph& lists, cudaStream_t stream);
 
 }  // namespace gnnd::cuda

@@ -2,6 +2,7 @@
 #include "gnnd/shards/cuda/room.h"
 
 #include <algorithm>
+#include <string>
 
 #include "gnnd/cuda/backend.h"
 #include "gnnd/cuda/memory/piece.h"
@@ -40,7 +41,10 @@ ShardSizes::ShardSizes(const shards::Manifest& manifest)
 
 MemoryPlan plan_of(const shards::Manifest& manifest, std::int64_t rows, const BuildParams& params) {
     const detail::Input input{{{nullptr, rows, manifest.base.d, manifest.base.dtype, 0}}, {}};
-    return cuda::plan(input, params, detail::resolve(params, input, params.device));
+    MemoryPlan plan = cuda::plan(input, params, detail::resolve(params, input, params.device));
+    if (plan.choices.parts > 1)
+        throw OutOfDeviceMemory("all pairs of " + std::to_string(rows) + " objects do not fit at once");
+    return plan;
 }
 
 Room room_for(const shards::Manifest& manifest, const BuildParams& params, const shards::ExecutorOptions& options) {

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 /// \file fold.h
-/// From the result of a pair merge into the lists of a shard.
+/// From the graph of two sets into the lists of one of them, whose objects are part of a larger whole: a shard, or a
+/// part of a set.
 
 #include <cstdint>
 
 #include "gnnd/graph.h"
 
-namespace gnnd::shards {
+namespace gnnd::detail {
 
 /// The other shard of a merged pair: which ids of the result are its objects, and which objects of the whole set these
 /// are.
@@ -26,4 +27,7 @@ struct Partner {
 std::int64_t fold(const KnnGraphView& found, const Partner& partner, std::int64_t k, std::int32_t* ids,
                   float* distances, int threads);
 
-}  // namespace gnnd::shards
+/// Copies a graph's rows. \param shift  is added to its ids, but for -1
+void put_rows(const KnnGraphView& graph, std::int64_t shift, std::int32_t* ids, float* distances, int threads);
+
+}  // namespace gnnd::detail

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "gnnd/shards/fold.h"
+#include "gnnd/detail/fold.h"
 
 #include <algorithm>
 #include <atomic>
@@ -7,7 +7,7 @@
 #include "gnnd/cpu/parallel.h"
 #include "gnnd/params.h"
 
-namespace gnnd::shards {
+namespace gnnd::detail {
 namespace {
 
 /// A row of k entries, in order of `sign` * distance and then id; -1 at its end.
@@ -74,4 +74,16 @@ std::int64_t fold(const KnnGraphView& found, const Partner& partner, std::int64_
     return entered;
 }
 
-}  // namespace gnnd::shards
+void put_rows(const KnnGraphView& graph, std::int64_t shift, std::int32_t* ids, float* distances, int threads) {
+    constexpr std::int64_t kEntries = 1 << 16;
+    const cpu::Team team{cpu::Team::resolve(threads), nullptr};
+    team.for_chunks(graph.n * graph.k, kEntries, [&](int, std::int64_t begin, std::int64_t end) {
+        for (std::int64_t entry = begin; entry < end; ++entry) {
+            const std::int32_t id = graph.ids[entry];
+            ids[entry] = id < 0 ? id : std::int32_t(id + shift);
+            distances[entry] = graph.distances[entry];
+        }
+    });
+}
+
+}  // namespace gnnd::detail
