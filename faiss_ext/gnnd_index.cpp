@@ -194,14 +194,12 @@ GnndIndex<FlatIndex>::GnndIndex(const FlatIndex& index) : FlatIndex(index) {
 }
 
 template <class FlatIndex>
-GnndIndex<FlatIndex>::GnndIndex(const GnndIndex& other)
-    : FlatIndex(other),
-      builder(other.builder),
-      graph_(other.graph_),
-      parents_(other.parents_),
-      chosen_(other.chosen_),
-      unmeasured_(other.unmeasured_) {
-    own_copies();
+GnndIndex<FlatIndex>::GnndIndex(const GnndIndex& other) : GnndIndex(static_cast<const FlatIndex&>(other)) {
+    builder = other.builder;
+    graph_ = other.graph_;
+    parents_ = other.parents_;
+    chosen_ = other.chosen_;
+    unmeasured_ = other.unmeasured_;
 }
 
 template <class FlatIndex>

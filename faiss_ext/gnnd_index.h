@@ -56,6 +56,7 @@ class GnndIndex : public FlatIndex {
     /// by gnnd::refine(), and all links chosen anew. \return how many there were
     std::size_t remove_ids(const faiss::IDSelector& selector) override;
 
+    /// Removes all objects; parameters stay.
     void reset() override;
 
     /// The k-NN graph of the objects, ntotal x graph_k(), as of the last call that changed the index; of no objects
@@ -64,11 +65,13 @@ class GnndIndex : public FlatIndex {
     /// Columns of the graphs to be built.
     virtual int graph_k() const = 0;
 
-    /// Builds the graphs: `builder.params.recall` is what they must have, `builder.params.device` where they are made,
-    /// `builder.stats` how that went. With `verbose` set the index prints that, too.
+    /// Builds the graphs: `builder.params.recall` is what they must have, `builder.params.device` where they are made
+    /// (a GPU where there is one, unless it says otherwise; with FAISS's resources after `builder.use()`), which
+    /// chooses the links of all, too; `builder.stats` how that went. With `verbose` set the index prints that, too.
     GnndGraphBuilder builder;
 
   protected:
+    /// An empty one; `links` is FAISS's R or M.
     GnndIndex(int d, int links, faiss::MetricType metric);
 
   private:

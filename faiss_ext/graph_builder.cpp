@@ -36,13 +36,24 @@ void GnndGraphBuilder::take_resources() {
     device_ = device;
 }
 
-GnndGraphBuilder::GnndGraphBuilder(const GnndGraphBuilder& other)
-    : GraphBuilder(other),
-      params(other.params),
-      callbacks(other.callbacks),
-      stats(other.stats),
-      provider_(other.provider_) {
-    if (provider_ != nullptr) detail::with_faiss_errors([&] { take_resources(); });
+void GnndGraphBuilder::use(faiss::gpu::GpuResourcesProvider* resources) {
+    provider_ = resources;
+    resources_.reset();
+    if (resources != nullptr) detail::with_faiss_errors([&] { take_resources(); });
+}
+
+GnndGraphBuilder::GnndGraphBuilder(const GnndGraphBuilder& other) : GraphBuilder(other) {
+    *this = other;
+}
+
+GnndGraphBuilder& GnndGraphBuilder::operator=(const GnndGraphBuilder& other) {
+    if (this == &other) return *this;
+    GraphBuilder::operator=(other);
+    params = other.params;
+    callbacks = other.callbacks;
+    stats = other.stats;
+    use(other.provider_);
+    return *this;
 }
 
 GnndGraphBuilder::~GnndGraphBuilder() = default;

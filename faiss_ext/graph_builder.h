@@ -59,7 +59,8 @@ class GnndGraphBuilder : public GraphBuilder {
     explicit GnndGraphBuilder(faiss::gpu::GpuResourcesProvider* resources, const GnndParams& params = {});
     /// One of the same parameters, callbacks and device.
     GnndGraphBuilder(const GnndGraphBuilder& other);
-    GnndGraphBuilder& operator=(const GnndGraphBuilder&) = delete;
+    /// The same.
+    GnndGraphBuilder& operator=(const GnndGraphBuilder& other);
     ~GnndGraphBuilder() override;
     gnnd::KnnGraph build(const VectorSource& source, int k) override;
     /// The same into arrays of n x k, on the host or on the GPU where it runs.
@@ -75,10 +76,11 @@ class GnndGraphBuilder : public GraphBuilder {
     /// \return (n1 + n2) x k; object j of the second source becomes n1 + j
     gnnd::KnnGraph merge(const VectorSource& first, const gnnd::KnnGraphView& graph1, const VectorSource& second,
                          const gnnd::KnnGraphView& graph2, int k);
+    /// From here on with these resources of FAISS, as by the constructor; null: with memory of its own.
+    /// \throws faiss::FaissException as the constructor
+    void use(faiss::gpu::GpuResourcesProvider* resources);
     /// Of the GPU that it was given FAISS's resources for; null: none, gnnd's own memory.
     gnnd::Resources* resources() const { return resources_.get(); }
-    /// As given, null: none.
-    faiss::gpu::GpuResourcesProvider* provider() const { return provider_; }
     /// "gnnd", and "exhaustive" where params.recall is 1.
     std::string name() const override { return params.recall == 1 ? "exhaustive" : "gnnd"; }
 

@@ -27,6 +27,7 @@ std::unique_ptr<faiss::Index> merge_indexes(const faiss::Index& a, const faiss::
 /// FAISS's names of parameters and "search_L", the beam of an NSG, as "efSearch" is of an HNSW; and "gnnd_recall", what
 /// the builder of an index with GNND is asked for. Of wrappers the index inside is meant.
 struct ParameterSpace : faiss::ParameterSpace {
+    /// Adds the ranges of what changes searches of the index, its beam among them.
     void initialize(const faiss::Index* index) override;
     /// \throws faiss::FaissException for other names and for values outside of what is allowed
     void set_index_parameter(faiss::Index* index, const std::string& name, double value) const override;

@@ -123,6 +123,31 @@ TEST_P(GnndIndexFailures, MemoryAtAnyMoment) {
     });
 }
 
+TEST(GnndIndexCopies, ThatFailLeaveTheOriginal) {
+    if (!FailingMemory::possible()) GTEST_SKIP() << "the sanitizers have operator new to themselves";
+    const gnnd::test::OneFaissThread one_thread;
+    for (const GnndKind& kind : kGnndKinds) {
+        const AnyGnndIndex made = kind.make(kDim, faiss::METRIC_L2);
+        add(*made.index, 300, 1);
+        const State before(made);
+        bool failed = true;
+        int step = 0;
+        for (; failed; ++step) {
+            failed = false;
+            try {
+                const FailingMemory failing(step);
+                kind.copy(made);
+            } catch (const faiss::FaissException&) {
+                failed = true;
+            } catch (const std::bad_alloc&) {
+                failed = true;
+            }
+            ASSERT_EQ(State(made), before) << kind << ", step " << step;
+        }
+        EXPECT_GE(step, 5);
+    }
+}
+
 struct InterruptAt : faiss::InterruptCallback {
     explicit InterruptAt(int allowed) : allowed(allowed) {}
     bool want_interrupt() override { return --allowed < 0; }
