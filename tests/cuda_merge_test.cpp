@@ -47,7 +47,7 @@ TEST(CudaMerge, OfHalvesIsAsGoodAsOneBuild) {
     const io::VectorFile sample(GNND_TEST_DATA "/photosift20k.u8bin");
     for (const Init init : {Init::projection, Init::random})
         for (const Update update : {Update::automatic, Update::selective, Update::all}) {
-            BuildParams params = gpu_params(32);
+            BuildParams params = converging(gpu_params(32));
             params.init = init;
             params.update = update;
             SCOPED_TRACE(testing::Message() << name_of(init) << ", " << name_of(update));
@@ -58,7 +58,23 @@ TEST(CudaMerge, OfHalvesIsAsGoodAsOneBuild) {
 TEST(CudaMerge, OfSetsThatLieApartIsAsGoodAsOneBuild) {
     SKIP_WITHOUT_GPU();
     const io::VectorFile sample(GNND_TEST_DATA "/photosift20k.u8bin");
-    test::expect_recall_of_one_build(test::sorted_by_distance(sample.view()), 10000, gpu_params(32), 0.003);
+    test::expect_recall_of_one_build(test::sorted_by_distance(sample.view()), 10000, converging(gpu_params(32)), 0.003);
+}
+
+/// A merge looks at its lists in between, as a build does.
+TEST(CudaMerge, EndsWhenItsRecallIsThere) {
+    SKIP_WITHOUT_GPU();
+    const io::VectorFile sample(GNND_TEST_DATA "/photosift20k.u8bin");
+    BuildParams params = gpu_params(32);
+    const Halves halves(sample.view(), 10000, params);
+    const BuildResult converged = halves.merge(converging(params));
+    params.recall = 0.9f;
+    const BuildResult merged = halves.merge(params);
+    EXPECT_EQ(merged.stats.stop, StopReason::recall);
+    EXPECT_LE(merged.stats.iterations.size(), converged.stats.iterations.size());
+    EXPECT_GE(merged.stats.recall.low, 0.9);
+    EXPECT_GE(test::Truth(sample.view(), Metric::L2).recall_of(merged.graph), 0.89);
+    test::expect_valid_graph(merged.graph, sample.view());
 }
 
 TEST(CudaMerge, EndsWhenLittleIsLeftToFind) {

@@ -74,7 +74,7 @@ INSTANTIATE_TEST_SUITE_P(
 TEST_P(CudaSharded, IsAsGoodAsOneBuild) {
     SKIP_WITHOUT_GPU();
     const ShardedCase& c = GetParam();
-    BuildParams params = gpu_params(32);
+    BuildParams params = converging(gpu_params(32));
     params.init = c.init;
     params.device_memory = memory_for(c, params);
     build_sharded(base_, params, shard_params(c.shards, c.workers));
