@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "gnnd/cpu/parallel.h"
-#include "gnnd/detail/recall.h"
 #include "gnnd/detail/fold.h"
+#include "gnnd/detail/recall.h"
 
 namespace gnnd::shards {
 namespace {

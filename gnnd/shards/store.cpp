@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "gnnd/cpu/parallel.h"
-#include "gnnd/error.h"
 #include "gnnd/detail/fold.h"
+#include "gnnd/error.h"
 
 namespace gnnd::shards {
 namespace {

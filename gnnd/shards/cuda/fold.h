@@ -7,8 +7,8 @@
 
 #include <cstdint>
 
-#include "gnnd/metric.h"
 #include "gnnd/detail/fold.h"
+#include "gnnd/metric.h"
 
 namespace gnnd::cuda {
 
