@@ -45,6 +45,12 @@ class OutOfDeviceMemory : public DeviceError {
     using DeviceError::DeviceError;
 };
 
+/// CountedResources allow less memory than was asked for.
+class OutOfWorkMemory : public Error {
+  public:
+    using Error::Error;
+};
+
 /// The interrupt callback asked to stop; no result was produced.
 class Interrupted : public Error {
   public:

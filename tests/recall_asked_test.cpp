@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include "gnnd/builder.h"
+#include "gnnd/error.h"
 #include "gnnd/merge.h"
+#include "gnnd/resources.h"
 #include "tests/append_cases.h"
 #include "tests/cpu.h"
 #include "tests/hard_sets.h"
@@ -188,6 +190,28 @@ TEST(RecallAsked, HoldsForRefineAndMerge) {
         params.init = init;
         expect_good(merge(halves[0], graphs[0], halves[1], graphs[1], params));
     }
+}
+
+/// A limit on the trees that is none keeps it from comparing all pairs, so that the lists have to grow.
+TEST(RecallAsked, IsMissedWhereMemoryForbidsMore) {
+    const Vectors vectors = test::vectors_of(test::hard_sets()[1], 9000, DType::f32);
+    HeapResources heap;
+    CountedResources free(heap);
+    BuildParams params = asked_for(0, 10);
+    params.trees = 6;
+    build(vectors, params, {}, &free);
+    params.recall = 0.99f;
+    CountedResources more(heap), limited(heap, free.peak() * 5 / 4);
+    EXPECT_EQ(build(vectors, params, {}, &more).stats.stop, StopReason::recall);
+    EXPECT_GT(more.peak(), free.peak() * 5 / 4);
+    const BuildResult result = build(vectors, params, {}, &limited);
+    EXPECT_EQ(result.stats.stop, StopReason::recall_missed);
+    EXPECT_LT(result.stats.recall.value, 0.99);
+    expect_true(result.stats.recall, Truth(vectors, Metric::L2).recall_of(result.graph));
+    expect_valid_graph(result.graph, vectors);
+    EXPECT_EQ(limited.held(), 0u);
+    CountedResources least(heap, free.peak() / 2);
+    EXPECT_THROW(build(vectors, params, {}, &least), OutOfWorkMemory);
 }
 
 TEST(RecallAsked, HoldsForAChainOfAppends) {

@@ -2,10 +2,12 @@
 #include "gnnd/cpu/iterations.h"
 
 #include <algorithm>
+#include <new>
 #include <utility>
 
 #include "gnnd/detail/report.h"
 #include "gnnd/detail/resolve.h"
+#include "gnnd/error.h"
 
 namespace gnnd::cpu {
 namespace {
@@ -88,6 +90,7 @@ bool Iterations::settled() const {
 /// Lists that have settled, or may not be worked on any longer. \return false where that is the end
 bool Iterations::go_further() {
     const BuildParams& params = state_.params;
+    further_ = true;
     if (std::exchange(set_aside_, false)) take_back(state_, input_);
     state_.pairs = {};  // of a merge too: what is missing may be missing anywhere
     threshold_ = double(params.delta) * double(state_.lists.n()) * params.k;
@@ -147,6 +150,24 @@ void Iterations::grow(int list_size, int samples) {
     since_growth_ = 0;
 }
 
+/// Once the lists have settled they are good as they are, where the memory does not hold longer ones, or what comparing
+/// all pairs takes.
+template <class Step>
+bool Iterations::holds(const Step& step) {
+    const auto stop = [&] {
+        if (!further_ || stats_.recall.objects == 0) throw;
+        stats_.stop = StopReason::recall_missed;
+        return false;
+    };
+    try {
+        return step();
+    } catch (const std::bad_alloc&) {
+        return stop();
+    } catch (const OutOfWorkMemory&) {
+        return stop();
+    }
+}
+
 void Iterations::run() {
     begin();
     for (;;) {
@@ -160,9 +181,9 @@ void Iterations::run() {
                 stats_.stop = settled() ? StopReason::converged : StopReason::iterations;
                 break;
             }
-            if (!go_further()) break;
+            if (!holds([&] { return go_further(); })) break;
         }
-        iterate();
+        if (!holds([&] { return iterate(), true; })) break;
     }
     if (set_aside_) take_back(state_, input_);
     if (measurement_) stats_.recall_seconds += measurement_->seconds();

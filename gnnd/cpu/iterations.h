@@ -50,6 +50,9 @@ class Iterations {
     bool sweep_costs_less(int samples) const;
     void sweep();
     void grow(int list_size, int samples);
+    /// \return what the step returns; false, the end, where it finds too little memory
+    template <class Step>
+    bool holds(const Step& step);
 
     State& state_;
     const detail::Input& input_;
@@ -64,6 +67,7 @@ class Iterations {
     int records_;             ///< that there were before
     int iteration_ = 0;       ///< the last one that ran
     int since_growth_ = 0;    ///< iterations with lists of this length
+    bool further_ = false;    ///< the lists have settled once
     bool set_aside_ = false;  ///< of a merge: columns are not in the lists, which say nothing of the recall
 };
 
