@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <memory>
 #include <stdexcept>
@@ -229,6 +230,20 @@ TEST_F(Sharded, OnlyTheSameGraphIsResumed) {
     EXPECT_EQ(message(), start + "the base's n is 60, asked for is 61");
     EXPECT_EQ(message_of<IoError>([&] { build(shards(2)); }),
               work() + ": holds a graph in shards, or a part of one; resume it, or take another folder");
+}
+
+/// A mended base is another one, which no resumed build takes.
+TEST_F(Sharded, AFolderInWhichNothingWasFinishedIsStartedAnew) {
+    Vectors bad = vectors_for(Metric::L2, 60, 12, DType::f32);
+    bad.set(3, 0, NAN);
+    make_base(bad.view());
+    params_.k = 5;
+    EXPECT_THROW(build(shards(2)), InvalidArgument);
+    EXPECT_TRUE(std::filesystem::exists(manifest_path()));
+    make_base(60);
+    EXPECT_THROW(build(shards(2, true)), IoError);
+    build(shards(2));
+    expect_exact();
 }
 
 /// Its size and time are as they were.

@@ -60,6 +60,12 @@ std::string prepared(const std::string& path) {
     return path;
 }
 
+/// Whether anything was finished.
+bool names_files(const Manifest& manifest) {
+    return std::any_of(manifest.shards.begin(), manifest.shards.end(),
+                       [](const ShardRecord& shard) { return shard.local || shard.lists; });
+}
+
 io::GraphFile open_recorded(const std::string& folder, const Manifest& manifest, int shard, const FileRecord& record,
                             std::int64_t k, std::int64_t objects) {
     io::GraphFile file(folder + "/" + record.name);
@@ -107,10 +113,14 @@ Folder::Folder(const std::string& path, const Manifest& wanted, bool resume, int
       free_spares_(spare_versions(wanted, workers)),
       manifest_(wanted) {
     const std::string manifest_path = in_folder(kManifestName);
-    const bool there = std::filesystem::exists(manifest_path);
-    if (there) {
-        if (!resume)
+    bool there = std::filesystem::exists(manifest_path);
+    if (there && !resume) {
+        if (names_files(Manifest::read(manifest_path)))
             throw IoError(path + ": holds a graph in shards, or a part of one; resume it, or take another folder");
+        there = false;
+        remove_orphans();
+    }
+    if (there) {
         manifest_ = Manifest::read(manifest_path);
         const std::string difference = manifest_.difference(wanted);
         if (!difference.empty()) throw IoError(path + ": holds a part of another graph: " + difference);

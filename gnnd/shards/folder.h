@@ -39,8 +39,8 @@ class Folder {
     /// Creates the folder where it is not there, or goes on with what is in it; deletes what an earlier process left
     /// unfinished. Where a shard's file is gone, the shard counts as not built, or as not merged with any other.
     /// \param wanted   base, parameters and number of shards
-    /// \param resume   whether to go on; otherwise a folder with a manifest is refused. One without is started anew
-    ///                 either way, for a process may be stopped before it writes one.
+    /// \param resume   whether to go on; otherwise a folder with a manifest is refused. One without, or whose manifest
+    ///                 names no file, is started anew either way: a build may end before anything is finished.
     /// \throws IoError: in use by another process, the manifest or one of its files altered, a record of something
     ///         else (the difference is named), the disk too small (needed and free are told)
     Folder(const std::string& path, const Manifest& wanted, bool resume, int workers);
