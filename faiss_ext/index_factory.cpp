@@ -8,7 +8,6 @@
 #include <faiss/index_factory.h>
 
 #include <algorithm>
-#include <regex>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -68,7 +67,14 @@ std::vector<std::string> parts_of(const std::string& description) {
     return parts;
 }
 
-int number_of(const std::string& part, const std::string& digits, int otherwise, int most) {
+/// Whether the part is this name with a number behind it, or without.
+bool has_name(const std::string& part, std::string_view name) {
+    return part.starts_with(name) && part.find_first_not_of("0123456789", name.size()) == std::string::npos;
+}
+
+/// The number behind a name of so many letters.
+int number_of(const std::string& part, std::size_t letters, int otherwise, int most) {
+    const std::string digits = part.substr(letters);
     if (digits.empty()) return otherwise;
     const int number = digits.size() > 9 ? most + 1 : std::stoi(digits);
     if (number < 1 || number > most)
@@ -78,22 +84,25 @@ int number_of(const std::string& part, const std::string& digits, int otherwise,
 
 /// Takes GNND's parts out of a description; "Flat" stands in their place.
 GnndPart take_part(std::vector<std::string>& parts, std::vector<std::string>::iterator at) {
+    constexpr std::string_view kGnnd = "GNND", kNsg = "NSG", kHnsw = "HNSW";
     GnndPart part;
-    std::smatch match;
-    if (!std::regex_match(*at, match, std::regex("GNND([0-9]*)")))
-        fail("index_factory: " + *at + " is not GNND with a number of neighbours");
-    part.k = number_of(*at, match[1], part.k, gnnd::kMaxK);
+    if (!has_name(*at, kGnnd)) fail("index_factory: " + *at + " is not GNND with a number of neighbours");
+    part.k = number_of(*at, kGnnd.size(), part.k, gnnd::kMaxK);
     auto next = at + 1;
-    if (next == parts.end() || !std::regex_match(*next, match, std::regex("(NSG|HNSW)([0-9]*)")))
+    if (next == parts.end() || !(has_name(*next, kNsg) || has_name(*next, kHnsw)))
         fail("index_factory: behind " + *at + " comes NSG or HNSW, not " +
              (next == parts.end() ? std::string("the end") : "'" + *next + "'"));
-    part.nsg = match[1] == "NSG";
-    part.links = number_of(*next, match[2], part.links, gnnd::kMaxDegree);
+    part.nsg = has_name(*next, kNsg);
+    part.links = number_of(*next, part.nsg ? kNsg.size() : kHnsw.size(), part.links, gnnd::kMaxDegree);
     ++next;
     if (next != parts.end() && *next == "Flat") ++next;
-    if (next != parts.end() && !std::regex_match(*next, std::regex("RFlat|Refine\\(.*\\)|IDMap2?")))
-        fail("index_factory: '" + *next + "' cannot stand behind " + *at + "; Flat, RFlat, Refine(...), IDMap and " +
-             "IDMap2 can");
+    const auto wraps = [](const std::string& suffix) {
+        return suffix == "RFlat" || suffix == "IDMap" || suffix == "IDMap2" ||
+               (suffix.starts_with("Refine(") && suffix.find("GNND") == std::string::npos);
+    };
+    if (next != parts.end() && !wraps(*next))
+        fail("index_factory: '" + *next + "' cannot stand behind " + *at +
+             "; Flat, RFlat, Refine(...), IDMap and IDMap2 can, and GNND once");
     *at = "Flat";
     parts.erase(at + 1, next);
     return part;
@@ -129,8 +138,6 @@ std::unique_ptr<faiss::Index> index_factory(int d, const std::string& descriptio
         const GnndPart part = take_part(parts, at);
         std::string of_faiss;
         for (const std::string& each : parts) of_faiss += (of_faiss.empty() ? "" : ",") + each;
-        if (const auto second = std::find_if(parts.begin(), parts.end(), begins); second != parts.end())
-            fail("index_factory: a second GNND, '" + *second + "'");
         std::unique_ptr<faiss::Index> index(faiss::index_factory(d, of_faiss.c_str(), metric));
         return put_inside(std::move(index), [&](faiss::Index& inside) {
             if (dynamic_cast<faiss::IndexFlat*>(&inside) == nullptr)
