@@ -43,7 +43,7 @@ void* CountedResources::count(std::size_t bytes, Allocate allocate) {
     try {
         if (limit_ != 0 && held > limit_)
             throw OutOfWorkMemory("out of work memory: asked for " + std::to_string(bytes) + " bytes, holding " +
-                        std::to_string(held - bytes) + ", allowed are " + std::to_string(limit_));
+                                  std::to_string(held - bytes) + ", allowed are " + std::to_string(limit_));
         void* pointer = allocate();
         for (std::size_t peak = peak_; peak < held && !peak_.compare_exchange_weak(peak, held);) continue;
         return pointer;

@@ -61,8 +61,8 @@ class HeapResources final : public Resources {
 /// Passes requests on to another one, counts what is held (on host and device together) and keeps it under a limit.
 class CountedResources final : public Resources {
   public:
-    /// \param limit  in bytes; 0: none. Past it allocate() and allocate_device() throw OutOfWorkMemory that says how much
-    /// was asked, held and allowed.
+    /// \param limit  in bytes; 0: none. Past it allocate() and allocate_device() throw OutOfWorkMemory that says how
+    /// much was asked, held and allowed.
     explicit CountedResources(Resources& upstream, std::size_t limit = 0);
     void* allocate(std::size_t bytes) override;
     void deallocate(void* pointer, std::size_t bytes) noexcept override;
