@@ -57,7 +57,9 @@ TEST_F(Sharded, GoesOnAfterAFailureAnywhere) {
         int left = task;
         EXPECT_EQ(message_of<DeviceError>([&] { build(shards(4), {}, failing_after(left)); }), "the device broke");
         EXPECT_THROW(ShardedGraph{work()}, IoError);
-        EXPECT_THROW(build(shards(4)), IoError) << "without resume";
+        if (task > 0) {  // otherwise nothing is lost by starting anew
+            EXPECT_THROW(build(shards(4)), IoError) << "without resume";
+        }
         const ShardedStats stats = build(shards(4, true));
         EXPECT_EQ(stats.progress.tasks_done, 10);
         EXPECT_LE(stats.progress.workers[0].done, 11 - task) << "work was done twice";
