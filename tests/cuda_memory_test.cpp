@@ -128,8 +128,8 @@ TEST(Cuda, MemoryPlanIsKept) {
         BuildParams params = gpu_params(64);
         params.samples = samples;
         params.recall = recall;
-        // Of the objects that are measured.
-        const double measured = recall == 0 ? 0 : 4096 * (512 * 8 + 10 * 8 + 128 + 40) + 20000 * 8;
+        // Of the objects that are measured, and of those that all pairs are looked at with first.
+        const double measured = recall == 0 ? 0 : (4096 + 2048) * (1024 * 8 + 64 * 8 + 128 + 40) + 2 * 20000 * 8;
         const MemoryPlan plan = plan_memory(vectors, params);
         EXPECT_GE(plan.vectors, std::size_t(20000 * 128));
         EXPECT_GE(plan.graph, std::size_t(20000 * 64 * 8));

@@ -32,12 +32,10 @@ void check_update(Update update) {
                           "' is not compiled for GPUs here (GNND_CUDA_VARIANTS), update 'auto' is");
 }
 
-/// A quick graph, whose last distances are good enough to compare all pairs against: better ones cost more time than
-/// they save (benchs/NOTEBOOK.md).
+/// A quick graph, to compare all pairs against its last distances.
 BuildParams for_bounds(const BuildParams& params) {
-    const int iterations = params.k > 32 ? 2 : 1;
     BuildParams quick = params;
-    if (params.iterations == BuildParams{}.iterations) quick.iterations = iterations;
+    if (params.iterations == BuildParams{}.iterations) quick.iterations = iterations_for_bounds(params.k);
     quick.recall = 0;
     return quick;
 }
@@ -76,7 +74,7 @@ void run_gnnd(const detail::Input& input, const BuildParams& params, const Callb
     finish(state);
     stats.peak_work_bytes = std::int64_t(plan.work_bytes());
     if (input.exact)
-        compare_all_pairs(state, callbacks, stats);
+        compare_all_pairs(state, nullptr, callbacks, stats);
     else if (meter)
         reach_recall(state, *meter, callbacks, stats);
     if (!in_place.result) {
@@ -132,10 +130,10 @@ void build(const detail::Input& input, const BuildParams& params, const Choices&
     if (choices.exhaustive && input.n() <= kMostOnHost) {
         run_exhaustively(input, params, callbacks, resources, ids, distances);
         stats.stop = StopReason::exact;
+    } else if (input.inserts) {  // which comes back with one set and its graph where that is to be exact
+        insert(input, params, callbacks, resources, ids, distances, stats);
     } else if (choices.exhaustive) {
         run_all_pairs(input, params, callbacks, resources, ids, distances, stats);
-    } else if (input.inserts) {
-        insert(input, params, callbacks, resources, ids, distances, stats);
     } else {
         run_gnnd(input, params, callbacks, resources, ids, distances, stats);
     }

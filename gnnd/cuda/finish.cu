@@ -15,6 +15,7 @@ namespace gnnd::cuda {
 namespace {
 
 constexpr int kWarps = 4;
+constexpr int kAtOnce = 4;  ///< pairs whose rows are on their way together
 
 /// One warp an object.
 __global__ void load_graph_kernel(Columns columns, Lists lists, const SpaceInfo* info) {
@@ -59,9 +60,13 @@ __global__ void finish_kernel(RawVectors vectors, bool exact_distances, Lists li
     }
     __syncwarp();
     if (!exact_distances)
-        for (int j = 0; j < present; ++j) {
-            const float distance = exact<T, M, kWarp>(row, raw_row<T>(vectors, ids[j]), vectors.d);
-            if (lane_id() == 0) distances[j] = distance;
+        for (int j = 0; j < present; j += kAtOnce) {
+            float computed[kAtOnce];
+            exact_several<T, M>(
+                computed, row, [&](int i) { return raw_row<T>(vectors, ids[min(j + i, present - 1)]); }, vectors.d);
+#pragma unroll
+            for (int i = 0; i < kAtOnce; ++i)
+                if (lane_id() == i && j + i < present) distances[j + i] = computed[i];
         }
     const int listed = present;
     present += read_columns(set_aside.of[u32(object) >= set_aside.of[1].first], object,

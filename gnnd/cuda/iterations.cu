@@ -17,6 +17,12 @@ namespace {
 /// merge that starts from trees finds little enough for one.
 constexpr int kPasses[] = {1, 3, 2};
 
+/// Iterations after which the host waits to decide whether to go on.
+constexpr int kDecisive = 2;
+constexpr double kHopelessAtFirst = 0.5;
+/// What a build takes that finds too little in the end and goes on with longer lists, in first iterations.
+constexpr double kAllIterations = 40;
+
 int passes_of(const BuildState& state, int iteration) {
     if (state.variant.update != Update::automatic) return 1;  // those update lists at once
     const bool finds_little = state.input.merges() && grows_trees(state.params.init);
@@ -62,9 +68,11 @@ void Iterations::run(RecallMeter* meter, bool may_give_up) {
     while (iteration < state_.params.iterations && !ended()) {
         iterate(state_, ++iteration);
         submit(iteration, threshold);
-        if (iteration >= kAhead) await(iteration - kAhead);
+        // The first ones may say that going on is in vain.
+        const int ahead = may_give_up_ && meter_ != nullptr && iteration <= kDecisive ? 0 : kAhead;
+        while (awaited_ < iteration - ahead && !ended()) await(++awaited_);
     }
-    for (int last = std::max(0, iteration - kAhead + 1); last <= iteration && !ended(); ++last) await(last);
+    while (awaited_ < iteration && !ended()) await(++awaited_);
     stats_.stop = reached_ ? StopReason::recall : converged_ ? StopReason::converged : StopReason::iterations;
 }
 
@@ -82,15 +90,17 @@ void Iterations::submit(int iteration, double convergence_threshold) {
     GNND_CUDA(cudaEventRecord(events_[slot], state_.stream));
 }
 
-/// What is missing falls by about the same factor in each iteration, until it hardly falls any more: then GNND has
-/// found what it can find.
-void Iterations::consider(const RecallEstimate& recall, double seconds) {
+/// Of sets that GNND does not find enough of in the end the first iteration finds less than half (benchs/NOTEBOOK.md).
+/// Otherwise what is missing falls by about the same factor in each iteration, until it hardly falls any more: then GNND
+/// has found what it can find.
+bool Iterations::in_vain(const RecallEstimate& recall, double seconds) {
     const double missing = 1 - recall.value, allowed = 1 - double(state_.params.recall), before = missing_;
     missing_ = missing;
-    if (before < 0 || missing <= allowed) return;  // the first one holds the time of the measurement, too
+    if (missing <= allowed) return false;
+    if (before < 0) return missing > kHopelessAtFirst && meter_->seconds_of_all_pairs() < kAllIterations * seconds;
     const double factor = missing / before;
     const double left = factor < 1 && allowed > 0 ? std::log(missing / allowed) / -std::log(factor) : INFINITY;
-    gave_up_ = meter_->seconds_of_all_pairs() < left * seconds;
+    return meter_->seconds_of_all_pairs() < left * seconds;
 }
 
 void Iterations::await(int iteration) {
@@ -120,7 +130,10 @@ void Iterations::await(int iteration) {
     here.accepted = std::int64_t(record.sum.accepted);
     here.distances = std::int64_t(record.sum.distances);
     last_ = record.nanoseconds;
-    if (record.found >= 0 && may_give_up_) consider(meter_->estimate_of(record), here.seconds);
+    if (record.found >= 0 && may_give_up_) {
+        in_vain_ = in_vain_ || in_vain(meter_->estimate_of(record), here.seconds);
+        gave_up_ = in_vain_ && iteration >= iterations_for_bounds(state_.params.k);
+    }
     converged_ = record.converged;
     reached_ = record.reached;
     detail::report(here, stats_, callbacks_);

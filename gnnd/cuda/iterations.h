@@ -11,6 +11,12 @@
 
 namespace gnnd::cuda {
 
+/// Iterations after which lists are good enough to compare all pairs against their last distances: better ones cost more
+/// time than they save (benchs/NOTEBOOK.md).
+inline int iterations_for_bounds(int k) {
+    return k > 32 ? 2 : 1;
+}
+
 /// Runs steps 1 to 4 until the recall is there that was asked for, or little changes: the host stays kAhead iterations
 /// before the device and reads in the meantime what it recorded.
 class Iterations {
@@ -26,7 +32,7 @@ class Iterations {
   private:
     void submit(int iteration, double convergence_threshold);
     void await(int iteration);
-    void consider(const RecallEstimate& recall, double seconds);
+    bool in_vain(const RecallEstimate& recall, double seconds);
     bool ended() const { return converged_ || reached_ || gave_up_; }
 
     BuildState& state_;
@@ -39,8 +45,9 @@ class Iterations {
     PinnedArray<SpaceInfo, 1> info_;
     Event events_[kAhead + 1];
     u64 last_ = 0;         ///< the device's clock when the last iteration ended
+    int awaited_ = -1;     ///< the last iteration whose record was read
     double missing_ = -1;  ///< the share of true neighbours that the last iteration left to be found
-    bool converged_ = false, reached_ = false, gave_up_ = false;
+    bool converged_ = false, reached_ = false, in_vain_ = false, gave_up_ = false;
     std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
     Drain drain_{state_.stream};  // the last member: copies into the page-locked ones end first
 };

@@ -17,6 +17,8 @@ namespace {
 /// iterations; where more than kHopeless of the true neighbours is missing it does not help enough.
 constexpr int kLonger = 2, kRounds = 2;
 constexpr double kIterationsLeft = 8, kHopeless = 0.2;
+/// So many times the objects are measured where the first ones do not tell.
+constexpr std::int64_t kSharper = 4;
 
 SweepSpace shape_of(const detail::Input& input, const InPlace& in_place, const BuildParams& params) {
     return sweep_shape_of(input, params.metric, form_of(input.vectors[0], in_place.vectors, params.metric));
@@ -35,12 +37,26 @@ double slowest_iteration(const BuildStats& stats) {
     return seconds;
 }
 
-void measure(const BuildState& state, RecallMeter& meter, BuildStats& stats) {
+/// Measures the graph. \return whether it has the recall that was asked for
+bool measure(const BuildState& state, RecallMeter& meter, BuildStats& stats) {
     const auto* ids = reinterpret_cast<const u32*>(state.ids);
-    if (!meter.has_truth()) meter.find_truth(ids, state.params.k, state.params.k);
-    meter.start(ids, state.params.k, state.params.k);
-    stats.recall = meter.estimate();
+    const auto estimate = [&](RecallMeter& with) {
+        if (!with.has_truth()) with.find_truth(ids, state.params.k, state.params.k);
+        with.start(ids, state.params.k, state.params.k);
+        stats.recall = with.estimate();
+    };
+    const double wanted = double(state.params.recall);
+    estimate(meter);
     stats.recall_seconds = meter.seconds();
+    // Where the interval holds what was asked for, more objects decide: then the estimate itself counts.
+    constexpr std::int64_t kObjects = kSharper * detail::kRecallObjects;
+    if (stats.recall.low >= wanted || stats.recall.high < wanted) return stats.recall.low >= wanted;
+    const SweepSpace space = sweep_space_of(state);
+    if (space.spare < RecallMeter::bytes(space, state.params, kObjects)) return false;
+    RecallMeter sharper(state, kObjects);
+    estimate(sharper);
+    stats.recall_seconds += sharper.seconds();
+    return stats.recall.value >= wanted;
 }
 
 /// Goes on from the lists (or the graph) with longer ones, which have room for more to compare; of a merge from the
@@ -103,7 +119,8 @@ bool may_compare_all_pairs(const BuildState& state) {
     return state.plan.all_pairs.bytes != 0;
 }
 
-void compare_all_pairs(const BuildState& state, const Callbacks& callbacks, BuildStats& stats) {
+void compare_all_pairs(const BuildState& state, const RecallMeter* meter, const Callbacks& callbacks,
+                       BuildStats& stats) {
     const SweepSpace space = sweep_space_of(state);
     const Lists lists{.ids = reinterpret_cast<u32*>(state.ids),
                       .distances = state.distances,
@@ -113,16 +130,17 @@ void compare_all_pairs(const BuildState& state, const Callbacks& callbacks, Buil
     open_graph(state.params.metric, lists, state.n, state.stream);
     const Part& part = state.plan.all_pairs;
     Piece memory(state.memory + part.offset, part.bytes, true, state.resources);
-    Sweep(space, state.params.k, memory, state.stream).make_exact(lists, callbacks);
+    std::optional<SweepForm> form;
+    if (meter != nullptr && meter->has_truth()) form = meter->form();
+    Sweep(space, state.params.k, memory, state.stream).make_exact(lists, form, callbacks);
     close_graph(state.params.metric, lists, state.n, state.stream);
     stats.stop = StopReason::exact;
 }
 
 void reach_recall(const BuildState& state, RecallMeter& meter, const Callbacks& callbacks, BuildStats& stats) {
-    const double wanted = double(state.params.recall);
-    measure(state, meter, stats);
+    bool reached = measure(state, meter, stats);
     int length = state.lists.length;
-    for (int round = 0; round < kRounds && stats.recall.low < wanted && may_lengthen(state); ++round) {
+    for (int round = 0; round < kRounds && !reached && may_lengthen(state); ++round) {
         const double predicted = kIterationsLeft * slowest_iteration(stats);
         const bool may_compare = may_compare_all_pairs(state);
         if ((1 - stats.recall.value > kHopeless && may_compare) || kLonger * length > kMaxK) break;
@@ -137,13 +155,12 @@ void reach_recall(const BuildState& state, RecallMeter& meter, const Callbacks& 
         }
         length *= kLonger;
         if (!lengthen(state, from, length, meter, callbacks, stats)) break;
-        measure(state, meter, stats);
+        reached = measure(state, meter, stats);
     }
-    if (stats.recall.low >= wanted) {
+    if (reached) {
         stats.stop = StopReason::recall;
     } else if (may_compare_all_pairs(state)) {
-        compare_all_pairs(state, callbacks, stats);
-        measure(state, meter, stats);
+        compare_all_pairs(state, &meter, callbacks, stats);
     } else {
         stats.stop = StopReason::recall_missed;
     }

@@ -19,7 +19,9 @@ void finish(const BuildState& state);
 bool may_compare_all_pairs(const BuildState& state);
 
 /// Makes the graph exact, by comparing all pairs against the last distances of what is there.
-void compare_all_pairs(const BuildState& state, const Callbacks& callbacks, BuildStats& stats);
+/// \param meter  null: none
+void compare_all_pairs(const BuildState& state, const RecallMeter* meter, const Callbacks& callbacks,
+                       BuildStats& stats);
 
 /// Measures the graph. While it has less recall than was asked for: goes on from its lists with longer ones, or
 /// compares all pairs, whichever is predicted to take less time; neither where the user's parameters set limits.

@@ -6,7 +6,6 @@
 #include "gnnd/cuda/device/raw.cuh"
 #include "gnnd/cuda/memory/layout.h"
 #include "gnnd/cuda/recall.h"
-#include "gnnd/detail/recall.h"
 
 namespace gnnd::cuda {
 namespace {
@@ -22,12 +21,18 @@ __global__ void __launch_bounds__(kThreads)
     if (i >= count) return;
     const u32 object = objects[i];
     const T* row = raw_row<T>(vectors, object);
+    const u32* list = ids + std::int64_t(object) * stride;
+    constexpr int kAtOnce = 4;
     int found = 0;
-    for (int j = 0; j < width; ++j) {
-        const u32 id = ids[std::int64_t(object) * stride + j] & ~kNewBit;
-        if (id >= vectors.n) continue;
-        const float distance = exact<T, M, kWarp>(row, raw_row<T>(vectors, id), vectors.d);
-        found += (M::similarity ? -distance : distance) <= bounds[i];
+    for (int first = 0; first < width; first += kAtOnce) {
+        float distances[kAtOnce];
+        const auto id_at = [&](int j) { return first + j < width ? list[first + j] & ~kNewBit : kNoId; };
+        exact_several<T, M>(
+            distances, row, [&](int j) { return raw_row<T>(vectors, id_at(j) < vectors.n ? id_at(j) : object); },
+            vectors.d);
+#pragma unroll
+        for (int j = 0; j < kAtOnce; ++j)
+            found += id_at(j) < vectors.n && (M::similarity ? -distances[j] : distances[j]) <= bounds[i];
     }
     found = min(found, at);
     if (lane_id() != 0) return;
@@ -54,7 +59,17 @@ SweepSpace sweep_space_of(const BuildState& state) {
             .rows = {state.points.rows, state.n, state.points.row_bytes},
             .norms = reinterpret_cast<const u32*>(state.memory + state.plan.bias.offset),
             .info = state.info,
-            .columns = state.n};
+            .columns = state.n,
+            .spare = spare_memory(state)};
+}
+
+std::size_t spare_memory(const BuildState& state) {
+    const auto left = [](std::size_t there, std::size_t taken) {
+        if (there == 0) return ~std::size_t(0);  // any number
+        return there > taken ? there - taken : 0;
+    };
+    return std::min(left(state.resources.free_device_memory(), state.plan.beside),
+                    left(std::size_t(state.params.device_memory), state.plan.total + state.plan.beside));
 }
 
 RecallMeter::RecallMeter(const SweepSpace& space, const BuildParams& params, const MeasuredPart& part,

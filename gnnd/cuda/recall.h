@@ -31,8 +31,9 @@ class RecallMeter {
   public:
     RecallMeter(const SweepSpace& space, const BuildParams& params, const MeasuredPart& part, Resources& resources,
                 cudaStream_t stream);
-    explicit RecallMeter(const BuildState& state)
-        : RecallMeter(sweep_space_of(state), state.params, {0, state.n}, state.resources, state.stream) {}
+    /// \param sample  objects that are compared, or all if there are fewer
+    explicit RecallMeter(const BuildState& state, std::int64_t sample = detail::kRecallObjects)
+        : RecallMeter(sweep_space_of(state), state.params, {0, state.n, sample}, state.resources, state.stream) {}
 
     /// Finds the true neighbours, once; waits for the stream. The nearer the given neighbours are the faster.
     /// \param ids  device: n x stride, of which the first `width` are looked at
@@ -48,6 +49,8 @@ class RecallMeter {
     /// Of what was started with this record.
     RecallEstimate estimate_of(const Record& record) const;
 
+    /// The form of numbers that the truth was found with.
+    SweepForm form() const { return sweep_.form(); }
     double seconds() const { return seconds_; }  ///< that find_truth() took
     /// Comparing all pairs would take about so long.
     double seconds_of_all_pairs() const;
@@ -72,5 +75,8 @@ class RecallMeter {
     PinnedArray<RecallSums, 1> here_;
     Drain drain_;
 };
+
+/// Bytes that may be taken beside all that is planned for a build.
+std::size_t spare_memory(const BuildState& state);
 
 }  // namespace gnnd::cuda

@@ -15,7 +15,7 @@ namespace {
 
 constexpr int kWarps = 8;
 /// Rows that the centre is taken from; any point inside the data does, so a sample is enough.
-constexpr int kCentreRows = 1024;
+constexpr int kCentreRows = 1024, kCentreWarps = 32;
 
 constexpr int kScaleThreads = 512;
 
@@ -42,20 +42,30 @@ __global__ void reset_kernel(SpaceInfo* info) {
     *info = {~0ull, 0, 0, 1, 1, 0};
 }
 
-/// The mean of some rows, a thread a component: distances that only see differences lose fewer digits to f16 near 0.
-/// Behind the means, the means of the squares.
+/// The mean of some rows: distances that only see differences lose fewer digits to f16 near 0. Behind the means, the
+/// means of the squares. A block has 32 components, and each of its warps some of the rows.
 template <class T>
-__global__ void centre_kernel(RawVectors vectors, bool centre, float* mean) {
-    const std::int64_t c = std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
-    if (c >= vectors.d) return;
-    float sum = 0, square = 0;
+__global__ void __launch_bounds__(kCentreWarps* kWarp) centre_kernel(RawVectors vectors, bool centre, float* mean) {
+    __shared__ float sums[kCentreWarps][kWarp], squares[kCentreWarps][kWarp];
+    const int lane = lane_id(), warp = threadIdx.x / kWarp;
+    const std::int64_t c = std::int64_t(blockIdx.x) * kWarp + lane;
     const int rows = int(min(vectors.n, std::int64_t(kCentreRows)));
-    if (centre)
-        for (int r = 0; r < rows; ++r) {
+    float sum = 0, square = 0;
+    if (centre && c < vectors.d)
+#pragma unroll 4
+        for (int r = warp; r < rows; r += kCentreWarps) {
             const float x = float(raw_row<T>(vectors, vectors.n * r / rows)[c]);
             sum += x;
             square += x * (x / float(rows));  // the sum of all may be too large
         }
+    sums[warp][lane] = sum;
+    squares[warp][lane] = square;
+    __syncthreads();
+    if (warp != 0 || c >= vectors.d) return;
+    for (int w = 1; w < kCentreWarps; ++w) {
+        sum += sums[w][lane];
+        square += squares[w][lane];
+    }
     mean[c] = isfinite(sum) ? sum / float(rows) : 0.0f;
     mean[vectors.d + c] = isfinite(square) ? square : 0.0f;
 }
@@ -133,6 +143,23 @@ __global__ void integers_kernel(RawVectors vectors, unsigned* misfits) {
     if (lane_id() == 0 && (found & ~known) != 0) atomicOr(misfits, found);
 }
 
+/// A row's components as float16 wants them are (its own times of_row) - (the mean's times of_mean).
+struct RowScale {
+    float of_row, of_mean;
+};
+
+/// By a warp.
+template <class T>
+__device__ RowScale scale_of_row(const T* row, std::int64_t d, bool normalized, const SpaceInfo* info) {
+    RowScale scale{1, 1};
+    if (normalized) {
+        float sum = 0;
+        for (std::int64_t c = lane_id(); c < d; c += kWarp) sum += float(row[c]) * float(row[c]);
+        scale = {rsqrtf(fmaxf(warp_sum(sum), FLT_MIN)), rsqrtf(fmaxf(info->mean_square, FLT_MIN))};
+    }
+    return {scale.of_row * info->scale, scale.of_mean * info->scale};
+}
+
 /// Writes one packed row and its bias, the squared norm of what was packed. One warp a row.
 template <class T, PackedType C>
 __global__ void pack_kernel(RawVectors vectors, bool normalized, const float* mean, const SpaceInfo* info,
@@ -141,20 +168,12 @@ __global__ void pack_kernel(RawVectors vectors, bool normalized, const float* me
     if (i >= vectors.n) return;
     const T* row = raw_row<T>(vectors, i);
     if constexpr (C == PackedType::f16) {
-        float factor = 1, of_mean = 1;
-        if (normalized) {
-            float sum = 0;
-            for (std::int64_t c = lane_id(); c < vectors.d; c += kWarp) sum += float(row[c]) * float(row[c]);
-            factor = rsqrtf(fmaxf(warp_sum(sum), FLT_MIN));
-            of_mean = rsqrtf(fmaxf(info->mean_square, FLT_MIN));
-        }
-        factor *= info->scale;
-        of_mean *= info->scale;
+        const RowScale scale = scale_of_row(row, vectors.d, normalized, info);
         __half* packed = reinterpret_cast<__half*>(rows + i * row_bytes);
         float norm = 0;
         for (int c = lane_id(); c < row_bytes / 2; c += kWarp) {
             const __half value =
-                c < vectors.d ? __float2half(float(row[c]) * factor - mean[c] * of_mean) : __half(0.0f);
+                c < vectors.d ? __float2half(float(row[c]) * scale.of_row - mean[c] * scale.of_mean) : __half(0.0f);
             packed[c] = value;
             norm += float(value) * float(value);
         }
@@ -172,7 +191,47 @@ __global__ void pack_kernel(RawVectors vectors, bool normalized, const float* me
     }
 }
 
+/// Writes one row as the sum of two float16, `half_row` of each, and the squared norm of that. One warp a row.
+template <class T>
+__global__ void split_kernel(RawVectors vectors, bool normalized, const float* mean, const SpaceInfo* info,
+                             __half* rows, int half_row, u32* norms) {
+    const std::int64_t i = std::int64_t(blockIdx.x) * kWarps + threadIdx.x / kWarp;
+    if (i >= vectors.n) return;
+    const T* row = raw_row<T>(vectors, i);
+    const RowScale scale = scale_of_row(row, vectors.d, normalized, info);
+    __half* high = rows + i * 2 * half_row;
+    float norm = 0;
+    for (int c = lane_id(); c < half_row; c += kWarp) {
+        const float x = c < vectors.d ? float(row[c]) * scale.of_row - mean[c] * scale.of_mean : 0.0f;
+        const __half h = __float2half(x), l = __float2half(x - __half2float(h));
+        high[c] = h;
+        high[half_row + c] = l;
+        const float sum = __half2float(h) + __half2float(l);
+        norm += sum * sum;
+    }
+    norm = warp_sum(norm);
+    if (lane_id() == 0) norms[i] = __float_as_uint(norm);
+}
+
+template <class T>
+void find_mean(const RawVectors& vectors, const Traits& traits, float* mean, cudaStream_t stream) {
+    centre_kernel<T><<<blocks_for(vectors.d, kWarp), kCentreWarps * kWarp, 0, stream>>>(vectors, traits.centre, mean);
+    GNND_LAUNCHED("centre_kernel");
+}
+
 }  // namespace
+
+void split_space(const RawVectors& vectors, Metric metric, const SpaceInfo* info, std::uint8_t* rows, int row_bytes,
+                 std::uint32_t* norms, float* mean, cudaStream_t stream) {
+    const Traits traits = traits_of(metric);
+    visit_dtype(vectors.dtype, [&](auto component) {
+        using T = decltype(component);
+        find_mean<T>(vectors, traits, mean, stream);
+        split_kernel<T><<<blocks_for(vectors.n, kWarps), kWarps * kWarp, 0, stream>>>(
+            vectors, traits.normalized, mean, info, reinterpret_cast<__half*>(rows), row_bytes / 4, norms);
+        GNND_LAUNCHED("split_kernel");
+    });
+}
 
 RawVectors upload(const detail::Input& input, bool in_place, std::byte* copy, Resources& resources,
                   cudaStream_t stream) {
@@ -230,8 +289,7 @@ void prepare_space(const RawVectors& vectors, Metric metric, const VectorForm& f
     visit_dtype(vectors.dtype, [&](auto component) {
         using T = decltype(component);
         if (f16) {
-            centre_kernel<T><<<blocks_for(vectors.d, 128), 128, 0, stream>>>(vectors, traits.centre, mean);
-            GNND_LAUNCHED("centre_kernel");
+            find_mean<T>(vectors, traits, mean, stream);
             scan_kernel<T><<<row_blocks, kWarps * kWarp, 0, stream>>>(vectors, traits, mean, info);
             GNND_LAUNCHED("scan_kernel");
         }

@@ -54,7 +54,7 @@ std::size_t bytes_of_measuring(const VectorView& all, std::int64_t added, const 
 void raise_recall(const detail::Input& whole, std::int64_t added, std::int32_t* ids, float* distances, std::size_t held,
                   const BuildParams& params, const Callbacks& callbacks, Resources& resources, cudaStream_t stream,
                   BuildStats& stats) {
-    if (!measure(whole, added, params, resources, stream, stats)) return;
+    if (!measure(whole, added, params, resources, stream, stats) && params.recall < 1) return;
     BuildParams refining = params;
     if (params.device_memory != 0)
         refining.device_memory = std::max<std::int64_t>(1, params.device_memory - std::int64_t(held));

@@ -26,10 +26,9 @@ cudaError_t allow_shared_memory(void (*kernel)(Parameters...), int bytes) {
     return cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, most);
 }
 
-/// Starts a kernel with dynamic shared memory, more than 48 KiB if need be.
-template <class... Parameters, class... Arguments>
-void launch(const char* name, void (*kernel)(Parameters...), dim3 blocks, int threads, int shared_bytes,
-            cudaStream_t stream, const Arguments&... arguments) {
+/// Allows it, or says what is wrong.
+template <class... Parameters>
+void prepare_launch(const char* name, void (*kernel)(Parameters...), int shared_bytes) {
     const cudaError_t error = allow_shared_memory(kernel, shared_bytes);
     if (error == cudaErrorInvalidValue) {
         ignore(error);
@@ -37,8 +36,34 @@ void launch(const char* name, void (*kernel)(Parameters...), dim3 blocks, int th
                               " bytes of shared memory a block, more than this GPU has; fewer samples need less");
     }
     check(error, name, __FILE__, __LINE__);
+}
+
+/// Starts a kernel with dynamic shared memory, more than 48 KiB if need be.
+template <class... Parameters, class... Arguments>
+void launch(const char* name, void (*kernel)(Parameters...), dim3 blocks, int threads, int shared_bytes,
+            cudaStream_t stream, const Arguments&... arguments) {
+    prepare_launch(name, kernel, shared_bytes);
     kernel<<<blocks, threads, shared_bytes, stream>>>(arguments...);
     check(cudaGetLastError(), name, __FILE__, __LINE__);
+}
+
+/// The same, with blocks that are neighbours in x in clusters.
+/// \param cluster  blocks of one, which divide blocks.x; 1: none
+template <class... Parameters, class... Arguments>
+void launch_clusters(const char* name, void (*kernel)(Parameters...), dim3 blocks, unsigned cluster, int threads,
+                     int shared_bytes, cudaStream_t stream, const Arguments&... arguments) {
+    prepare_launch(name, kernel, shared_bytes);
+    cudaLaunchAttribute attribute{};
+    attribute.id = cudaLaunchAttributeClusterDimension;
+    attribute.val.clusterDim = {cluster, 1, 1};
+    cudaLaunchConfig_t config{};
+    config.gridDim = blocks;
+    config.blockDim = dim3(unsigned(threads));
+    config.dynamicSmemBytes = std::size_t(shared_bytes);
+    config.stream = stream;
+    config.attrs = &attribute;
+    config.numAttrs = cluster > 1 ? 1 : 0;
+    check(cudaLaunchKernelEx(&config, kernel, arguments...), name, __FILE__, __LINE__);
 }
 
 }  // namespace gnnd::cuda

@@ -103,16 +103,18 @@ BuildPlan make_build_plan(const detail::Input& input, const InPlace& in_place, c
     };
     const int wanted = choices.capacity, least = 4;
     const MemoryLimits limits{std::size_t(params.device_memory), free};
+    const auto fits = [&] {
+        return params.deterministic ? limits.allow(plan.total + beside) : limits.hold(plan.total + beside);
+    };
     lay_out_to_fit(
-        wanted, least, [&](int capacity) { lay_out(capacity, input.exact ? all_pairs : 0); },
-        [&] { return params.deterministic ? limits.allow(plan.total + beside) : limits.hold(plan.total + beside); },
+        wanted, least, [&](int capacity) { lay_out(capacity, input.exact ? all_pairs : 0); }, fits,
         [](int capacity) { return capacity - 1; });
-    limits.check("the build", plan.total + beside);
     if (!input.exact && all_pairs != 0) {
         const BuildPlan without = plan;
         lay_out(plan.capacity, all_pairs);
-        if (!limits.hold(plan.total + beside)) plan = without;
+        if (!fits()) plan = without;
     }
+    limits.check("the build", plan.total + beside);
     plan.passes = (wanted + plan.capacity - 1) / plan.capacity;
     return plan;
 }

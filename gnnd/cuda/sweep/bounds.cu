@@ -35,11 +35,12 @@ struct HalfTerms {
     bool l2, normalized;
     float scale;
     float steps;      ///< of the tensor cores
-    float subnormal;  ///< error of a row of numbers that are subnormal
+    float rounding;   ///< error of a row, of its norm
+    float subnormal;  ///< and of numbers that are subnormal
     float largest;    ///< norm
 
     __device__ float error(float norm) const {
-        return 0x1.01p-11f * norm + subnormal + (normalized ? 0x1p-20f * scale : 0.0f);
+        return rounding * norm + subnormal + (normalized ? 0x1p-20f * scale : 0.0f);
     }
 };
 
@@ -52,7 +53,7 @@ __device__ Threshold of_halves(const HalfTerms& terms, float square, float bound
                              terms.error(norm) * terms.error(terms.largest) + summing * norm * terms.largest;
         return {0, __float_as_uint(bound * square_scale + fabsf(bound) * square_scale * 0x1p-18f + margin)};
     }
-    const float offset = -0.5f * square * (1 - 2 * summing);
+    const float offset = -0.5f * square * (1 - summing);
     if (bound == INFINITY) return {__float_as_uint(offset), __float_as_uint(INFINITY)};
     // Of vectors of norm 1 the squared distance is 2 - 2 cos.
     const float distance = terms.normalized ? fmaxf(2 + 2 * bound, 0.0f) + 0x1p-19f : bound * (1 + 0x1p-18f);
@@ -77,7 +78,7 @@ __global__ void thresholds_kernel(SweepForm form, BoundArgs args, const u32* nor
         const float bound = args.bounds != nullptr ? args.bounds[i] : INFINITY;
         if (integers) {
             made = of_integers(terms.l2, int(norms[object]), bound);
-        } else if (form == SweepForm::halves) {
+        } else if (form != SweepForm::floats) {
             terms.scale = info->scale;
             terms.largest = sqrtf(*args.largest_norm);
             made = of_halves(terms, __uint_as_float(norms[object]), bound);
@@ -207,8 +208,11 @@ void make_thresholds(SweepForm form, const SweepSpace& space, const BoundArgs& a
         terms.l2 = !M::similarity || M::normalized;
         terms.normalized = M::normalized;
     });
-    terms.steps = float((space.rows.row_bytes + kStep - 1) / kStep);
-    terms.subnormal = std::sqrt(float(space.raw.d)) * 0x1p-24f;
+    const bool split = form == SweepForm::split;
+    const auto steps = float((2 * space.raw.d + kStep - 1) / kStep);
+    terms.steps = (split ? 3 * steps : steps) + 1;
+    terms.rounding = split ? 0x1.7p-22f : 0x1.01p-11f;
+    terms.subnormal = std::sqrt(float(space.raw.d)) * (split ? 0x1p-25f : 0x1p-24f);
     thresholds_kernel<<<blocks_for(args.padded, kThreads), kThreads, 0, stream>>>(form, args, space.norms, space.info,
                                                                                   terms);
     GNND_LAUNCHED("thresholds_kernel");

@@ -13,7 +13,11 @@
 ///    r + e(a) + max e as packed. For inner products |a b - a' b'| <= e(a) |b'| + e(b) |a'| + e(a) e(b).
 ///    A tensor core adds 16 products and the sum so far as 17 addends, each cut 25 bits below the largest or finer
 ///    (Fasi, Higham, Mikaitis, Pranesh, 2021): an error of at most 17 * 2^-25 of |a'| |b'| < 2^-20.9 |a'| |b'| each
-///    step, and |a'| |b'| <= (|a'|^2 + |b'|^2) / 2. What it adds is taken off both norms, a part for each.
+///    step, and |a'| |b'| <= (|a'|^2 + |b'|^2) / 2: half of it is taken off each norm, as 2^-20 a step, which holds the
+///    rounding of the norms, too.
+///  - split (two float16): x = h + l, each the nearest float16 of what is left, so that what is left in the end is at
+///    most 2^-22 of x (2^-25 where l is subnormal) and one rounding of float32 before: e(a) = 2^-21.5 |a'|. Products
+///    are h h + h l + l h, three times as many steps; l l, less than 2^-22 of |a'| |b'|, counts as one more.
 ///  - floats: sums of float32, in another order than device/exact.cuh's; 2^-18 of the bound is added.
 ///
 /// A list's bound itself is a float32 sum, for which 2^-18 of it is added in the last two.
@@ -24,7 +28,7 @@
 namespace gnnd::cuda {
 
 /// The numbers that a sweep compares.
-enum class SweepForm { integers, halves, floats };
+enum class SweepForm { integers, halves, split, floats };
 
 /// The vectors, as prepare_space() left them.
 struct SweepSpace {
@@ -36,6 +40,7 @@ struct SweepSpace {
     const SpaceInfo* info;  ///< of the packed rows
     std::int64_t columns;   ///< the first so many objects are what others are compared with; the rest are rows only
     u32 border = 0;         ///< pairs among the objects before it, and from it on, are known; 0: none
+    std::size_t spare = 0;  ///< device memory that may be taken for rows that are split
 };
 
 /// What thresholds are made of.

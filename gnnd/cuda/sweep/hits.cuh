@@ -34,20 +34,48 @@ __device__ inline float raised(float most, float a, float b) {
     return fmaxf(most, a + b);
 }
 
+/// Hits that a warp has found and not put into memory yet. An atomic that names the place of a hit is far away: 32 of
+/// them go together, each lane's own. All lanes take part in everything.
+struct HitQueue {
+    using Places = u64[2 * kWarp];  ///< shared
+    u64* places;
+    u32 count = 0;
+
+    __device__ void put(const Candidates& hits, bool real, u32 row, u32 id) {
+        const u32 all = __ballot_sync(kAllLanes, real);
+        if (real) places[count + rank_in(all)] = u64(row) << 32 | id;
+        count += __popc(all);
+        if (count >= kWarp) flush(hits);
+    }
+    /// The last 32, or all if there are fewer.
+    __device__ void flush(const Candidates& hits) {
+        __syncwarp();
+        const u32 left = count > kWarp ? count - kWarp : 0, mine = left + lane_id();
+        if (mine < count) put_hit(hits, u32(places[mine] >> 32), u32(places[mine]));
+        count = left;
+        __syncwarp();
+    }
+};
+
 /// The rows of a thread in a tile of sums as tensor instructions leave them (device/tile.cuh): two rows and two of
 /// every eight columns.
 /// \tparam Both  every pair may be a hit for its column, too
 template <class Sum, bool Both>
 struct HitFinder {
     static constexpr int kTiles = kPanelColumns / kTileColumns;
+    /// Tiles of eight columns that are looked at together: where a hit is among them, all are looked at again.
+    static constexpr int kGroup = 4;
     using Sums = Sum[kTiles][4];
 
     const SweepArgs& args;
+    HitQueue queue;
     u32 row;                 ///< of the set that is swept; the second is 8 below
     Sum least_of_row[2];     ///< -limit: what the sums for a row have to pass
     Sum least_of_column[2];  ///< -offset: and those for columns
 
-    __device__ HitFinder(const SweepArgs& args_, u32 row_) : args(args_), row(row_) {
+    /// \param places  the warp's
+    __device__ HitFinder(const SweepArgs& args_, HitQueue::Places& places, u32 row_)
+        : args(args_), queue{places}, row(row_) {
 #pragma unroll
         for (int r = 0; r < 2; ++r) {
             const Threshold mine = args.of_rows[row + r * 8];
@@ -59,68 +87,62 @@ struct HitFinder {
     /// \param terms     shared: of the tile's columns
     /// \param column    the first one
     /// \param diagonal  rows and columns are of the same panel: each pair is there twice
-    __device__ void find(const Sums& sums, const Threshold* terms, u32 column, bool diagonal) const {
-        Sum for_rows[2], for_columns[2];
+    __device__ void find(const Sums& sums, const Threshold* terms, u32 column, bool diagonal) {
         const Threshold* mine = terms + lane_id() % 4 * 2;
 #pragma unroll
-        for (int t = 0; t < kTiles; ++t) {
-            const uint4 two = *reinterpret_cast<const uint4*>(mine + t * kTileColumns);
-            const Sum offset[2] = {sum_of<Sum>(two.x), sum_of<Sum>(two.z)};
-            const Sum limit[2] = {sum_of<Sum>(two.y), sum_of<Sum>(two.w)};
+        for (int first = 0; first < kTiles; first += kGroup) {
+            Sum for_rows[2], for_columns[2];
 #pragma unroll
-            for (int r = 0; r < 2; ++r)
+            for (int t = first; t < first + kGroup; ++t) {
+                const uint4 two = *reinterpret_cast<const uint4*>(mine + t * kTileColumns);
+                const Sum offset[2] = {sum_of<Sum>(two.x), sum_of<Sum>(two.z)};
+                const Sum limit[2] = {sum_of<Sum>(two.y), sum_of<Sum>(two.w)};
 #pragma unroll
-                for (int i = 0; i < 2; ++i) {
-                    const Sum sum = sums[t][2 * r + i];
-                    for_rows[r] = t + i == 0 ? sum + offset[i] : raised(for_rows[r], sum, offset[i]);
-                    if (Both) for_columns[r] = t + i == 0 ? sum + limit[i] : raised(for_columns[r], sum, limit[i]);
-                }
-        }
+                for (int r = 0; r < 2; ++r)
 #pragma unroll
-        for (int r = 0; r < 2; ++r) {
-            if (for_rows[r] > least_of_row[r]) take_row(sums, r, terms, column, diagonal);
-            if (Both && for_columns[r] > least_of_column[r]) take_columns(sums, r, terms, column, diagonal);
+                    for (int i = 0; i < 2; ++i) {
+                        const bool start = t == first && i == 0;
+                        const Sum sum = sums[t][2 * r + i];
+                        for_rows[r] = start ? sum + offset[i] : raised(for_rows[r], sum, offset[i]);
+                        if (Both) for_columns[r] = start ? sum + limit[i] : raised(for_columns[r], sum, limit[i]);
+                    }
+            }
+            bool any = for_rows[0] > least_of_row[0] || for_rows[1] > least_of_row[1];
+            if (Both) any |= for_columns[0] > least_of_column[0] || for_columns[1] > least_of_column[1];
+            if (__any_sync(kAllLanes, any)) take(sums, first, terms, column, diagonal);
         }
     }
+
+    /// After the last tile.
+    __device__ void end() { queue.flush(args.hits); }
 
   private:
-    // Rare: find out which of the pairs are hits.
-
-    /// Calls use(column) for those of a row for which test(sum, threshold) holds.
-    template <class Test, class Use>
-    __device__ __forceinline__ void each(const Sums& sums, int r, const volatile Threshold* terms, u32 column,
-                                         bool diagonal, const Test& test, const Use& use) const {
-        const int first = lane_id() % 4 * 2;
-        u32 bits = 0;  // of the thread's 2 kTiles columns
+    /// Finds out which of a group's pairs are hits.
+    __device__ __forceinline__ void take(const Sums& sums, int first, const volatile Threshold* terms, u32 column,
+                                         bool diagonal) {
+        constexpr int kColumns = 2 * kGroup;
+        const volatile Threshold* mine = terms + first * kTileColumns + lane_id() % 4 * 2;
+        u32 bits = 0;  // for rows, and behind them for columns: of two rows each kColumns
 #pragma unroll
-        for (int t = 0; t < kTiles; ++t)
+        for (int c = 0; c < kColumns; ++c) {
+            const Sum offset = sum_of<Sum>(mine[c / 2 * kTileColumns + c % 2].offset);
+            const Sum limit = sum_of<Sum>(mine[c / 2 * kTileColumns + c % 2].limit);
 #pragma unroll
-            for (int i = 0; i < 2; ++i)
-                bits |= u32(test(reloaded(sums[t][2 * r + i]), terms[t * kTileColumns + first + i])) << (2 * t + i);
-        for (; bits != 0; bits &= bits - 1) {
-            const int bit = __ffs(bits) - 1;
-            const u32 c = column + bit / 2 * kTileColumns + first + bit % 2;
-            if (!diagonal || c > row + r * 8) use(c);
+            for (int r = 0; r < 2; ++r) {
+                const Sum sum = reloaded(sums[first + c / 2][2 * r + c % 2]);
+                if (sum + offset > least_of_row[r]) bits |= 1u << (r * kColumns + c);
+                if (Both && sum + limit > least_of_column[r]) bits |= 1u << ((2 + r) * kColumns + c);
+            }
         }
-    }
-
-    __device__ __forceinline__ void take_row(const Sums& sums, int r, const Threshold* terms, u32 column,
-                                             bool diagonal) const {
-        const u32 here = row + r * 8, id = Both ? here : args.row_ids[here];
-        each(
-            sums, r, terms, column, diagonal,
-            [&](Sum sum, const volatile Threshold& term) { return sum + sum_of<Sum>(term.offset) > least_of_row[r]; },
-            [&](u32 c) {
-                if (c != id) put_hit(args.hits, here, c);
-            });
-    }
-
-    __device__ __forceinline__ void take_columns(const Sums& sums, int r, const Threshold* terms, u32 column,
-                                                 bool diagonal) const {
-        each(
-            sums, r, terms, column, diagonal,
-            [&](Sum sum, const volatile Threshold& term) { return sum + sum_of<Sum>(term.limit) > least_of_column[r]; },
-            [&](u32 c) { put_hit(args.hits, c, row + r * 8); });
+        const u32 first_column = column + u32(first) * kTileColumns + lane_id() % 4 * 2;
+        while (__any_sync(kAllLanes, bits != 0)) {
+            const int bit = max(__ffs(bits) - 1, 0), c = bit % kColumns, r = bit / kColumns;
+            const u32 there = first_column + c / 2 * kTileColumns + c % 2, here = row + r % 2 * 8;
+            // Of a panel with itself each pair is there twice; of chosen rows each is there as a column, too.
+            const bool real = bits != 0 && !(diagonal && there <= here) && (Both || there != args.row_ids[here]);
+            queue.put(args.hits, real, r < 2 ? here : there, r < 2 ? there : here);
+            bits &= bits - 1;
+        }
     }
 };
 

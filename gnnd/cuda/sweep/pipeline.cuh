@@ -27,6 +27,15 @@ struct PhaseBarrier {
         asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(this)) : "memory");
     }
     /// Arrives, and holds the phase until so many bytes have come.
+    /// At the barrier that has the same place in another block of the cluster.
+    __device__ void arrive_at(u32 block) {
+        asm volatile(
+            "{.reg .b32 there;\n"
+            "mapa.shared::cluster.u32 there, %0, %1;\n"
+            "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [there];}\n" ::"r"(shared_address(this)),
+            "r"(block)
+            : "memory");
+    }
     __device__ void arrive_expecting(int bytes) {
         asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(this)), "r"(bytes)
                      : "memory");
@@ -48,6 +57,24 @@ __device__ inline void copy_rows(std::uint8_t* to, const CUtensorMap& from, int 
         "[%4];" ::"r"(shared_address(to)),
         "l"(&from), "r"(column), "r"(row), "r"(shared_address(&full))
         : "memory");
+}
+
+/// The same into all blocks of a cluster that the bits of `blocks` name, each to the same place and barrier.
+__device__ inline void copy_rows_to(std::uint16_t blocks, std::uint8_t* to, const CUtensorMap& from, int column,
+                                    int row, PhaseBarrier& full) {
+    asm volatile(
+        "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster [%0], "
+        "[%1, {%2, %3}], [%4], %5;" ::"r"(shared_address(to)),
+        "l"(&from), "r"(column), "r"(row), "r"(shared_address(&full)), "h"(blocks)
+        : "memory");
+}
+
+/// Waits until all threads of the cluster that have not ended are here.
+__device__ inline void sync_cluster() {
+    asm volatile(
+        "barrier.cluster.arrive.release;\n"
+        "barrier.cluster.wait.acquire;\n" ::
+            : "memory");
 }
 
 /// Starts copying whole 16 bytes.

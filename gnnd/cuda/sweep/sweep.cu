@@ -12,9 +12,9 @@ namespace gnnd::cuda {
 namespace {
 
 /// Hits that a chosen object has places for; and any object, in one of the steps of make_exact().
-constexpr int kHitsOfSome = 512;
+constexpr int kHitsOfSome = 1024;
 int hits_of_all(int k) {
-    return std::max(96, 2 * k);
+    return std::max(96, k + 5 * k / 8);
 }
 
 /// Rows of integers that are longer could overflow the sums' comparison, see bounds.cu.
@@ -22,8 +22,8 @@ constexpr int kMaxSweptBytes = 8192;
 
 /// A step of make_exact() should take some tenths of a second: bytes of rows that are compared in one.
 constexpr double kBytesOfStep = 1e14;
-/// The first steps are small, since bounds fall most in them.
-constexpr u32 kSteps = 8;
+/// None of its steps is a larger part of it.
+constexpr u32 kSteps = 4;
 
 /// Where more than one in so many objects has overflowed, all are compared again; at most so often.
 constexpr std::int64_t kFewOverflow = 64;
@@ -36,6 +36,10 @@ u32 padded(std::int64_t n) {
     return u32(round_up(n, kPanelRows));
 }
 
+std::int64_t widest_row(const SweepSpace& space) {
+    return space.packed == PackedType::f16 ? 2 * high_tiles_of(space.raw.d) * kTileBytes : space.rows.row_bytes;
+}
+
 struct RowsLayout {
     Part packed, ids, distances, bounds, entries, counts, thresholds, overflowed, is_overflowed;
     std::size_t total;
@@ -44,7 +48,7 @@ struct RowsLayout {
         const std::int64_t rows = count;
         Layout layout;
         if (!all) {
-            packed = layout.take(rows * space.rows.row_bytes);
+            packed = layout.take(rows * widest_row(space));
             ids = layout.take(rows * k * 4);
             distances = layout.take(rows * k * 4);
             bounds = layout.take(rows * 4);
@@ -75,6 +79,19 @@ struct SharedLayout {
     }
 };
 
+struct SplitLayout {
+    Part rows, norms, mean;
+    std::size_t total;
+
+    explicit SplitLayout(const RawVectors& raw) {
+        Layout layout;
+        rows = layout.take(raw.n * 2 * high_tiles_of(raw.d) * kTileBytes);
+        norms = layout.take(raw.n * 4);
+        mean = layout.take(raw.d * 8);
+        total = layout.end_;
+    }
+};
+
 SweepForm first_form(const SweepSpace& space) {
     const bool product = visit(space.metric, [](auto m) { return m.is_product; });
     if (!product) return SweepForm::floats;
@@ -95,7 +112,12 @@ std::size_t Sweep::bytes_of_all(const SweepSpace& space, int k) {
 }
 
 Sweep::Sweep(const SweepSpace& space, int k, Resources& resources, cudaStream_t stream)
-    : space_(space), k_(k), resources_(resources), stream_(stream), form_(first_form(space)), drain_(stream) {
+    : space_(space),
+      k_(k),
+      resources_(resources),
+      stream_(stream),
+      form_(first_form(space)),
+      drain_(stream) {
     const SharedLayout layout(space);
     shared_ = DeviceMemory(resources, layout.total, stream);
     columns_ = reinterpret_cast<Threshold*>(shared_.data() + layout.thresholds.offset);
@@ -113,8 +135,27 @@ Sweep::Sweep(const SweepSpace& space, int k, Resources& resources, cudaStream_t 
     use_form(form_);
 }
 
+SweepForm Sweep::finer_form() const {
+    const bool splits = form_ == SweepForm::halves && SplitLayout(space_.raw).total <= space_.spare;
+    return splits ? SweepForm::split : SweepForm::floats;
+}
+
+void Sweep::split() {
+    const SplitLayout layout(space_.raw);
+    split_ = DeviceMemory(resources_, layout.total, stream_);
+    auto* rows = reinterpret_cast<std::uint8_t*>(split_.data() + layout.rows.offset);
+    auto* norms = reinterpret_cast<u32*>(split_.data() + layout.norms.offset);
+    space_.rows = {rows, space_.raw.n, 2 * high_tiles_of(space_.raw.d) * kTileBytes};
+    space_.norms = norms;
+    split_space(space_.raw, space_.metric, space_.info, rows, space_.rows.row_bytes, norms,
+                reinterpret_cast<float*>(split_.data() + layout.mean.offset), stream_);
+    GNND_CUDA(cudaMemsetAsync(largest_norm_, 0, sizeof(float), stream_));
+    find_largest_norm(space_, largest_norm_, stream_);
+}
+
 void Sweep::use_form(SweepForm form) {
     form_ = form;
+    if (form == SweepForm::split && split_.data() == nullptr) split();
     make_thresholds(form, space_,
                     {.objects = nullptr,
                      .count = u32(space_.columns),
@@ -173,7 +214,8 @@ void Sweep::compare(const SweepRows& rows, u32 begin, u32 end) {
                          .border = space_.border,
                          .begin = begin,
                          .end = end,
-                         .hits = rows.hits};
+                         .hits = rows.hits,
+                         .high_tiles = form_ == SweepForm::split ? high_tiles_of(space_.raw.d) : 0};
     if (form_ == SweepForm::floats)
         sweep_floats(space_.metric, args, space_.raw, factors_, stream_);
     else
@@ -197,18 +239,18 @@ std::vector<u32> Sweep::even_steps(const SweepRows& rows, u32 steps) const {
     const u32 width = width_of(rows);
     steps = std::min(steps, width);
     std::vector<u32> ends;
-    // The first step goes ahead with a small part of itself.
-    if (const u32 first = width / steps; first > 1) ends.push_back((first + 3) / 4);
     for (u32 step = 1; step <= steps; ++step) ends.push_back(u32(u64(width) * step / steps));
     return ends;
 }
 
-/// All columns of a step are hits while lists are not full. After that, of columns in no order, about k times as many
-/// as there are beside those seen before: half of the places should do.
-std::vector<u32> Sweep::growing_steps(const SweepRows& rows) const {
+/// All columns of a step are hits while lists are not full, or full of what is far. After that, of columns in no order,
+/// about k times as many as there are beside those seen before: half of the places should do.
+std::vector<u32> Sweep::growing_steps(const SweepRows& rows, u32 least) const {
     const u32 width = width_of(rows), places = u32(rows.hits.capacity), growth = std::max(1u, places / 2 / u32(k_));
+    const u32 most = std::max(1u, width / least);
     std::vector<u32> ends;
-    for (u64 end = places / panel_rows(); end < width; end += end * growth) ends.push_back(u32(end));
+    for (u32 end = std::max(1u, places / panel_rows()); end < width; end += std::min(end * growth, most))
+        ends.push_back(end);
     ends.push_back(width);
     return ends;
 }
@@ -228,6 +270,13 @@ u32 Sweep::compare_all(const SweepRows& rows, const std::vector<u32>& ends, cons
     return overflows_here_[0];
 }
 
+/// The rows of chosen objects in the form that is in use.
+void Sweep::gather() {
+    if (form_ == SweepForm::floats) return;
+    some_.packed.row_bytes = space_.rows.row_bytes;
+    gather_rows(space_.rows, some_.objects, some_.count, const_cast<std::uint8_t*>(some_.packed.rows), stream_);
+}
+
 Lists Sweep::nearest_of(const std::int32_t* objects, u32 count, const u32* ids, int stride, int width) {
     const int capacity = std::max(kHitsOfSome, 2 * k_);
     if (some_.count != count) {
@@ -239,39 +288,42 @@ Lists Sweep::nearest_of(const std::int32_t* objects, u32 count, const u32* ids, 
     auto* numbers = reinterpret_cast<u32*>(objects_.data());
     GNND_CUDA(cudaMemcpyAsync(numbers, objects, std::size_t(count) * sizeof(u32), cudaMemcpyHostToDevice, stream_));
     some_.objects = numbers;
-    gather_rows(space_.rows, numbers, count, const_cast<std::uint8_t*>(some_.packed.rows), stream_);
+    gather();
     clear(some_.lists, some_.hits, count, stream_);
-    u32 overflowed = count;
-    if (ids == nullptr) {
-        overflowed = compare_all(some_, growing_steps(some_), {});
-    } else {
+    if (ids != nullptr) {
         lists_as_hits(numbers, count, ids, stride, std::min(width, capacity), some_.hits, stream_);
         take_hits(some_);
     }
 
     const u32 few = count / 64;  // that may overflow without a finer form
-    constexpr int kRepeats = 2;  // with bounds that are better each time
-    for (int i = 0; i < kRepeats && overflowed != 0; ++i) overflowed = compare_all(some_, even_steps(some_, 2), {});
-    if (overflowed > few && form_ == SweepForm::halves) {
-        use_form(SweepForm::floats);
+    u32 overflowed = compare_all(some_, growing_steps(some_, 1), {});
+    if (overflowed != 0) overflowed = compare_all(some_, even_steps(some_, 2), {});  // the bounds are better now
+    while (overflowed > few && (form_ == SweepForm::halves || form_ == SweepForm::split)) {
+        use_form(finer_form());
+        gather();
         overflowed = compare_all(some_, even_steps(some_, 2), {});
     }
-    // No step has more columns than there are places.
-    if (overflowed != 0) compare_all(some_, even_steps(some_, width_of(some_)), {});
+    // In the end no step has more columns than there are places.
+    const u32 width_in_all = width_of(some_);
+    for (u32 steps = 16; overflowed != 0 && steps < 8 * width_in_all; steps *= 8)
+        overflowed = compare_all(some_, even_steps(some_, steps), {});
     return some_.lists;
 }
 
-void Sweep::make_exact(const Lists& lists, const Callbacks& callbacks) {
+void Sweep::make_exact(const Lists& lists, std::optional<SweepForm> form, const Callbacks& callbacks) {
     const std::int64_t n = space_.raw.n;
-    const std::vector<std::int32_t> probes = detail::sample_objects(n, kProbes, 1);
-    nearest_of(probes.data(), u32(probes.size()), lists.ids, lists.length, lists.length);
+    if (form && *form != form_) use_form(*form);
+    if (!form && form_ == SweepForm::halves) {
+        const std::vector<std::int32_t> probes = detail::sample_objects(n, kProbes, 1);
+        nearest_of(probes.data(), u32(probes.size()), lists.ids, lists.length, lists.length);
+    }
     SweepRows rows = allocate_rows(u32(n), hits_of_all(k_), &lists);
     const double bytes = double(n) * double(n) / 2 * double(space_.rows.row_bytes);
-    const u32 steps = std::max(kSteps, u32(bytes / kBytesOfStep));
-    u32 overflowed = compare_all(rows, even_steps(rows, steps), callbacks);
+    u32 steps = std::max(kSteps, u32(bytes / kBytesOfStep));
+    u32 overflowed = compare_all(rows, growing_steps(rows, steps), callbacks);
     // Their bounds are better now, but for those of objects that have very many others at the same distance.
     for (int again = 0; again < kMostRepeats && overflowed > u32(n / kFewOverflow); ++again)
-        overflowed = compare_all(rows, even_steps(rows, steps), callbacks);
+        overflowed = compare_all(rows, even_steps(rows, steps *= 4), callbacks);
     if (overflowed == 0) return;
     std::vector<std::int32_t> left(overflowed);
     GNND_CUDA(

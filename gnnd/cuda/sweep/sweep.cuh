@@ -5,8 +5,9 @@
 /// compares it with many columns, kPanelColumns at a time.
 ///
 /// On Hopper one more warp brings the tiles (pipeline.cuh), and each group of four warps has 64 of the rows and goes
-/// through the tiles on its own: while one looks for hits, the tensor cores work for the others. Elsewhere all warps
-/// copy, wait and compute together.
+/// through the tiles on its own: while one looks for hits, the tensor cores work for the others. Where rows are too long
+/// to stay in shared memory, two blocks on neighbouring multiprocessors have the same rows and every second tile of
+/// columns, and each brings half of the rows for both. Elsewhere all warps copy, wait and compute together.
 
 #include "gnnd/cuda/sweep/hits.cuh"
 #include "gnnd/cuda/sweep/pipeline.cuh"
@@ -22,9 +23,11 @@ inline constexpr int kPipelinedThreads = (kSweepWarps + 4) * kWarp, kPlainThread
 inline constexpr int kRowsTile = kPanelRows * kTileBytes, kColumnsTile = kPanelColumns * kTileBytes;
 inline constexpr int kTermBytes = kPanelColumns * int(sizeof(Threshold));  ///< of a tile's columns
 inline constexpr int kSweepBarriers = 1024;                                ///< bytes for them
+inline constexpr int kQueueBytes = kSweepWarps * int(sizeof(HitQueue::Places));
+inline constexpr u32 kSharing = 2;  ///< blocks that share rows
 
-template <bool Both>
-using PanelWalk = TileWalk<Both, kPanelRows, kPanelColumns>;
+template <bool Both, u32 Share = 1>
+using PanelWalk = TileWalk<Both, kPanelRows, kPanelColumns, Share>;
 
 #if GNND_HAS_WGMMA
 
@@ -34,21 +37,24 @@ struct SweepBarriers {
 };
 static_assert(sizeof(SweepBarriers) <= kSweepBarriers);
 
-/// \tparam Resident  the panel's rows stay in shared memory; otherwise their tiles come with every tile of columns
+/// \tparam Resident  the panel's rows stay in shared memory; otherwise their tiles come with every tile of columns, and
+///                   kSharing blocks are a cluster
 template <PackedType C, bool Both, bool Resident>
 __device__ __forceinline__ void sweep_panel(const SweepArgs& args, const CUtensorMap& rows_map,
                                             const CUtensorMap& columns_map, int row_bytes, u32 per_block, int stages,
                                             std::uint8_t* shared) {
     using Sum = typename TensorProducts<C>::Sum;
     using Finder = HitFinder<Sum, Both>;
-    const int k_tiles = (row_bytes + kTileBytes - 1) / kTileBytes;
-    const PanelWalk<Both> walk(args, per_block);
-    if (walk.count == 0) return;
+    constexpr u32 kShare = Resident ? 1 : kSharing;
+    const TileOrder tiles(row_bytes, args.high_tiles);
+    const PanelWalk<Both, kShare> walk(args, per_block);
+    if (walk.count == 0) return;  // so does the block that it shares rows with
     auto& barriers = *reinterpret_cast<SweepBarriers*>(shared);
     std::uint8_t* const rows = shared + kSweepBarriers;
-    std::uint8_t* const stage_memory = rows + (Resident ? k_tiles * kRowsTile : 0);
+    std::uint8_t* const stage_memory = rows + (Resident ? tiles.stored * kRowsTile : 0);
     constexpr int kStageBytes = kColumnsTile + (Resident ? 0 : kRowsTile);
     auto* const term_memory = reinterpret_cast<Threshold*>(stage_memory + stages * kStageBytes);
+    auto* const queues = reinterpret_cast<HitQueue::Places*>(term_memory + stages * kPanelColumns);
     const auto terms_of = [&](int stage) { return term_memory + stage * kPanelColumns; };
     const auto columns_of = [&](int stage) { return stage_memory + stage * kStageBytes; };
 
@@ -57,34 +63,38 @@ __device__ __forceinline__ void sweep_panel(const SweepArgs& args, const CUtenso
         barriers.rows.init(1);
         for (int s = 0; s < stages; ++s) {
             barriers.full[s].init(1);
-            barriers.read[s].init(kSweepWarps);
+            barriers.read[s].init(kSweepWarps * int(kShare));
         }
         asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
     }
-    __syncthreads();
+    const auto sync_all = [] { Resident ? __syncthreads() : sync_cluster(); };
+    sync_all();
     StageCursor at{stages};
     const int panel_row = int(walk.panel) * kPanelRows;
-    const auto copy_panel = [&](std::uint8_t* to, int k, PhaseBarrier& full) {
-        for (int half = 0; half < 2; ++half)
-            copy_rows(to + half * kRowsTile / 2, rows_map, k * kTileBytes, panel_row + half * kPanelRows / 2, full);
-    };
     // The warps that order copies leave registers to the others, of the 640 x 96 that a block starts with.
     if (warp >= kSweepWarps) {
         asm volatile("setmaxnreg.dec.sync.aligned.u32 24;");
         if (threadIdx.x != kPlainThreads) return;
+        constexpr int kHalf = kPanelRows / 2;
+        static_assert(kSharing == 2);
+        const int half = int(blockIdx.x % kSharing);
         if (Resident) {
-            barriers.rows.arrive_expecting(k_tiles * kRowsTile);
-            for (int k = 0; k < k_tiles; ++k) copy_panel(rows + k * kRowsTile, k, barriers.rows);
+            barriers.rows.arrive_expecting(tiles.stored * kRowsTile);
+            for (int i = 0; i < 2 * tiles.stored; ++i)
+                copy_rows(rows + i * kHalf * kTileBytes, rows_map, i / 2 * kTileBytes, panel_row + i % 2 * kHalf,
+                          barriers.rows);
         }
         for (u32 i = 0; i < walk.count; ++i) {
             const u32 column = walk.first_column(i);
-            for (int k = 0; k < k_tiles; ++k, at.advance()) {
+            for (int k = 0; k < tiles.count(); ++k, at.advance()) {
                 PhaseBarrier& full = barriers.full[at.stage];
-                const bool last = k + 1 == k_tiles;
+                const bool last = k + 1 == tiles.count();
                 barriers.read[at.stage].wait(at.phase ^ 1);
                 full.arrive_expecting(kStageBytes + (last ? kTermBytes : 0));
-                copy_rows(columns_of(at.stage), columns_map, k * kTileBytes, int(column), full);
-                if (!Resident) copy_panel(columns_of(at.stage) + kColumnsTile, k, full);
+                copy_rows(columns_of(at.stage), columns_map, tiles.of_column(k) * kTileBytes, int(column), full);
+                if (!Resident)
+                    copy_rows_to(0b11, columns_of(at.stage) + kColumnsTile + half * kHalf * kTileBytes, rows_map,
+                                 tiles.of_row(k) * kTileBytes, panel_row + half * kHalf, full);
                 if (!last) continue;
                 copy_bytes(terms_of(at.stage), args.of_columns + column, kTermBytes, full);
             }
@@ -93,18 +103,24 @@ __device__ __forceinline__ void sweep_panel(const SweepArgs& args, const CUtenso
     }
     asm volatile("setmaxnreg.inc.sync.aligned.u32 112;");
     const int group = warp / 4 * kGroupRows;
-    const Finder finder(args, walk.panel * kPanelRows + warp * kTileRows + lane_id() / 4);
+    Finder finder(args, queues[warp], walk.panel * kPanelRows + warp * kTileRows + lane_id() / 4);
     if (Resident) barriers.rows.wait(0);
     typename Finder::Sums sums;
     const auto release = [&](int stage) {
-        if (lane_id() == 0) barriers.read[stage].arrive();
+        if (lane_id() < int(kShare)) {  // a block writes into the memory of both
+            if (Resident)
+                barriers.read[stage].arrive();
+            else
+                barriers.read[stage].arrive_at(u32(lane_id()));
+        }
     };
     for (u32 i = 0; i < walk.count; ++i) {
         int before = -1;
-        for (int k = 0; k < k_tiles; ++k, at.advance()) {
+        for (int k = 0; k < tiles.count(); ++k, at.advance()) {
             barriers.full[at.stage].wait(at.phase);
             const std::uint8_t* columns = columns_of(at.stage);
-            const std::uint8_t* mine = (Resident ? rows + k * kRowsTile : columns + kColumnsTile) + group * kTileBytes;
+            const std::uint8_t* mine =
+                (Resident ? rows + tiles.of_row(k) * kRowsTile : columns + kColumnsTile) + group * kTileBytes;
             start_products<C>(sums, mine, columns, k > 0);
             if (before >= 0) {
                 wait_products<1>();
@@ -117,6 +133,9 @@ __device__ __forceinline__ void sweep_panel(const SweepArgs& args, const CUtenso
         __syncwarp();
         release(before);
     }
+    finder.end();
+    // The other block writes into this one's memory as long as it lives.
+    if (!Resident) sync_cluster();
 }
 
 #else
@@ -141,15 +160,17 @@ __device__ __forceinline__ void sweep_panel(const SweepArgs& args, const SweptRo
     using Arithmetic = TensorProducts<C>;
     using Finder = HitFinder<typename Arithmetic::Sum, Both>;
     constexpr int kStageBytes = kRowsTile + kColumnsTile;
-    const int k_tiles = (rows.row_bytes + kTileBytes - 1) / kTileBytes, warp = threadIdx.x / kWarp;
+    const TileOrder tiles(rows.row_bytes, args.high_tiles);
+    const int warp = threadIdx.x / kWarp;
     const PanelWalk<Both> walk(args, per_block);
     if (walk.count == 0) return;
     auto* const terms = reinterpret_cast<Threshold*>(shared + 2 * kStageBytes);
-    const Finder finder(args, walk.panel * kPanelRows + warp * kTileRows + lane_id() / 4);
+    auto* const queues = reinterpret_cast<HitQueue::Places*>(terms + kPanelColumns);
+    Finder finder(args, queues[warp], walk.panel * kPanelRows + warp * kTileRows + lane_id() / 4);
     const auto fetch = [&](u32 i, int k) {
-        std::uint8_t* stage = shared + (i * k_tiles + k) % 2 * kStageBytes;
-        load_panel(stage, rows, walk.panel * kPanelRows, kPanelRows, k);
-        load_panel(stage + kRowsTile, columns, walk.first_column(i), kPanelColumns, k);
+        std::uint8_t* stage = shared + (i * tiles.count() + k) % 2 * kStageBytes;
+        load_panel(stage, rows, walk.panel * kPanelRows, kPanelRows, tiles.of_row(k));
+        load_panel(stage + kRowsTile, columns, walk.first_column(i), kPanelColumns, tiles.of_column(k));
         commit_loads();
     };
     typename Finder::Sums sums;
@@ -159,16 +180,16 @@ __device__ __forceinline__ void sweep_panel(const SweepArgs& args, const SweptRo
         for (int c = threadIdx.x; c < kPanelColumns; c += blockDim.x) terms[c] = args.of_columns[column + c];
 #pragma unroll
         for (int s = 0; s < Finder::kTiles * 4; ++s) sums[s / 4][s % 4] = 0;
-        for (int k = 0; k < k_tiles; ++k) {
-            const bool more = k + 1 < k_tiles || i + 1 < walk.count;
+        for (int k = 0; k < tiles.count(); ++k) {
+            const bool more = k + 1 < tiles.count() || i + 1 < walk.count;
             if (more)
-                k + 1 < k_tiles ? fetch(i, k + 1) : fetch(i + 1, 0);
+                k + 1 < tiles.count() ? fetch(i, k + 1) : fetch(i + 1, 0);
             else
                 commit_loads();
             wait_loads<1>();
             __syncthreads();
-            const std::uint8_t* stage = shared + (i * k_tiles + k) % 2 * kStageBytes;
-            const int steps = min(kTileBytes, rows.row_bytes - k * kTileBytes) / kStep;
+            const std::uint8_t* stage = shared + (i * tiles.count() + k) % 2 * kStageBytes;
+            const int steps = min(kTileBytes, rows.row_bytes - tiles.of_row(k) * kTileBytes) / kStep;
             typename Arithmetic::Rows mine;
             Arithmetic::load(mine, stage, warp * kTileRows, steps);
 #pragma unroll
@@ -179,6 +200,7 @@ __device__ __forceinline__ void sweep_panel(const SweepArgs& args, const SweptRo
         finder.find(sums, terms, column, walk.diagonal(i));
         __syncthreads();
     }
+    finder.end();
 }
 
 #endif

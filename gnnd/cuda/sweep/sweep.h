@@ -4,6 +4,7 @@
 /// Exact neighbours: all pairs of a set, or of chosen objects with all, compared once against the last distances of
 /// lists that are good already (bounds.h says why none is lost). What may be nearer is compared exactly and enters.
 
+#include <optional>
 #include <vector>
 
 #include "gnnd/builder.h"
@@ -38,8 +39,12 @@ class Sweep {
     Lists nearest_of(const std::int32_t* objects, u32 count, const u32* ids, int stride, int width);
 
     /// Makes the lists of all objects exact: n x k, with exact distances before, and the last ones in `lists.bounds`.
-    /// Looks at some objects first, to find out which form is fit. Asks callbacks.interrupt in between.
-    void make_exact(const Lists& lists, const Callbacks& callbacks);
+    /// Asks callbacks.interrupt in between.
+    /// \param form  the one that another Sweep of the same vectors ended with; without, looks at some objects first
+    void make_exact(const Lists& lists, std::optional<SweepForm> form, const Callbacks& callbacks);
+
+    /// The form that nearest_of() ended with: the first one that has few hits beside neighbours.
+    SweepForm form() const { return form_; }
 
     /// Device memory of a Sweep for nearest_of(), and for make_exact().
     static std::size_t bytes_of_some(const SweepSpace& space, u32 count, int k);
@@ -48,6 +53,10 @@ class Sweep {
   private:
     SweepRows allocate_rows(u32 count, int capacity, const Lists* lists);
     void use_form(SweepForm form);
+    /// The next one that rounds less and that there is memory for.
+    SweepForm finer_form() const;
+    void split();
+    void gather();
     /// Compares the rows with the columns (or the offsets) [begin, end) of so many panels, and takes the hits.
     void compare(const SweepRows& rows, u32 begin, u32 end);
     void take_hits(const SweepRows& rows);
@@ -56,16 +65,16 @@ class Sweep {
     u32 width_of(const SweepRows& rows) const;
     /// The ends of so many steps of one size.
     std::vector<u32> even_steps(const SweepRows& rows, u32 steps) const;
-    /// And of steps for lists that are empty.
-    std::vector<u32> growing_steps(const SweepRows& rows) const;
+    /// And of steps that grow, for lists that are empty or bad. \param least  no step is larger than one of so many
+    std::vector<u32> growing_steps(const SweepRows& rows, u32 least) const;
     u32 panel_rows() const { return form_ == SweepForm::floats ? kFloatRows : kPanelRows; }
 
     SweepSpace space_;
     int k_;
     Resources& resources_;
     cudaStream_t stream_;
-    SweepForm form_;  ///< the one that nearest_of() ended with: the first one that has few hits beside neighbours
-    DeviceMemory shared_;
+    SweepForm form_;
+    DeviceMemory shared_, split_;
     Threshold* columns_;
     float* factors_ = nullptr;  ///< n, of normalised metrics
     float* largest_norm_;

@@ -33,9 +33,27 @@ struct SweepArgs {
     const u32* row_ids;  ///< of rows that were chosen: the objects; null: all objects, every pair once
     u32 rows;            ///< objects, or chosen ones
     u32 columns;         ///< objects
-    u32 border;      ///< of all objects: pairs on one side of it are known, but where a panel has some of both; 0: none
-    u32 begin, end;  ///< of all objects: the offsets between panels; of chosen rows: the panels of columns
+    u32 border;       ///< of all objects: pairs on one side of it are known, but where a panel has some of both; 0: none
+    u32 begin, end;   ///< of all objects: the offsets between panels; of chosen rows: the panels of columns
     Candidates hits;  ///< of the rows; entries hold an id, and no distance yet
+    int high_tiles;      ///< of rows that are split (TileOrder); 0: they are not
+};
+
+/// Tiles of h in a row that is split.
+inline int high_tiles_of(std::int64_t d) {
+    return int((2 * d + kTileBytes - 1) / kTileBytes);
+}
+
+/// The tiles of kTileBytes of a row and a column whose products are summed up: each with its own; of rows that are
+/// split, h and l behind it in as many tiles, h with h, h with l and l with h.
+struct TileOrder {
+    int stored, high;
+
+    __host__ __device__ TileOrder(int row_bytes, int high_tiles)
+        : stored((row_bytes + kTileBytes - 1) / kTileBytes), high(high_tiles) {}
+    __host__ __device__ int count() const { return stored + high; }
+    __device__ int of_row(int k) const { return high == 0 || k < high ? k : k - high; }
+    __device__ int of_column(int k) const { return high == 0 || k < stored ? k : k - stored; }
 };
 
 /// Panels that n objects need.
@@ -52,16 +70,18 @@ __host__ __device__ inline u32 offsets_of(u32 panel, u32 panels) {
 /// The tiles of columns that a block compares its panel of rows with.
 /// \tparam Both  all objects are rows, and every pair is compared once
 /// \tparam Rows, Columns  of a panel, and of a tile
-template <bool Both, u32 Rows, u32 Columns>
+/// \tparam Share  so many blocks, neighbours in x, take every Share-th tile each
+template <bool Both, u32 Rows, u32 Columns, u32 Share = 1>
 struct TileWalk {
     u32 panel, panels;  ///< of rows; panels: of columns
     u32 begin, count;   ///< the first offset (or panel) of this block, and tiles
 
-    static constexpr u32 kTilesOfPanel = Rows / Columns;
+    static constexpr u32 kTilesOfPanel = Rows / Columns / Share;
+    static_assert(kTilesOfPanel * Columns * Share == Rows);
 
     /// \param per_block  offsets (or panels) of a block
     __device__ TileWalk(const SweepArgs& args, u32 per_block)
-        : panel(blockIdx.x), panels(panels_of(args.columns, Rows)), begin(args.begin + blockIdx.y * per_block) {
+        : panel(blockIdx.x / Share), panels(panels_of(args.columns, Rows)), begin(args.begin + blockIdx.y * per_block) {
         u32 end = min(args.end, begin + per_block);
         if (Both) end = min(end, offsets_of(panel, panels));
         if (Both && args.border != 0) skip_known(args.border / Rows, end);
@@ -83,7 +103,9 @@ struct TileWalk {
         if (!Both) return at;
         return panel + at < panels ? panel + at : panel + at - panels;
     }
-    __device__ u32 first_column(u32 i) const { return panel_of(i) * Rows + i % kTilesOfPanel * Columns; }
+    __device__ u32 first_column(u32 i) const {
+        return panel_of(i) * Rows + (i % kTilesOfPanel * Share + blockIdx.x % Share) * Columns;
+    }
     /// Rows and columns are the same objects: every pair is there twice.
     __device__ bool diagonal(u32 i) const { return Both && panel_of(i) == panel; }
 };

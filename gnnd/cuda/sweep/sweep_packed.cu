@@ -34,14 +34,16 @@ void start(const SweepArgs& args, const SweptRows& rows, const SweptRows& column
     const u32 panels = panels_of(args.rows, kPanelRows), width = args.end - args.begin;
     const u32 wanted = u32(limits.multiprocessors) * kBlocksEach;
     const u32 per_block = std::clamp(u32(u64(panels) * width / wanted), u32(1), kMostPanels);
-    const dim3 blocks(panels, (width + per_block - 1) / per_block);
+    dim3 blocks(panels, (width + per_block - 1) / per_block);
     CUtensorMap rows_map{}, columns_map{};
     if (threads == kPipelinedThreads) {
         rows_map = rows_as_tensor(rows.rows, rows.count, rows.row_bytes, kTileBytes, kPanelRows / 2);
         columns_map = rows_as_tensor(columns.rows, columns.count, columns.row_bytes, kTileBytes, kPanelColumns);
     }
-    launch("sweep", sweep_kernel<C, Both, Resident>, blocks, threads, bytes, stream, args, rows, columns, rows_map,
-           columns_map, per_block, stages);
+    const u32 cluster = Resident ? 1 : kSharing;
+    blocks.x *= cluster;
+    launch_clusters("sweep", sweep_kernel<C, Both, Resident>, blocks, cluster, threads, bytes, stream, args, rows,
+                    columns, rows_map, columns_map, per_block, stages);
 }
 
 template <PackedType C, bool Both>
@@ -51,17 +53,17 @@ void choose(const SweepArgs& args, const SweptRows& rows, const SweptRows& colum
     GNND_CUDA(cudaFuncGetAttributes(&attributes, sweep_kernel<C, Both, true>));
     const int threads = attributes.maxThreadsPerBlock;
     if (threads != kPipelinedThreads)
-        return start<C, Both, true>(args, rows, columns, kPlainThreads, 0, 2 * (kRowsTile + kColumnsTile) + kTermBytes,
-                                    limits, stream);
-    const int resident = kSweepBarriers + (rows.row_bytes + kTileBytes - 1) / kTileBytes * kRowsTile;
+        return start<C, Both, true>(args, rows, columns, kPlainThreads, 0,
+                                    2 * (kRowsTile + kColumnsTile) + kTermBytes + kQueueBytes, limits, stream);
+    constexpr int kFixed = kSweepBarriers + kQueueBytes;
+    const int resident = kFixed + (rows.row_bytes + kTileBytes - 1) / kTileBytes * kRowsTile;
     const int stages = std::min((limits.shared_bytes - resident) / (kColumnsTile + kTermBytes), kMostStages);
     if (stages >= kFewestStages)
         return start<C, Both, true>(args, rows, columns, threads, stages,
                                     resident + stages * (kColumnsTile + kTermBytes), limits, stream);
     constexpr int kStageBytes = kRowsTile + kColumnsTile + kTermBytes;
-    const int streamed = std::min((limits.shared_bytes - kSweepBarriers) / kStageBytes, kMostStages);
-    start<C, Both, false>(args, rows, columns, threads, streamed, kSweepBarriers + streamed * kStageBytes, limits,
-                          stream);
+    const int streamed = std::min((limits.shared_bytes - kFixed) / kStageBytes, kMostStages);
+    start<C, Both, false>(args, rows, columns, threads, streamed, kFixed + streamed * kStageBytes, limits, stream);
 }
 
 template <PackedType C>
