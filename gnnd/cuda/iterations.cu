@@ -91,8 +91,8 @@ void Iterations::submit(int iteration, double convergence_threshold) {
 }
 
 /// Of sets that GNND does not find enough of in the end the first iteration finds less than half (benchs/NOTEBOOK.md).
-/// Otherwise what is missing falls by about the same factor in each iteration, until it hardly falls any more: then GNND
-/// has found what it can find.
+/// Otherwise what is missing falls by about the same factor in each iteration, until it hardly falls any more: then
+/// GNND has found what it can find.
 bool Iterations::in_vain(const RecallEstimate& recall, double seconds) {
     const double missing = 1 - recall.value, allowed = 1 - double(state_.params.recall), before = missing_;
     missing_ = missing;

@@ -11,8 +11,8 @@
 
 namespace gnnd::cuda {
 
-/// Iterations after which lists are good enough to compare all pairs against their last distances: better ones cost more
-/// time than they save (benchs/NOTEBOOK.md).
+/// Iterations after which lists are good enough to compare all pairs against their last distances: better ones cost
+/// more time than they save (benchs/NOTEBOOK.md).
 inline int iterations_for_bounds(int k) {
     return k > 32 ? 2 : 1;
 }

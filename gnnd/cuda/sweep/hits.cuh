@@ -114,7 +114,9 @@ struct HitFinder {
     }
 
     /// After the last tile.
-    __device__ void end() { queue.flush(args.hits); }
+    __device__ void end() {
+        queue.flush(args.hits);
+    }
 
   private:
     /// Finds out which of a group's pairs are hits.

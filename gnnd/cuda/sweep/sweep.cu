@@ -112,12 +112,7 @@ std::size_t Sweep::bytes_of_all(const SweepSpace& space, int k) {
 }
 
 Sweep::Sweep(const SweepSpace& space, int k, Resources& resources, cudaStream_t stream)
-    : space_(space),
-      k_(k),
-      resources_(resources),
-      stream_(stream),
-      form_(first_form(space)),
-      drain_(stream) {
+    : space_(space), k_(k), resources_(resources), stream_(stream), form_(first_form(space)), drain_(stream) {
     const SharedLayout layout(space);
     shared_ = DeviceMemory(resources, layout.total, stream);
     columns_ = reinterpret_cast<Threshold*>(shared_.data() + layout.thresholds.offset);
@@ -295,7 +290,7 @@ Lists Sweep::nearest_of(const std::int32_t* objects, u32 count, const u32* ids, 
         take_hits(some_);
     }
 
-    const u32 few = count / 64;  // that may overflow without a finer form
+    const u32 few = count / 32;  // that may overflow without a finer form
     u32 overflowed = compare_all(some_, growing_steps(some_, 1), {});
     if (overflowed != 0) overflowed = compare_all(some_, even_steps(some_, 2), {});  // the bounds are better now
     while (overflowed > few && (form_ == SweepForm::halves || form_ == SweepForm::split)) {

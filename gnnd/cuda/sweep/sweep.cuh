@@ -5,9 +5,9 @@
 /// compares it with many columns, kPanelColumns at a time.
 ///
 /// On Hopper one more warp brings the tiles (pipeline.cuh), and each group of four warps has 64 of the rows and goes
-/// through the tiles on its own: while one looks for hits, the tensor cores work for the others. Where rows are too long
-/// to stay in shared memory, two blocks on neighbouring multiprocessors have the same rows and every second tile of
-/// columns, and each brings half of the rows for both. Elsewhere all warps copy, wait and compute together.
+/// through the tiles on its own: while one looks for hits, the tensor cores work for the others. Where rows are too
+/// long to stay in shared memory, two blocks on neighbouring multiprocessors have the same rows and every second tile
+/// of columns, and each brings half of the rows for both. Elsewhere all warps copy, wait and compute together.
 
 #include "gnnd/cuda/sweep/hits.cuh"
 #include "gnnd/cuda/sweep/pipeline.cuh"

@@ -33,10 +33,10 @@ struct SweepArgs {
     const u32* row_ids;  ///< of rows that were chosen: the objects; null: all objects, every pair once
     u32 rows;            ///< objects, or chosen ones
     u32 columns;         ///< objects
-    u32 border;       ///< of all objects: pairs on one side of it are known, but where a panel has some of both; 0: none
-    u32 begin, end;   ///< of all objects: the offsets between panels; of chosen rows: the panels of columns
+    u32 border;      ///< of all objects: pairs on one side of it are known, but where a panel has some of both; 0: none
+    u32 begin, end;  ///< of all objects: the offsets between panels; of chosen rows: the panels of columns
     Candidates hits;  ///< of the rows; entries hold an id, and no distance yet
-    int high_tiles;      ///< of rows that are split (TileOrder); 0: they are not
+    int high_tiles;   ///< of rows that are split (TileOrder); 0: they are not
 };
 
 /// Tiles of h in a row that is split.
