@@ -43,9 +43,10 @@ void prepare_space(const RawVectors& vectors, Metric metric, const VectorForm& f
                    std::uint32_t* bias, float* mean, SpaceInfo* info, cudaStream_t stream);
 
 /// The same rows once more, each component as the sum of two float16, which together are as fine as a float32: the
-/// first ones of a row in its first half, the second ones behind it. After prepare_space() in the form of f16. \param
-/// row_bytes  of both halves \param norms      n: squared norms of the sums, as bits of float \param mean       2 d
-/// floats to work in
+/// first ones of a row in its first half, the second ones behind it. After prepare_space() in the form of f16.
+/// \param row_bytes  of both halves
+/// \param norms      n: squared norms of the sums, as bits of float
+/// \param mean       2 d floats to work in
 void split_space(const RawVectors& vectors, Metric metric, const SpaceInfo* info, std::uint8_t* rows, int row_bytes,
                  std::uint32_t* norms, float* mean, cudaStream_t stream);
 
