@@ -27,10 +27,10 @@
 #include "faiss_ext/evaluate.h"
 #include "faiss_ext/graph_builder.h"
 #include "gnnd/cuda/errors.h"
+#include "gnnd/detail/fold.h"
 #include "gnnd/error.h"
 #include "gnnd/io/vector_file.h"
 #include "gnnd/merge.h"
-#include "gnnd/shards/fold.h"
 
 namespace {
 
@@ -281,7 +281,7 @@ void run_merge(Bench& bench) {
             ids[i] = id < 0 ? id : std::int32_t(id + begins[half]);
             distances[i] = graphs[half].distances()[i];
         }
-        gnnd::shards::fold(found, {0, std::int32_t(counts[other]), begins[other]}, bench.k, ids, distances, 0);
+        gnnd::detail::fold(found, {0, std::int32_t(counts[other]), begins[other]}, bench.k, ids, distances, 0);
     }
     bench.print("both NSGs searched with the other half, a beam of k",
                 {{"index_seconds", index_seconds}, {"seconds", search_seconds}, {"recall@10", bench.recall(joined)}});
