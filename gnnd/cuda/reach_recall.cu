@@ -51,9 +51,11 @@ bool measure(const BuildState& state, RecallMeter& meter, BuildStats& stats) {
     // Where the interval holds what was asked for, more objects decide: then the estimate itself counts.
     constexpr std::int64_t kObjects = kSharper * detail::kRecallObjects;
     if (stats.recall.low >= wanted || stats.recall.high < wanted) return stats.recall.low >= wanted;
-    const SweepSpace space = sweep_space_of(state);
-    if (space.spare < RecallMeter::bytes(space, state.params, kObjects)) return false;
-    RecallMeter sharper(state, kObjects);
+    SweepSpace space = sweep_space_of(state, meter.taken());
+    const std::size_t bytes = RecallMeter::bytes(space, state.params, kObjects);
+    if (space.spare < bytes) return false;
+    space.spare -= bytes;
+    RecallMeter sharper(space, state.params, {0, state.n, kObjects}, state.resources, state.stream);
     estimate(sharper);
     stats.recall_seconds += sharper.seconds();
     return stats.recall.value >= wanted;
@@ -71,7 +73,8 @@ bool lengthen(const BuildState& state, const KnnGraphView& lists, int length, Re
                               {lists, {}}};
     const InPlace in_place{true, {true, false}, true};
     const Choices choices = detail::resolve(params, input, params.device);
-    const std::size_t held = state.plan.total + state.plan.beside, free = state.resources.free_device_memory();
+    const std::size_t held = state.plan.total + state.plan.beside + meter.taken(),
+                      free = state.resources.free_device_memory();
     try {
         BuildPlan plan = make_build_plan(input, in_place, params, choices, sort_bytes(state.n), held, 0,
                                          free == 0 ? 0 : free + held);  // 0: not known
@@ -121,7 +124,7 @@ bool may_compare_all_pairs(const BuildState& state) {
 
 void compare_all_pairs(const BuildState& state, const RecallMeter* meter, const Callbacks& callbacks,
                        BuildStats& stats) {
-    const SweepSpace space = sweep_space_of(state);
+    const SweepSpace space = sweep_space_of(state, meter != nullptr ? meter->taken() : 0);
     const Lists lists{.ids = reinterpret_cast<u32*>(state.ids),
                       .distances = state.distances,
                       .bounds = state.lists.bounds,

@@ -52,7 +52,7 @@ __global__ void decide_kernel(std::int64_t n, u32 count, int at, double wanted, 
 
 }  // namespace
 
-SweepSpace sweep_space_of(const BuildState& state) {
+SweepSpace sweep_space_of(const BuildState& state, std::size_t taken) {
     return {.raw = state.raw,
             .metric = state.params.metric,
             .packed = state.plan.packed,
@@ -60,16 +60,16 @@ SweepSpace sweep_space_of(const BuildState& state) {
             .norms = reinterpret_cast<const u32*>(state.memory + state.plan.bias.offset),
             .info = state.info,
             .columns = state.n,
-            .spare = spare_memory(state)};
+            .spare = spare_memory(state, taken)};
 }
 
-std::size_t spare_memory(const BuildState& state) {
-    const auto left = [](std::size_t there, std::size_t taken) {
+std::size_t spare_memory(const BuildState& state, std::size_t taken) {
+    const auto left = [](std::size_t there, std::size_t used) {
         if (there == 0) return ~std::size_t(0);  // any number
-        return there > taken ? there - taken : 0;
+        return there > used ? there - used : 0;
     };
     return std::min(left(state.resources.free_device_memory(), state.plan.beside),
-                    left(std::size_t(state.params.device_memory), state.plan.total + state.plan.beside));
+                    left(std::size_t(state.params.device_memory), state.plan.total + state.plan.beside + taken));
 }
 
 RecallMeter::RecallMeter(const SweepSpace& space, const BuildParams& params, const MeasuredPart& part,

@@ -14,7 +14,8 @@
 namespace gnnd::cuda {
 
 /// The vectors of a build for a sweep.
-SweepSpace sweep_space_of(const BuildState& state);
+/// \param taken  bytes of the spare memory that others have taken
+SweepSpace sweep_space_of(const BuildState& state, std::size_t taken = 0);
 
 /// What the device sums up over the sample.
 struct RecallSums {
@@ -51,6 +52,8 @@ class RecallMeter {
 
     /// The form of numbers that the truth was found with.
     SweepForm form() const { return sweep_.form(); }
+    /// What it has taken of the spare memory.
+    std::size_t taken() const { return sweep_.bytes_of_split(); }
     double seconds() const { return seconds_; }  ///< that find_truth() took
     /// Comparing all pairs would take about so long.
     double seconds_of_all_pairs() const;
@@ -77,6 +80,7 @@ class RecallMeter {
 };
 
 /// Bytes that may be taken beside all that is planned for a build.
-std::size_t spare_memory(const BuildState& state);
+/// \param taken  so many of them are already
+std::size_t spare_memory(const BuildState& state, std::size_t taken);
 
 }  // namespace gnnd::cuda

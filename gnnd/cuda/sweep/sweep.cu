@@ -135,6 +135,10 @@ SweepForm Sweep::finer_form() const {
     return splits ? SweepForm::split : SweepForm::floats;
 }
 
+std::size_t Sweep::bytes_of_split() const {
+    return split_.data() != nullptr ? SplitLayout(space_.raw).total : 0;
+}
+
 void Sweep::split() {
     const SplitLayout layout(space_.raw);
     split_ = DeviceMemory(resources_, layout.total, stream_);
@@ -307,7 +311,7 @@ Lists Sweep::nearest_of(const std::int32_t* objects, u32 count, const u32* ids, 
 
 void Sweep::make_exact(const Lists& lists, std::optional<SweepForm> form, const Callbacks& callbacks) {
     const std::int64_t n = space_.raw.n;
-    if (form && *form != form_) use_form(*form);
+    if (form && *form != form_) use_form(*form == SweepForm::split ? finer_form() : *form);
     if (!form && form_ == SweepForm::halves) {
         const std::vector<std::int32_t> probes = detail::sample_objects(n, kProbes, 1);
         nearest_of(probes.data(), u32(probes.size()), lists.ids, lists.length, lists.length);

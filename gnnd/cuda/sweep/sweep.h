@@ -40,11 +40,14 @@ class Sweep {
 
     /// Makes the lists of all objects exact: n x k, with exact distances before, and the last ones in `lists.bounds`.
     /// Asks callbacks.interrupt in between.
-    /// \param form  the one that another Sweep of the same vectors ended with; without, looks at some objects first
+    /// \param form  the one that another Sweep of the same vectors ended with; without, looks at some objects first.
+    ///              Where there is no memory for split rows it is floats
     void make_exact(const Lists& lists, std::optional<SweepForm> form, const Callbacks& callbacks);
 
     /// The form that nearest_of() ended with: the first one that has few hits beside neighbours.
     SweepForm form() const { return form_; }
+    /// Device memory that it has taken of the space's spare.
+    std::size_t bytes_of_split() const;
 
     /// Device memory of a Sweep for nearest_of(), and for make_exact().
     static std::size_t bytes_of_some(const SweepSpace& space, u32 count, int k);
