@@ -242,7 +242,7 @@ TEST_F(CudaRecall, OfOneInPartsOfTwoSets) {
         x2.data = x1.row(n1);
         BuildParams params = gpu_params(kK);
         params.recall = 1;
-        params.device_memory = std::int64_t(plan_memory(vectors, params).total() * 3 / 5);
+        params.device_memory = std::int64_t(plan_memory(vectors, params).total() * 4 / 5);
         const KnnGraph g1 = build_exact(x1, gpu_params(kK)).graph;
         const BuildResult result = append(x1, g1, x2, params, {}, nullptr, AppendMethod::search);
         EXPECT_EQ(result.stats.stop, StopReason::exact);
@@ -257,7 +257,10 @@ TEST_F(CudaRecall, OfOneInPartsOfTwoSets) {
         const OnDevice<float> distances(std::size_t(n) * kK);
         EXPECT_EQ(build_into({copy.get(), n, kD, DType::f32, 0}, params, ids, distances).stop, StopReason::exact);
         const std::vector<float> found = distances.read();
-        EXPECT_TRUE(std::equal(found.begin(), found.end(), result.graph.distances()));
+        const float* wanted = result.graph.distances();
+        int wrong = 0;  // the host compares the smallest parts, and rounds otherwise
+        for (std::size_t i = 0; i < found.size(); ++i) wrong += std::abs(found[i] - wanted[i]) > 1e-5f * wanted[i];
+        EXPECT_EQ(wrong, 0);
     }
 }
 

@@ -106,6 +106,15 @@ PartsPlan plan_all_pairs_in_parts(const detail::Input& input, const BuildParams&
     });
 }
 
+void run_in_parts(const detail::Input& input, const BuildParams& params, const Callbacks& callbacks,
+                  Resources& resources, std::int32_t* ids, float* distances, BuildStats& stats) {
+    const Choices choices = stats.choices;
+    const PartsPlan plan = plan_all_pairs_in_parts(input, params, resources.free_device_memory());
+    compare_in_parts(input, plan, params, callbacks, resources, ids, distances, stats);
+    stats.choices = choices;
+    stats.choices.parts = plan.count;
+}
+
 void run_all_pairs(const detail::Input& input, const BuildParams& params, const Callbacks& callbacks,
                    Resources& resources, std::int32_t* ids, float* distances, BuildStats& stats) {
     const Choices choices = stats.choices;
@@ -115,10 +124,20 @@ void run_all_pairs(const detail::Input& input, const BuildParams& params, const 
         run_gnnd(all_pairs_of(input), quick, callbacks, resources, ids, distances, stats);
         stats.choices = choices;
     } catch (const OutOfDeviceMemory&) {
-        const PartsPlan plan = plan_all_pairs_in_parts(input, params, resources.free_device_memory());
-        compare_in_parts(input, plan, params, callbacks, resources, ids, distances, stats);
         stats.choices = choices;
-        stats.choices.parts = plan.count;
+        run_in_parts(input, params, callbacks, resources, ids, distances, stats);
+    }
+}
+
+/// Searches, and compares all pairs of both sets as of one; where the memory does not hold that, of parts of each.
+void insert_exactly(const detail::Input& input, const BuildParams& params, const Callbacks& callbacks,
+                    Resources& resources, std::int32_t* ids, float* distances, BuildStats& stats) {
+    const BuildStats before = stats;
+    try {
+        insert(input, params, callbacks, resources, ids, distances, stats);
+    } catch (const OutOfDeviceMemory&) {
+        stats = before;
+        run_in_parts(input, params, callbacks, resources, ids, distances, stats);
     }
 }
 
@@ -130,8 +149,8 @@ void build(const detail::Input& input, const BuildParams& params, const Choices&
     if (choices.exhaustive && input.n() <= kMostOnHost) {
         run_exhaustively(input, params, callbacks, resources, ids, distances);
         stats.stop = StopReason::exact;
-    } else if (input.inserts) {  // which comes back with one set and its graph where that is to be exact
-        insert(input, params, callbacks, resources, ids, distances, stats);
+    } else if (input.inserts) {
+        (choices.exhaustive ? insert_exactly : insert)(input, params, callbacks, resources, ids, distances, stats);
     } else if (choices.exhaustive) {
         run_all_pairs(input, params, callbacks, resources, ids, distances, stats);
     } else {

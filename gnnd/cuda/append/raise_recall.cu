@@ -64,9 +64,12 @@ void raise_recall(const detail::Input& whole, std::int64_t added, std::int32_t* 
               stats);
         stats.recall_seconds += searched.recall_seconds;
         stats.peak_work_bytes = std::max(stats.peak_work_bytes, searched.peak_work_bytes);
+        const int parts = stats.choices.parts;
         stats.choices = searched.choices;
+        stats.choices.parts = parts;
         measure(whole, added, params, resources, stream, stats);
     } catch (const OutOfDeviceMemory&) {
+        if (params.recall == 1) throw;
         stats = searched;
         stats.stop = StopReason::recall_missed;
     }

@@ -17,7 +17,7 @@ namespace gnnd::cuda {
 std::size_t bytes_of_measuring(const VectorView& all, std::int64_t added, const BuildParams& params);
 
 /// Where a part has less than was asked for, the graph goes through what refine() does; where the memory does not hold
-/// that it stays as it is.
+/// that it stays as it is; a recall of 1 is an OutOfDeviceMemory then.
 /// \param whole           all vectors, one behind the other, and their graph, on the device
 /// \param ids, distances  the graph, to be written
 /// \param held            bytes of device memory that the caller holds
