@@ -61,6 +61,11 @@ __host__ __device__ inline u32 panels_of(u32 n, u32 size) {
     return (n + size - 1) / size;
 }
 
+/// Of so many offsets or panels of columns how many a block takes at least: a grid has no more than 65535 in y.
+inline u32 least_per_block(u32 width) {
+    return panels_of(width, 65535);
+}
+
 /// Every pair of panels is compared once if panel i is compared with the panels i, i + 1, ..., up to so many, modulo
 /// their number.
 __host__ __device__ inline u32 offsets_of(u32 panel, u32 panels) {

@@ -33,7 +33,8 @@ void start(const SweepArgs& args, const SweptRows& rows, const SweptRows& column
            const Limits& limits, cudaStream_t stream) {
     const u32 panels = panels_of(args.rows, kPanelRows), width = args.end - args.begin;
     const u32 wanted = u32(limits.multiprocessors) * kBlocksEach;
-    const u32 per_block = std::clamp(u32(u64(panels) * width / wanted), u32(1), kMostPanels);
+    const u32 per_block =
+        std::max(u32(std::clamp<u64>(u64(panels) * width / wanted, 1, kMostPanels)), least_per_block(width));
     dim3 blocks(panels, (width + per_block - 1) / per_block);
     CUtensorMap rows_map{}, columns_map{};
     if (threads == kPipelinedThreads) {
