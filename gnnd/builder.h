@@ -66,8 +66,9 @@ struct MemoryPlan {
     Choices choices;          ///< decided as for the build
     std::size_t vectors = 0;  ///< copies of the vectors in the forms that the kernels need (at most); none on the CPU
     std::size_t graph = 0;    ///< ids and distances
-    std::size_t work = 0;     ///< everything else, at its peak, as long as no lists grow for the sake of the recall
-    std::size_t free = 0;     ///< there now
+    /// Everything else, at its peak, as long as no lists grow and no more objects are measured for the recall's sake.
+    std::size_t work = 0;
+    std::size_t free = 0;  ///< there now
     /// All of it.
     std::size_t total() const { return vectors + graph + work; }
 };
