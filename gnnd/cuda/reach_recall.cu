@@ -53,7 +53,8 @@ bool measure(const BuildState& state, RecallMeter& meter, BuildStats& stats) {
     if (stats.recall.low >= wanted || stats.recall.high < wanted) return stats.recall.low >= wanted;
     SweepSpace space = sweep_space_of(state, meter.taken());
     const std::size_t bytes = RecallMeter::bytes(space, state.params, kObjects);
-    if (space.spare < bytes) return false;
+    // What is free must not decide what a deterministic build does.
+    if (state.params.deterministic || space.spare < bytes) return false;
     space.spare -= bytes;
     RecallMeter sharper(space, state.params, {0, state.n, kObjects}, state.resources, state.stream);
     estimate(sharper);

@@ -3,8 +3,8 @@
 #include <vector>
 
 #include "gnnd/cuda/algorithm.h"
-#include "gnnd/cuda/memory/layout.h"
 #include "gnnd/cuda/sweep/sweep.h"
+#include "gnnd/cuda/sweep/sweep_layout.h"
 #include "gnnd/cuda/wait.h"
 #include "gnnd/detail/recall.h"
 
@@ -31,66 +31,6 @@ constexpr int kMostRepeats = 2;
 
 /// Objects that make_exact() looks at first.
 constexpr u32 kProbes = 2048;
-
-u32 padded(std::int64_t n) {
-    return u32(round_up(n, kPanelRows));
-}
-
-std::int64_t widest_row(const SweepSpace& space) {
-    return space.packed == PackedType::f16 ? 2 * high_tiles_of(space.raw.d) * kTileBytes : space.rows.row_bytes;
-}
-
-struct RowsLayout {
-    Part packed, ids, distances, bounds, entries, counts, thresholds, overflowed, is_overflowed;
-    std::size_t total;
-
-    RowsLayout(const SweepSpace& space, u32 count, int k, int capacity, bool all) {
-        const std::int64_t rows = count;
-        Layout layout;
-        if (!all) {
-            packed = layout.take(rows * widest_row(space));
-            ids = layout.take(rows * k * 4);
-            distances = layout.take(rows * k * 4);
-            bounds = layout.take(rows * 4);
-        }
-        entries = layout.take(rows * capacity * 8);
-        counts = layout.take(rows * 4);
-        thresholds = layout.take(std::int64_t(padded(rows)) * std::int64_t(sizeof(Threshold)));
-        overflowed = layout.take(rows * 4);
-        is_overflowed = layout.take(rows * 4);
-        total = layout.end_;
-    }
-};
-
-bool is_normalized(Metric metric) {
-    return visit(metric, [](auto m) { return m.normalized; });
-}
-
-struct SharedLayout {
-    Part thresholds, factors, small;
-    std::size_t total;
-
-    explicit SharedLayout(const SweepSpace& space) {
-        Layout layout;
-        if (is_normalized(space.metric)) factors = layout.take(space.raw.n * 4);
-        thresholds = layout.take(std::int64_t(padded(space.raw.n)) * std::int64_t(sizeof(Threshold)));
-        small = layout.take(256 + std::int64_t(kSpread * sizeof(Counters)));
-        total = layout.end_;
-    }
-};
-
-struct SplitLayout {
-    Part rows, norms, mean;
-    std::size_t total;
-
-    explicit SplitLayout(const RawVectors& raw) {
-        Layout layout;
-        rows = layout.take(raw.n * 2 * high_tiles_of(raw.d) * kTileBytes);
-        norms = layout.take(raw.n * 4);
-        mean = layout.take(raw.d * 8);
-        total = layout.end_;
-    }
-};
 
 SweepForm first_form(const SweepSpace& space) {
     const bool product = visit(space.metric, [](auto m) { return m.is_product; });
