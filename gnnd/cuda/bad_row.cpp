@@ -17,4 +17,11 @@ void throw_bad_row(const std::string& who, const VectorView& vectors, std::int64
                           cpu::fault_of_row({copy.data(), 1, vectors.d, vectors.dtype, 0}, metric));
 }
 
+void check_rows(const SpaceInfo& info, const detail::Input& input, Metric metric) {
+    if (info.first_bad == ~0ull) return;
+    const auto row = std::int64_t(info.first_bad);
+    const int set = input.set_of(row);
+    throw_bad_row("", input.vectors[set], input.number_in(set, row), row, metric);
+}
+
 }  // namespace gnnd::cuda

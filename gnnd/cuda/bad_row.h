@@ -5,6 +5,8 @@
 
 #include <string>
 
+#include "gnnd/cuda/space.h"
+#include "gnnd/detail/input.h"
 #include "gnnd/metric.h"
 #include "gnnd/vectors.h"
 
@@ -17,5 +19,9 @@ namespace gnnd::cuda {
 /// \param number  by which the message calls it
 [[noreturn]] void throw_bad_row(const std::string& who, const VectorView& vectors, std::int64_t row,
                                 std::int64_t number, Metric metric);
+
+/// \param info  of the prepared vectors of the input
+/// \throws InvalidArgument for the first vector that the metric cannot work with
+void check_rows(const SpaceInfo& info, const detail::Input& input, Metric metric);
 
 }  // namespace gnnd::cuda

@@ -77,11 +77,8 @@ void run_gnnd(const detail::Input& input, const BuildParams& params, const Callb
         compare_all_pairs(state, nullptr, callbacks, stats);
     else if (meter)
         reach_recall(state, *meter, callbacks, stats);
-    if (!in_place.result) {
-        const std::size_t bytes = std::size_t(state.n) * params.k * 4;
-        copy_out(ids, state.ids, bytes, resources, stream);
-        copy_out(distances, state.distances, bytes, resources, stream);
-    }
+    if (!in_place.result)
+        copy_graph_out(ids, distances, state.ids, state.distances, state.n * params.k, resources, stream);
     GNND_CUDA(cudaStreamSynchronize(stream));
     stats.choices.capacity = plan.capacity;
     stats.choices.batches = plan.passes;

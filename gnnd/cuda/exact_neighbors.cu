@@ -44,9 +44,8 @@ KnnGraph exact_neighbors(const VectorView& vectors, const std::int32_t* queries,
         const std::int64_t rows = std::min(at_once, count - begin), first = begin * params.k;
         const Lists found = sweep.nearest_of(queries + begin, u32(rows), nullptr, 0, 0);
         close_graph(params.metric, found, rows, stream);
-        const std::size_t size = std::size_t(rows) * std::size_t(params.k) * 4;
-        copy_out(graph.ids() + first, found.ids, size, resources, stream);
-        copy_out(graph.distances() + first, found.distances, size, resources, stream);
+        copy_graph_out(graph.ids() + first, graph.distances() + first, found.ids, found.distances, rows * params.k,
+                       resources, stream);
         await(stream, callbacks);
     }
     GNND_CUDA(cudaStreamSynchronize(stream));

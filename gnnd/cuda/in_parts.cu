@@ -85,8 +85,7 @@ void compare_across(const detail::Input& both, KnnGraph& graph, const BuildParam
     space.border = u32(both.vectors[0].n);
     Sweep(space, params.k, resources, stream).make_exact(lists, {}, callbacks);
     close_graph(params.metric, lists, both.n(), stream);
-    copy_out(graph.ids(), lists.ids, std::size_t(both.n()) * row, resources, stream);
-    copy_out(graph.distances(), lists.distances, std::size_t(both.n()) * row, resources, stream);
+    copy_graph_out(graph.ids(), graph.distances(), lists.ids, lists.distances, both.n() * params.k, resources, stream);
     GNND_CUDA(cudaStreamSynchronize(stream));
 }
 

@@ -113,11 +113,7 @@ void Iterations::await(int iteration) {
         std::this_thread::sleep_for(std::chrono::microseconds(20));
     }
     GNND_CUDA(cudaEventSynchronize(events_[slot]));
-    if (iteration == 0 && info_[0].first_bad != ~0ull) {
-        const auto row = std::int64_t(info_[0].first_bad);
-        const int set = state_.input.set_of(row);
-        throw_bad_row("", state_.input.vectors[set], state_.input.number_in(set, row), row, state_.params.metric);
-    }
+    if (iteration == 0) check_rows(info_[0], state_.input, state_.params.metric);
     const Record& record = records_[slot];
     const std::chrono::duration<double> since_start = std::chrono::steady_clock::now() - start_;
     IterationStats here;

@@ -38,9 +38,7 @@ KnnGraph nearest_of(const VectorView& vectors, const VectorView& sample, const s
     close_graph(metric, nearest, sample.n, stream);
     make_ids_plain(nearest, sample.n, stream);  // a small set has fewer
     KnnGraph graph(sample.n, k, metric);
-    const std::size_t bytes = std::size_t(sample.n) * std::size_t(k) * 4;
-    copy_out(graph.ids(), nearest.ids, bytes, resources, stream);
-    copy_out(graph.distances(), nearest.distances, bytes, resources, stream);
+    copy_graph_out(graph.ids(), graph.distances(), nearest.ids, nearest.distances, sample.n * k, resources, stream);
     GNND_CUDA(cudaStreamSynchronize(stream));
     return graph;
 }

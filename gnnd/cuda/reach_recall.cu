@@ -2,7 +2,6 @@
 #include <algorithm>
 
 #include "gnnd/cuda/iterations.h"
-#include "gnnd/cuda/memory/layout.h"
 #include "gnnd/cuda/memory/memory.h"
 #include "gnnd/cuda/memory/piece.h"
 #include "gnnd/cuda/reach_recall.h"
@@ -19,10 +18,6 @@ constexpr int kLonger = 2, kRounds = 2;
 constexpr double kIterationsLeft = 8, kHopeless = 0.2;
 /// So many times the objects are measured where the first ones do not tell.
 constexpr std::int64_t kSharper = 4;
-
-SweepSpace shape_of(const detail::Input& input, const InPlace& in_place, const BuildParams& params) {
-    return sweep_shape_of(input, params.metric, form_of(input.vectors[0], in_place.vectors, params.metric));
-}
 
 /// True where lists may get longer, and iterations more.
 bool may_lengthen(const BuildState& state) {
@@ -97,12 +92,12 @@ bool lengthen(const BuildState& state, const KnnGraphView& lists, int length, Re
 }  // namespace
 
 std::size_t bytes_beside(const detail::Input& input, const InPlace& in_place, const BuildParams& params) {
-    return params.recall > 0 ? RecallMeter::bytes(shape_of(input, in_place, params), params) : 0;
+    return params.recall > 0 ? RecallMeter::bytes(SweptSet::shape(input, in_place.vectors, params.metric), params) : 0;
 }
 
 std::size_t bytes_of_all_pairs(const detail::Input& input, const InPlace& in_place, const BuildParams& params) {
     if (!input.exact && (params.recall == 0 || detail::limits_work(params))) return 0;
-    return Sweep::bytes_of_all(shape_of(input, in_place, params), params.k);
+    return Sweep::bytes_of_all(SweptSet::shape(input, in_place.vectors, params.metric), params.k);
 }
 
 void finish(const BuildState& state) {

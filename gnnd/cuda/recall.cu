@@ -4,7 +4,6 @@
 
 #include "gnnd/cuda/device/exact.cuh"
 #include "gnnd/cuda/device/raw.cuh"
-#include "gnnd/cuda/memory/layout.h"
 #include "gnnd/cuda/recall.h"
 
 namespace gnnd::cuda {
@@ -50,6 +49,17 @@ __global__ void decide_kernel(std::int64_t n, u32 count, int at, double wanted, 
     record->reached = 1;
 }
 
+/// Bytes that may be taken beside all that is planned for a build.
+/// \param taken  so many of them are already
+std::size_t spare_memory(const BuildState& state, std::size_t taken) {
+    const auto left = [](std::size_t there, std::size_t used) {
+        if (there == 0) return ~std::size_t(0);  // any number
+        return there > used ? there - used : 0;
+    };
+    return std::min(left(state.resources.free_device_memory(), state.plan.beside),
+                    left(std::size_t(state.params.device_memory), state.plan.total + state.plan.beside + taken));
+}
+
 }  // namespace
 
 SweepSpace sweep_space_of(const BuildState& state, std::size_t taken) {
@@ -61,15 +71,6 @@ SweepSpace sweep_space_of(const BuildState& state, std::size_t taken) {
             .info = state.info,
             .columns = state.n,
             .spare = spare_memory(state, taken)};
-}
-
-std::size_t spare_memory(const BuildState& state, std::size_t taken) {
-    const auto left = [](std::size_t there, std::size_t used) {
-        if (there == 0) return ~std::size_t(0);  // any number
-        return there > used ? there - used : 0;
-    };
-    return std::min(left(state.resources.free_device_memory(), state.plan.beside),
-                    left(std::size_t(state.params.device_memory), state.plan.total + state.plan.beside + taken));
 }
 
 RecallMeter::RecallMeter(const SweepSpace& space, const BuildParams& params, const MeasuredPart& part,

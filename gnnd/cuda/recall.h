@@ -79,8 +79,4 @@ class RecallMeter {
     Drain drain_;
 };
 
-/// Bytes that may be taken beside all that is planned for a build.
-/// \param taken  so many of them are already
-std::size_t spare_memory(const BuildState& state, std::size_t taken);
-
 }  // namespace gnnd::cuda

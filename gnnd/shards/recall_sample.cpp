@@ -18,13 +18,6 @@ int columns_of(const Manifest& manifest) {
                                         std::max<std::int64_t>(1, manifest.base.n - 1)));
 }
 
-KnnGraph empty_graph(std::int64_t n, int k, Metric metric) {
-    KnnGraph graph(n, k, metric);
-    std::fill_n(graph.ids(), n * k, -1);
-    std::fill_n(graph.distances(), n * k, worst_value(metric));
-    return graph;
-}
-
 }  // namespace
 
 RecallSample::RecallSample(const io::VectorFile& base, const Manifest& manifest, std::int64_t objects, int threads)
@@ -34,8 +27,8 @@ RecallSample::RecallSample(const io::VectorFile& base, const Manifest& manifest,
       objects_(detail::sample_objects(base.n(), objects, manifest.params.seed)),
       compared_(manifest.shards.size()),
       listed_(manifest.shards.size()),
-      lists_(empty_graph(count(), at_, manifest.params.metric)),
-      truth_(empty_graph(count(), at_, manifest.params.metric)) {
+      lists_(count(), at_, manifest.params.metric),
+      truth_(count(), at_, manifest.params.metric) {
     const std::size_t row = std::size_t(base.d()) * size_of(base.dtype());
     vectors_.resize(objects_.size() * row);
     cpu::Team{cpu::Team::resolve(threads), nullptr}.for_chunks(
@@ -75,10 +68,14 @@ void RecallSample::take_nearest(int shard, const KnnGraphView& nearest, double s
     compared_[std::size_t(shard)] = 1;
 }
 
+void RecallSample::take_list(std::int64_t place, const std::int32_t* ids, const float* distances) {
+    std::copy_n(ids, at_, lists_.ids() + place * at_);
+    std::copy_n(distances, at_, lists_.distances() + place * at_);
+}
+
 void RecallSample::take_lists(int shard, const KnnGraphView& lists) {
     for_objects_of(shard, [&](std::int64_t place, std::int64_t number) {
-        std::copy_n(lists.ids_of(number), at_, lists_.ids() + place * at_);
-        std::copy_n(lists.distances_of(number), at_, lists_.distances() + place * at_);
+        take_list(place, lists.ids_of(number), lists.distances_of(number));
     });
     listed_[std::size_t(shard)] = 1;
 }
@@ -86,8 +83,7 @@ void RecallSample::take_lists(int shard, const KnnGraphView& lists) {
 void RecallSample::read_lists(int shard, const io::GraphFile& lists) {
     for_objects_of(shard, [&](std::int64_t place, std::int64_t number) {
         const KnnGraph row = lists.read(number, 1);
-        std::copy_n(row.ids(), at_, lists_.ids() + place * at_);
-        std::copy_n(row.distances(), at_, lists_.distances() + place * at_);
+        take_list(place, row.ids(), row.distances());
     });
     listed_[std::size_t(shard)] = 1;
 }

@@ -51,6 +51,7 @@ class RecallSample {
     std::int64_t count() const { return std::int64_t(objects_.size()); }
     template <class Take>
     void for_objects_of(int shard, const Take& take) const;
+    void take_list(std::int64_t place, const std::int32_t* ids, const float* distances);
 
     const Manifest manifest_;
     const BaseRecord& base_ = manifest_.base;

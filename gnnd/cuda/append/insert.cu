@@ -279,11 +279,8 @@ void insert(const detail::Input& input, const BuildParams& params, const Callbac
         raise_recall(whole, input.vectors[1].n, device_ids, device_distances, plan.kept, params, callbacks, resources,
                      stream, stats);
     }
-    if (!in_place.result) {
-        const std::size_t bytes = std::size_t(input.n()) * params.k * 4;
-        copy_out(ids, device_ids, bytes, resources, stream);
-        copy_out(distances, device_distances, bytes, resources, stream);
-    }
+    if (!in_place.result)
+        copy_graph_out(ids, distances, device_ids, device_distances, input.n() * params.k, resources, stream);
     GNND_CUDA(cudaStreamSynchronize(stream));
 }
 

@@ -160,4 +160,10 @@ void copy_out(void* host, const void* device, std::size_t bytes, Resources& reso
     }
 }
 
+void copy_graph_out(std::int32_t* ids, float* distances, const void* device_ids, const float* device_distances,
+                    std::int64_t entries, Resources& resources, Stream stream) {
+    copy_out(ids, device_ids, std::size_t(entries) * sizeof(std::int32_t), resources, stream);
+    copy_out(distances, device_distances, std::size_t(entries) * sizeof(float), resources, stream);
+}
+
 }  // namespace gnnd::cuda

@@ -20,4 +20,8 @@ void copy_in(void* device, const void* source, std::int64_t rows, std::size_t ro
 /// done.
 void copy_out(void* host, const void* device, std::size_t bytes, Resources& resources, Stream stream);
 
+/// The same for the ids and the distances of a graph, or of lists, of so many entries in all.
+void copy_graph_out(std::int32_t* ids, float* distances, const void* device_ids, const float* device_distances,
+                    std::int64_t entries, Resources& resources, Stream stream);
+
 }  // namespace gnnd::cuda

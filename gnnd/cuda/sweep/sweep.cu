@@ -12,7 +12,9 @@ namespace gnnd::cuda {
 namespace {
 
 /// Hits that a chosen object has places for; and any object, in one of the steps of make_exact().
-constexpr int kHitsOfSome = 1024;
+int hits_of_some(int k) {
+    return std::max(1024, 2 * k);
+}
 int hits_of_all(int k) {
     return std::max(96, k + 5 * k / 8);
 }
@@ -42,7 +44,7 @@ SweepForm first_form(const SweepSpace& space) {
 }  // namespace
 
 std::size_t Sweep::bytes_of_some(const SweepSpace& space, u32 count, int k) {
-    return SharedLayout(space).total + RowsLayout(space, count, k, std::max(kHitsOfSome, 2 * k), false).total +
+    return SharedLayout(space).total + RowsLayout(space, count, k, hits_of_some(k), false).total +
            std::size_t(count) * 4;
 }
 
@@ -217,7 +219,7 @@ void Sweep::gather() {
 }
 
 Lists Sweep::nearest_of(const std::int32_t* objects, u32 count, const u32* ids, int stride, int width) {
-    const int capacity = std::max(kHitsOfSome, 2 * k_);
+    const int capacity = hits_of_some(k_);
     if (some_.count != count) {
         some_ = {};  // before the others are taken
         objects_ = {};

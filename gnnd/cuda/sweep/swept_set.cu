@@ -28,7 +28,12 @@ struct SetLayout {
 
 }  // namespace
 
-SweepSpace sweep_shape_of(const detail::Input& input, Metric metric, const VectorForm& form) {
+std::size_t SweptSet::bytes(const detail::Input& input, bool in_place, Metric metric) {
+    return SetLayout(input, in_place, metric).total;
+}
+
+SweepSpace SweptSet::shape(const detail::Input& input, bool in_place, Metric metric) {
+    const VectorForm form = form_of(input.vectors[0], in_place, metric);
     return {.raw = {nullptr, input.n(), input.d(), 0, input.dtype()},
             .metric = metric,
             .packed = form.packed,
@@ -36,14 +41,6 @@ SweepSpace sweep_shape_of(const detail::Input& input, Metric metric, const Vecto
             .norms = nullptr,
             .info = nullptr,
             .columns = input.n()};
-}
-
-std::size_t SweptSet::bytes(const detail::Input& input, bool in_place, Metric metric) {
-    return SetLayout(input, in_place, metric).total;
-}
-
-SweepSpace SweptSet::shape(const detail::Input& input, bool in_place, Metric metric) {
-    return sweep_shape_of(input, metric, form_of(input.vectors[0], in_place, metric));
 }
 
 SweptSet::SweptSet(const detail::Input& input, Metric metric, Resources& resources, cudaStream_t stream)
@@ -73,10 +70,7 @@ void SweptSet::check() const {
     PinnedArray<SpaceInfo, 1> info;
     GNND_CUDA(cudaMemcpyAsync(&info[0], space_.info, sizeof(SpaceInfo), cudaMemcpyDeviceToHost, stream_));
     GNND_CUDA(cudaStreamSynchronize(stream_));
-    if (info[0].first_bad == ~0ull) return;
-    const auto row = std::int64_t(info[0].first_bad);
-    const int set = input_.set_of(row);
-    throw_bad_row("", input_.vectors[set], input_.number_in(set, row), row, space_.metric);
+    check_rows(info[0], input_, space_.metric);
 }
 
 }  // namespace gnnd::cuda

@@ -9,9 +9,6 @@
 
 namespace gnnd::cuda {
 
-/// The shape of vectors in this form, for what depends on nothing else.
-SweepSpace sweep_shape_of(const detail::Input& input, Metric metric, const VectorForm& form);
-
 class SweptSet {
   public:
     /// Starts copying (unless the vectors lie on the device, those of two sets adjoining), packing and checking.
@@ -21,7 +18,7 @@ class SweptSet {
     /// Waits for the stream. \throws InvalidArgument for a vector that the metric cannot work with
     void check() const;
 
-    /// Device memory that it takes; and the shape of its space, which tells what a Sweep takes.
+    /// Device memory that it takes; and the shape of its space, which tells what a Sweep takes, and that of a build.
     /// \param in_place  the vectors lie on the device, those of two sets adjoining; the pointers may be null
     static std::size_t bytes(const detail::Input& input, bool in_place, Metric metric);
     static SweepSpace shape(const detail::Input& input, bool in_place, Metric metric);

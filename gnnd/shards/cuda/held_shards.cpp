@@ -168,9 +168,7 @@ void HeldShards::fold_into(int shard, int partner, const Pin& slot, const Device
 
 void HeldShards::give_graph(const DeviceGraph& from, const shards::PinnedGraph& to) {
     const OwnedStream stream(heap_);
-    const std::size_t bytes = std::size_t(from.n * from.k) * sizeof(std::int32_t);
-    copy_out(to.ids(), from.ids, bytes, heap_, stream);
-    copy_out(to.distances(), from.distances, bytes, heap_, stream);
+    copy_graph_out(to.ids(), to.distances(), from.ids, from.distances, from.n * from.k, heap_, stream);
     GNND_CUDA(cudaStreamSynchronize(stream));
 }
 
