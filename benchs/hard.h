@@ -2,109 +2,123 @@
 #pragma once
 /// \file hard.h
 /// Vectors that are hard for builders of k-NN graphs, each in its own way: what was tuned on descriptors shows here.
+/// Benchmarks and tests use the same.
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <random>
 #include <string>
 #include <vector>
 
 #include "gnnd/error.h"
+#include "gnnd/metric.h"
 
 namespace gnnd::benchs {
 
-/// One row of d floats. Rows are made in order, from one source of random numbers.
-using RowMaker = std::function<void(std::mt19937_64& random, std::int64_t row, std::int64_t d, float* out)>;
+/// Writes the next row.
+using NextRow = std::function<void(float* row)>;
 
+/// A kind of vectors.
 struct HardSet {
-    std::int64_t d;  ///< if none is given
-    RowMaker make;
+    std::string name;
+    std::int64_t d;  ///< if no other is asked for
+    /// Gives what writes the n rows of d values, one after the other: of about -4 to 4 where nothing is to stick out.
+    std::function<NextRow(std::int64_t n, std::int64_t d, std::mt19937& random)> start;
+    Metric metric = Metric::L2;  ///< under which it is hard
 };
 
-/// The sets by their names.
-inline const std::map<std::string, HardSet>& hard_sets() {
-    using Random = std::mt19937_64;
-    static const auto normal = [](Random& random) { return std::normal_distribution<float>()(random); };
-    static const auto gauss = [](Random& random, std::int64_t, std::int64_t d, float* out) {
-        for (std::int64_t c = 0; c < d; ++c) out[c] = normal(random);
-    };
-    /// A row that the previous ones are copies of, with noise.
-    static const auto repeated = [](int times, float noise) {
-        return
-            [=, original = std::vector<float>()](Random& random, std::int64_t row, std::int64_t d, float* out) mutable {
-                if (row % times == 0) {
-                    original.resize(d);
-                    gauss(random, row, d, original.data());
-                }
-                for (std::int64_t c = 0; c < d; ++c) out[c] = original[c] + (noise != 0 ? noise * normal(random) : 0);
+inline std::vector<HardSet> hard_sets() {
+    using Random = std::mt19937;
+    const auto normal = [](Random& random) { return std::normal_distribution<float>()(random); };
+    /// Independent components, the first of which is so many times as long.
+    const auto gaussian = [=](float first) {
+        return [=](std::int64_t, std::int64_t d, Random& random) -> NextRow {
+            return [=, &random](float* x) {
+                for (std::int64_t c = 0; c < d; ++c) x[c] = normal(random) * (c == 0 ? first : 1);
             };
-    };
-    /// Far clusters: the centre's components are `far` deviations large.
-    static const auto clusters = [](int count, float far) {
-        return [=, centres = std::vector<float>()](Random& random, std::int64_t, std::int64_t d, float* out) mutable {
-            while (centres.size() < std::size_t(count * d)) centres.push_back(far * normal(random));
-            const float* centre = centres.data() + std::int64_t(random() % count) * d;
-            for (std::int64_t c = 0; c < d; ++c) out[c] = centre[c] + normal(random);
         };
     };
-    static const auto uniform = [](Random& random, std::int64_t, std::int64_t d, float* out) {
-        for (std::int64_t c = 0; c < d; ++c) out[c] = std::uniform_real_distribution<float>()(random);
+    const auto uniform = [](std::int64_t, std::int64_t d, Random& random) -> NextRow {
+        return [=, &random](float* x) {
+            for (std::int64_t c = 0; c < d; ++c) x[c] = std::uniform_real_distribution<float>()(random);
+        };
     };
-    static const std::map<std::string, HardSet> sets = {
-        {"gauss", {64, gauss}},
-        {"column",
-         {16,
-          [](Random& random, std::int64_t row, std::int64_t d, float* out) {
-              gauss(random, row, d, out);
-              out[0] *= 1000;
-          }}},
-        {"clusters", {64, clusters(100, 100)}},
-        {"small", {32, clusters(2000, 100)}},
-        {"walk",
-         {32,
-          [path = std::vector<float>()](Random& random, std::int64_t row, std::int64_t d, float* out) mutable {
-              while (path.size() < std::size_t(row + d))
-                  path.push_back((path.empty() ? 0 : path.back()) + normal(random));
-              std::copy_n(path.data() + row, d, out);
-          }}},
-        {"plane", {2, uniform}},
-        {"line", {1, uniform}},
-        {"lengths",
-         {64,
-          [](Random& random, std::int64_t row, std::int64_t d, float* out) {
-              gauss(random, row, d, out);
-              const float length = std::exp(normal(random));
-              for (std::int64_t c = 0; c < d; ++c) out[c] *= length;
-          }}},
-        {"copies", {32, repeated(5, 0)}},
-        {"near", {32, repeated(5, 0.01f)}},
-        {"sparse",
-         {500,
-          [](Random& random, std::int64_t, std::int64_t d, float* out) {
-              std::fill_n(out, d, 0.0f);
-              for (int i = 0; i < 20; ++i) out[random() % d] = std::abs(normal(random));
-          }}},
+    /// Each vector five times, one after the other, with noise.
+    const auto copies = [=](float noise) {
+        return [=](std::int64_t, std::int64_t d, Random& random) -> NextRow {
+            return [=, &random, i = 0, row = std::vector<float>(std::size_t(d))](float* x) mutable {
+                for (float& value : row)
+                    if (i % 5 == 0) value = normal(random);
+                ++i;
+                for (std::int64_t c = 0; c < d; ++c) x[c] = row[std::size_t(c)] + noise * normal(random);
+            };
+        };
     };
-    return sets;
+    /// At most so many, of `size` vectors or more; their centres' components are 100 deviations large.
+    const auto clusters = [=](std::int64_t size, std::int64_t most) {
+        return [=](std::int64_t n, std::int64_t d, Random& random) -> NextRow {
+            std::vector<float> centres(std::size_t(std::max<std::int64_t>(1, std::min(n / size, most)) * d));
+            for (float& value : centres) value = 100 * normal(random);
+            return [=, &random, i = std::size_t(0)](float* x) mutable {
+                for (std::int64_t c = 0; c < d; ++c) x[c] = centres[i++ % centres.size()] + normal(random);
+            };
+        };
+    };
+    const auto walk = [=](std::int64_t, std::int64_t d, Random& random) -> NextRow {
+        return [=, &random, window = std::vector<float>(std::size_t(d))](float* x) mutable {
+            window.push_back(window.back() + normal(random));
+            window.erase(window.begin());
+            std::copy(window.begin(), window.end(), x);
+        };
+    };
+    const auto lengths = [=](std::int64_t, std::int64_t d, Random& random) -> NextRow {
+        return [=, &random](float* x) {
+            const float length = std::exp(normal(random));
+            for (std::int64_t c = 0; c < d; ++c) x[c] = length * normal(random);
+        };
+    };
+    const auto sparse = [=](std::int64_t, std::int64_t d, Random& random) -> NextRow {
+        return [=, &random](float* x) {
+            for (std::int64_t c = 0; c < d; ++c) x[c] = random() % 25 == 0 ? std::abs(normal(random)) : 0.f;
+        };
+    };
+    return {
+        {"gauss", 64, gaussian(1)},
+        {"column", 16, gaussian(1000)},
+        {"clusters", 64, clusters(1, 100)},
+        {"small", 32, clusters(10, 2000)},
+        {"walk", 32, walk},
+        {"plane", 2, uniform},
+        {"line", 1, uniform},
+        {"lengths", 64, lengths, Metric::InnerProduct},
+        {"copies", 32, copies(0)},
+        {"near", 32, copies(0.01f)},
+        {"sparse", 500, sparse},
+    };
 }
 
-/// \param out  n x d
-/// \param d    0: the set's own
 /// \throws InvalidArgument that lists the known names
-inline std::vector<float> make_hard(const std::string& name, std::int64_t n, std::int64_t& d) {
-    const auto found = hard_sets().find(name);
-    if (found == hard_sets().end()) {
-        std::string known;
-        for (const auto& [each, set] : hard_sets()) known += (known.empty() ? "" : ", ") + each;
-        throw InvalidArgument("no hard set '" + name + "', known are " + known);
+inline HardSet hard_set(const std::string& name) {
+    std::string known;
+    for (HardSet& set : hard_sets()) {
+        if (set.name == name) return set;
+        known += (known.empty() ? "" : ", ") + set.name;
     }
-    if (d == 0) d = found->second.d;
+    throw InvalidArgument("no hard set '" + name + "', known are " + known);
+}
+
+/// \param d  0: the set's own, written
+/// \return n x d
+/// \throws InvalidArgument as hard_set()
+inline std::vector<float> make_hard(const std::string& name, std::int64_t n, std::int64_t& d) {
+    const HardSet set = hard_set(name);
+    if (d == 0) d = set.d;
     std::vector<float> out(std::size_t(n * d));
-    std::mt19937_64 random(1);
-    RowMaker make = found->second.make;
-    for (std::int64_t i = 0; i < n; ++i) make(random, i, d, out.data() + i * d);
+    std::mt19937 random(1);
+    const NextRow next = set.start(n, d, random);
+    for (std::int64_t i = 0; i < n; ++i) next(out.data() + i * d);
     return out;
 }
 

@@ -86,9 +86,7 @@ void grow_index(const GrowOptions& options) {
     }
     std::printf("objects     %lld x %d, %lld of them added\n", static_cast<long long>(index->ntotal), index->d,
                 static_cast<long long>(base.n()));
-    if (stats.recall.objects > 0)
-        std::printf("recall      %.4f (%.4f to %.4f) of the graph\n", stats.recall.value, stats.recall.low,
-                    stats.recall.high);
+    if (stats.recall.objects > 0) std::printf("recall      %s\n", gnnd::to_text(stats.recall).c_str());
     std::printf("seconds     %.3f, of which the graph %.3f\n", seconds.count(), stats.seconds);
     std::printf("index       %s\n", options.output.c_str());
 }
