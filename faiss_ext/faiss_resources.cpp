@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <mutex>
 #include <unordered_map>
+#include <vector>
 
 #include "faiss_ext/detail/errors.h"
 #include "faiss_ext/detail/gpu.h"
@@ -45,11 +46,29 @@ void detail::check_gpu(const Gpu& gpu, const char* who) {
 }
 
 struct FaissResources::State {
+    /// A piece of the temporary memory.
+    struct Temporary {
+        void* start;
+        faiss::gpu::GpuMemoryReservation memory;
+        bool given_back = false;  ///< but not to FAISS yet, which takes back the last piece alone
+    };
+
     std::shared_ptr<faiss::gpu::GpuResources> faiss;
     int device;
     gnnd::HeapResources heap;
     std::mutex mutex;
+    std::vector<Temporary> temporary;
     std::unordered_map<void*, faiss::gpu::GpuMemoryReservation> held;
+
+    ~State() {
+        release([](const Temporary&) { return true; });
+    }
+
+    /// Gives back to FAISS from the last piece on, while the pieces are `done`.
+    template <class Done>
+    void release(Done done) {
+        while (!temporary.empty() && done(temporary.back())) temporary.pop_back();
+    }
 };
 
 FaissResources::FaissResources(const Gpu& gpu) {
@@ -90,12 +109,17 @@ void* FaissResources::allocate_device(std::size_t bytes, gnnd::Stream) {
     void* start = memory.get();
     std::size_t space = size;
     std::align(kAlignment, bytes, start, space);
-    state_->held.emplace(start, std::move(memory));
+    if (fits)
+        state_->temporary.push_back({start, std::move(memory)});
+    else
+        state_->held.emplace(start, std::move(memory));
     return start;
 }
 
 void FaissResources::deallocate_device(void* pointer, std::size_t, gnnd::Stream) noexcept {
     const std::lock_guard lock(state_->mutex);
+    for (State::Temporary& piece : state_->temporary) piece.given_back |= piece.start == pointer;
+    state_->release([](const State::Temporary& piece) { return piece.given_back; });
     state_->held.erase(pointer);
 }
 

@@ -114,6 +114,30 @@ TEST_F(FaissGpu, ResourcesAlignAndGiveBack) {
     faiss_resources.deallocate(host, 1000);
 }
 
+TEST_F(FaissGpu, TemporaryMemoryGoesBackInAnyOrder) {
+    resources->setTempMemory(std::size_t(64) << 20);
+    const auto available = [&] { return resources->getResources()->getTempMemoryAvailable(0); };
+    const std::size_t before = available();
+    constexpr std::size_t kBytes = 1 << 20;
+    {
+        FaissResources of_faiss(gpu());
+        void* pieces[4];
+        for (void*& piece : pieces) piece = of_faiss.allocate_device(kBytes, nullptr);
+        const std::size_t all_taken = available();
+        of_faiss.deallocate_device(pieces[1], kBytes, nullptr);
+        of_faiss.deallocate_device(pieces[0], kBytes, nullptr);
+        EXPECT_EQ(available(), all_taken);
+        of_faiss.deallocate_device(pieces[3], kBytes, nullptr);
+        EXPECT_GT(available(), all_taken);
+        EXPECT_LT(available(), before);
+        of_faiss.deallocate_device(pieces[2], kBytes, nullptr);
+        EXPECT_EQ(available(), before);
+        for (int i = 0; i < 3; ++i) of_faiss.allocate_device(kBytes, nullptr);
+        EXPECT_LT(available(), before);
+    }
+    EXPECT_EQ(available(), before);
+}
+
 TEST_F(FaissGpu, RefusesResourcesThatAreNotThere) {
     expect_faiss_error("null", [] { GnndGraphBuilder(nullptr, GnndParams()); });
     for (const int device : {-1, 999}) {

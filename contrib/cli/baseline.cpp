@@ -20,7 +20,7 @@ void build_baseline(const BaselineOptions& options) {
     use_blas();
     const gnnd::io::VectorFile base(options.base);
     require_room(options.graph, gnnd::io::graph_file_bytes(base.n(), options.k, true));
-    const faiss_ext::GraphBuilderType& type =
+    const faiss_ext::GraphBuilderType type =
         faiss_ext::choose(faiss_ext::graph_builder_types(), "--method", options.method, options.values);
     const FaissGpu gpu(type.gpu ? options.device : gnnd::Device{gnnd::Device::Kind::cpu, 0});
     const Bases bases(base);

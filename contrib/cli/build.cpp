@@ -151,7 +151,7 @@ void add_build(CLI::App& app) {
             std::erase(refused, "--threads");
             std::erase(refused, "--device-memory");
         }
-        const faiss_ext::GraphBuilderType& method =
+        const faiss_ext::GraphBuilderType method =
             require_own_options(command, "--method", options->method, faiss_ext::graph_builder_types(), refused);
         if (with_gnnd)
             run(*options);

@@ -71,16 +71,15 @@ faiss_ext::OptionValues values_for(const faiss_ext::Choice<Make>& choice, const 
 /// \param first    options of the first choice that its list does not name
 /// \throws CLI::ValidationError
 template <class Make>
-const faiss_ext::Choice<Make>& require_own_options(const CLI::App& app, const std::string& chooser,
-                                                   const std::string& chosen,
-                                                   const std::vector<faiss_ext::Choice<Make>>& choices,
-                                                   const std::vector<std::string>& first = {}) {
-    const faiss_ext::Choice<Make>& choice = faiss_ext::choose(choices, chooser, chosen, {});
+faiss_ext::Choice<Make> require_own_options(const CLI::App& app, const std::string& chooser, const std::string& chosen,
+                                            const std::vector<faiss_ext::Choice<Make>>& choices,
+                                            const std::vector<std::string>& first = {}) {
+    const faiss_ext::Choice<Make> choice = faiss_ext::choose(choices, chooser, chosen, {});
     const auto require = [&](const std::string& flag, bool fits) {
         if (!fits && app.get_option(flag)->count() > 0)
             throw CLI::ValidationError(flag, "has no meaning for " + chooser + " " + chosen);
     };
-    const bool is_first = &choice == &choices.front();
+    const bool is_first = choice.name == choices.front().name;
     for (const std::string& flag : first) require(flag, is_first || choice.option(flag.substr(2)) != nullptr);
     for (const auto& other : choices)
         for (const faiss_ext::Option& option : other.options) {
