@@ -2,37 +2,82 @@
 // GNND for FAISS: k-NN graphs after Wang, Zhao and Zeng, arXiv 2103.15386
 #pragma once
 /// \file gnnd_index.h
-/// FAISS's graph indexes with add() by GNND: in place of faiss::IndexNSGFlat and faiss::IndexHNSWFlat, from which they
-/// are derived. FAISS writes them to files as these, without the k-NN graph, and a FAISS that knows nothing of gnnd
-/// reads and searches them.
+/// FAISS's graph indexes with add() by GNND: each is derived from the one of FAISS in whose place it comes. FAISS
+/// writes them to files as these, without the k-NN graph, and a FAISS that knows nothing of gnnd reads and searches
+/// them.
 
 #include <faiss/IndexHNSW.h>
 #include <faiss/IndexNSG.h>
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "faiss_ext/graph_builder.h"
 
 namespace faiss_ext {
 
-/// What IndexNSGGnnd and IndexHNSWGnnd have in common. Metrics: L2, inner product, L1 and Linf, as FAISS takes them:
-/// for cosine add and search normalised vectors under inner product.
+/// What the indexes of this file have in common that does not depend on which of FAISS's they are.
+class WithGnnd {
+  public:
+    virtual ~WithGnnd() = default;
+
+    /// The k-NN graph of the objects, ntotal x graph_k(), as of the last call that changed the index; of no objects
+    /// where that was FAISS. Where the storage compresses, its distances are those of the vectors as they were when
+    /// they were compared: those given to add() in it, those decoded from the storage afterwards.
+    const gnnd::KnnGraph& graph() const { return graph_; }
+    /// Columns of the graphs to be built.
+    virtual int graph_k() const = 0;
+    /// \param k  1 to gnnd::kMaxK, for the next call
+    virtual void set_graph_k(int k) = 0;
+
+    /// Takes the objects of another index of the same kind, dimension and metric, which stays as it is, by GGM
+    /// (gnnd::merge()). Its object j becomes ntotal + j.
+    virtual void merge_copy_of(const faiss::Index& other) = 0;
+    /// A copy of everything, of the same class.
+    virtual std::unique_ptr<faiss::Index> copy() const = 0;
+
+    /// Builds the graphs: `builder.params.recall` is what they must have, `builder.params.device` where they are made
+    /// (a GPU where there is one, unless it says otherwise; with FAISS's resources after `builder.use()`), which
+    /// chooses the links of all, too; `builder.stats` how that went. With `verbose` set the index prints that, too.
+    GnndGraphBuilder builder;
+
+  protected:
+    WithGnnd() = default;
+    WithGnnd(const WithGnnd&) = delete;
+    WithGnnd& operator=(const WithGnnd&) = delete;
+
+    gnnd::KnnGraph graph_;               // of so many objects as there are, or out of date
+    std::vector<std::int32_t> parents_;  // the tree that holds all objects, see detail/link_tree.h; like graph_
+    std::int64_t chosen_ = 0;            // objects whose links were chosen since those of all were
+    std::int64_t unmeasured_ = 0;        // objects added since the recall was measured
+};
+
+/// An index with GNND, derived from one of FAISS. Metrics: L2, inner product, L1 and Linf, as FAISS takes them: for
+/// cosine add and search normalised vectors under inner product. Storages that compress compare under L2 and inner
+/// product.
 ///
 /// Beside FAISS's links an index keeps the k-NN graph, 8 n k bytes. Where FAISS has changed the index in the meantime,
 /// or has read it, the graph is made of the links by gnnd::refine() when it is needed.
 ///
+/// Where the storage compresses, the first add() builds the graph from the vectors that it is given. They are gone
+/// afterwards: for every later call the storage's reconstructions stand for them, n x d floats for the time of the
+/// call, while new vectors are compared as they are. Recall is not measured then, for what it would be of is gone.
+///
 /// As FAISS's indexes they may be searched by many threads together, but not while one of the calls below changes them.
 /// A call that throws leaves the index as it was. What is thrown is faiss::FaissException;
 /// faiss::InterruptCallback is asked all along.
-template <class FlatIndex>
-class GnndIndex : public FlatIndex {
+/// \tparam FaissIndex  IndexNSGFlat, IndexNSGSQ, IndexNSGPQ, IndexHNSWFlat, IndexHNSWSQ or IndexHNSWPQ
+template <class FaissIndex>
+class GnndIndex : public FaissIndex, public WithGnnd {
   public:
+    using Replaced = FaissIndex;  ///< the class of FAISS in whose place it comes
+
     /// Of an index by FAISS, whose vectors and links it takes over; that one is of no more use then.
-    /// \throws faiss::FaissException unless its storage is a faiss::IndexFlat
-    explicit GnndIndex(FlatIndex&& index);
+    /// \throws faiss::FaissException for a storage or a metric that GNND does not take
+    explicit GnndIndex(FaissIndex&& index);
     /// The same of a copy.
-    explicit GnndIndex(const FlatIndex& index);
+    explicit GnndIndex(const FaissIndex& index);
     /// A copy of everything.
     GnndIndex(const GnndIndex& other);
     GnndIndex& operator=(const GnndIndex&) = delete;
@@ -42,15 +87,16 @@ class GnndIndex : public FlatIndex {
     /// then, when these were as many as there are objects, for all. Every object stays reachable from the entry point.
     /// \param n  vectors
     /// \param x  n x d, finite; the error for others names the row
+    /// \throws faiss::FaissException also when a storage that is to be trained is not
     void add(idx_t n, const float* x) override;
 
-    /// Takes the objects of another index of the same kind, dimension and metric, by GGM (gnnd::merge()); that one is
-    /// empty then. Its object j becomes ntotal + j.
+    /// merge_copy_of(), after which the other one is empty.
     /// \param add_id  0
     void merge_from(faiss::Index& other, idx_t add_id = 0) override;
 
-    /// The same, but the other one stays as it is.
-    void merge_copy_of(const faiss::Index& other);
+    /// \throws faiss::FaissException for another kind, dimension or metric, and as add(). A storage that compresses
+    ///         encodes what the other's decodes to.
+    void merge_copy_of(const faiss::Index& other) override;
 
     /// Removes objects; the others move up, as in faiss::IndexFlat. The lists of neighbours that they leave are mended
     /// by gnnd::refine(), and all links chosen anew. \return how many there were
@@ -59,59 +105,45 @@ class GnndIndex : public FlatIndex {
     /// Removes all objects; parameters stay.
     void reset() override;
 
-    /// The k-NN graph of the objects, ntotal x graph_k(), as of the last call that changed the index; of no objects
-    /// where that was FAISS.
-    const gnnd::KnnGraph& graph() const { return graph_; }
-    /// Columns of the graphs to be built.
-    virtual int graph_k() const = 0;
-
-    /// Builds the graphs: `builder.params.recall` is what they must have, `builder.params.device` where they are made
-    /// (a GPU where there is one, unless it says otherwise; with FAISS's resources after `builder.use()`), which
-    /// chooses the links of all, too; `builder.stats` how that went. With `verbose` set the index prints that, too.
-    GnndGraphBuilder builder;
-
   protected:
-    /// An empty one; `links` is FAISS's R or M.
-    GnndIndex(int d, int links, faiss::MetricType metric);
+    struct Made {};  ///< tells apart the constructor of new indexes
+    /// An empty one. \param arguments  of FAISS's constructor
+    template <class... Arguments>
+    explicit GnndIndex(Made, Arguments... arguments) : FaissIndex(arguments...) {
+        check_kind();
+    }
 
   private:
     struct Change;
     void own_copies();
+    void check_kind() const;
     gnnd::Metric metric() const;
-    faiss::IndexFlat& rows() const;
+    faiss::IndexFlatCodes& codes() const;
     bool has_graph() const { return graph_.n() == this->ntotal; }
-    /// Of any index of the kind.
-    gnnd::KnnGraph graph_of(const FlatIndex& index);
+    /// Of any index of the kind, whose vectors are given.
+    gnnd::KnnGraph graph_of(const FaissIndex& index, const faiss::IndexFlat& rows);
     void prepare();
-    gnnd::KnnGraph append(const faiss::IndexFlat& storage, idx_t old, Change& change);
+    gnnd::KnnGraph append(const faiss::IndexFlat& rows, idx_t old, Change& change);
+    gnnd::KnnGraph merge(const faiss::IndexFlat& rows, idx_t old, const gnnd::KnnGraph& graph);
     void check_size(idx_t n) const;
     /// Called after a change.
     virtual void fit_beam() {}
-
-    gnnd::KnnGraph graph_;               // of so many objects as there are, or out of date
-    std::vector<std::int32_t> parents_;  // the tree that holds all objects, see detail/link_tree.h; like graph_
-    std::int64_t chosen_ = 0;            // objects whose links were chosen since those of all were
-    std::int64_t unmeasured_ = 0;        // objects added since the recall was measured
 };
 
-extern template class GnndIndex<faiss::IndexNSGFlat>;
-extern template class GnndIndex<faiss::IndexHNSWFlat>;
-
-/// faiss::IndexNSGFlat with add() by GNND, which unlike FAISS's may be called again. `GK` is the number of columns of
-/// its graphs; FAISS's other parameters of building are not looked at.
-class IndexNSGGnnd : public GnndIndex<faiss::IndexNSGFlat> {
+/// What the NSGs have in common. `GK` is the number of columns of their graphs; FAISS's other parameters of building
+/// are not looked at. Unlike FAISS's they may be added to again.
+template <class FaissIndex>
+class GnndNSG : public GnndIndex<FaissIndex> {
   public:
-    /// \param d  components of a vector
-    /// \param R  links of an object, 1 to 4096; a GPU chooses up to 128, more are left to the CPU
-    explicit IndexNSGGnnd(int d, int R = 32, faiss::MetricType metric = faiss::METRIC_L2);
-    using GnndIndex::GnndIndex;
+    using GnndIndex<FaissIndex>::GnndIndex;
 
     /// As FAISS's. Of no more objects than the beam is wide, of which FAISS would draw random ones without end, all are
     /// compared; where there are fewer than k the rest is -1.
     void search(idx_t n, const float* x, idx_t k, float* distances, idx_t* labels,
                 const faiss::SearchParameters* params = nullptr) const override;
 
-    int graph_k() const override { return GK; }
+    int graph_k() const override { return this->GK; }
+    void set_graph_k(int k) override { this->GK = k; }
 
   private:
     void fit_beam() override;
@@ -119,17 +151,91 @@ class IndexNSGGnnd : public GnndIndex<faiss::IndexNSGFlat> {
     int beam_ = 0, lowered_ = 0;  // search_L as it was set, and what it was lowered to
 };
 
-/// faiss::IndexHNSWFlat with add() by GNND. All links are on level 0.
-class IndexHNSWGnnd : public GnndIndex<faiss::IndexHNSWFlat> {
+/// What the HNSWs have in common. All links are on level 0.
+template <class FaissIndex>
+class GnndHNSW : public GnndIndex<FaissIndex> {
+  public:
+    using GnndIndex<FaissIndex>::GnndIndex;
+
+    int graph_k() const override { return GK; }
+    void set_graph_k(int k) override { GK = k; }
+
+    int GK = 64;  ///< columns of the graphs to be built
+};
+
+extern template class GnndIndex<faiss::IndexNSGFlat>;
+extern template class GnndIndex<faiss::IndexNSGSQ>;
+extern template class GnndIndex<faiss::IndexNSGPQ>;
+extern template class GnndIndex<faiss::IndexHNSWFlat>;
+extern template class GnndIndex<faiss::IndexHNSWSQ>;
+extern template class GnndIndex<faiss::IndexHNSWPQ>;
+extern template class GnndNSG<faiss::IndexNSGFlat>;
+extern template class GnndNSG<faiss::IndexNSGSQ>;
+extern template class GnndNSG<faiss::IndexNSGPQ>;
+extern template class GnndHNSW<faiss::IndexHNSWFlat>;
+extern template class GnndHNSW<faiss::IndexHNSWSQ>;
+extern template class GnndHNSW<faiss::IndexHNSWPQ>;
+
+/// faiss::IndexNSGFlat with add() by GNND.
+class IndexNSGGnnd : public GnndNSG<faiss::IndexNSGFlat> {
+  public:
+    /// \param d  components of a vector
+    /// \param R  links of an object, 1 to 4096; a GPU chooses up to 128, more are left to the CPU
+    explicit IndexNSGGnnd(int d, int R = 32, faiss::MetricType metric = faiss::METRIC_L2);
+    using GnndNSG::GnndNSG;
+    std::unique_ptr<faiss::Index> copy() const override { return std::make_unique<IndexNSGGnnd>(*this); }
+};
+
+/// faiss::IndexNSGSQ with add() by GNND: vectors as a scalar quantizer's codes, to be trained before add() for most
+/// types.
+class IndexNSGSQGnnd : public GnndNSG<faiss::IndexNSGSQ> {
+  public:
+    /// \param type    of the codes, e.g. faiss::ScalarQuantizer::QT_8bit
+    /// \param metric  L2 or inner product
+    IndexNSGSQGnnd(int d, faiss::ScalarQuantizer::QuantizerType type, int R = 32,
+                   faiss::MetricType metric = faiss::METRIC_L2);
+    using GnndNSG::GnndNSG;
+    std::unique_ptr<faiss::Index> copy() const override { return std::make_unique<IndexNSGSQGnnd>(*this); }
+};
+
+/// faiss::IndexNSGPQ with add() by GNND: vectors as a product quantizer's codes of 8 bits, under L2, to be trained
+/// before add().
+class IndexNSGPQGnnd : public GnndNSG<faiss::IndexNSGPQ> {
+  public:
+    /// \param pq_m  parts that a vector is divided into, a divisor of d
+    IndexNSGPQGnnd(int d, int pq_m, int R = 32);
+    using GnndNSG::GnndNSG;
+    std::unique_ptr<faiss::Index> copy() const override { return std::make_unique<IndexNSGPQGnnd>(*this); }
+};
+
+/// faiss::IndexHNSWFlat with add() by GNND.
+class IndexHNSWGnnd : public GnndHNSW<faiss::IndexHNSWFlat> {
   public:
     /// \param d  components of a vector
     /// \param M  half of the links of an object, 2 to 2048
     explicit IndexHNSWGnnd(int d, int M = 32, faiss::MetricType metric = faiss::METRIC_L2);
-    using GnndIndex::GnndIndex;
+    using GnndHNSW::GnndHNSW;
+    std::unique_ptr<faiss::Index> copy() const override { return std::make_unique<IndexHNSWGnnd>(*this); }
+};
 
-    int graph_k() const override { return GK; }
+/// faiss::IndexHNSWSQ with add() by GNND, as IndexNSGSQGnnd.
+class IndexHNSWSQGnnd : public GnndHNSW<faiss::IndexHNSWSQ> {
+  public:
+    /// \param type    of the codes
+    /// \param metric  L2 or inner product
+    IndexHNSWSQGnnd(int d, faiss::ScalarQuantizer::QuantizerType type, int M = 32,
+                    faiss::MetricType metric = faiss::METRIC_L2);
+    using GnndHNSW::GnndHNSW;
+    std::unique_ptr<faiss::Index> copy() const override { return std::make_unique<IndexHNSWSQGnnd>(*this); }
+};
 
-    int GK = 64;  ///< columns of the graphs to be built
+/// faiss::IndexHNSWPQ with add() by GNND, as IndexNSGPQGnnd.
+class IndexHNSWPQGnnd : public GnndHNSW<faiss::IndexHNSWPQ> {
+  public:
+    /// \param pq_m  parts that a vector is divided into, a divisor of d
+    IndexHNSWPQGnnd(int d, int pq_m, int M = 32);
+    using GnndHNSW::GnndHNSW;
+    std::unique_ptr<faiss::Index> copy() const override { return std::make_unique<IndexHNSWPQGnnd>(*this); }
 };
 
 }  // namespace faiss_ext

@@ -14,6 +14,7 @@
 
 #include "faiss_ext/detail/class_name.h"
 #include "faiss_ext/detail/errors.h"
+#include "faiss_ext/detail/gnnd_kinds.h"
 #include "faiss_ext/detail/wrappers.h"
 #include "faiss_ext/gnnd_index.h"
 #include "gnnd/params.h"
@@ -36,23 +37,6 @@ faiss::Index** inner_of(faiss::Index& index) {
 
 namespace {
 
-/// GNND's part of a description.
-struct GnndPart {
-    bool nsg = false;
-    int k = 64, links = 32;
-
-    std::unique_ptr<faiss::Index> make(int d, faiss::MetricType metric) const {
-        if (nsg) return make<IndexNSGGnnd>(d, metric);
-        return make<IndexHNSWGnnd>(d, metric);
-    }
-    template <class Index>
-    std::unique_ptr<faiss::Index> make(int d, faiss::MetricType metric) const {
-        auto index = std::make_unique<Index>(d, links, metric);
-        index->GK = k;
-        return index;
-    }
-};
-
 /// A description in parts: commas inside of parentheses are of the part.
 std::vector<std::string> parts_of(const std::string& description) {
     std::vector<std::string> parts(1);
@@ -67,45 +51,51 @@ std::vector<std::string> parts_of(const std::string& description) {
     return parts;
 }
 
-/// Whether the part is this name with a number behind it, or without.
+/// Whether the part is this name with a number behind it, or without; what follows an underscore is not looked at.
 bool has_name(const std::string& part, std::string_view name) {
-    return part.starts_with(name) && part.find_first_not_of("0123456789", name.size()) == std::string::npos;
+    const std::string here = part.substr(0, part.find('_'));
+    return here.starts_with(name) && here.find_first_not_of("0123456789", name.size()) == std::string::npos;
 }
 
-/// The number behind a name of so many letters.
-int number_of(const std::string& part, std::size_t letters, int otherwise, int most) {
-    const std::string digits = part.substr(letters);
+/// The number behind a name of so many letters, checked.
+int number_of(const std::string& part, std::size_t letters, int otherwise, int least, int most) {
+    const std::string digits = part.substr(letters, part.find('_') - letters);
     if (digits.empty()) return otherwise;
     const int number = digits.size() > 9 ? most + 1 : std::stoi(digits);
-    if (number < 1 || number > most)
-        fail("index_factory: the number of " + part + " is none from 1 to " + std::to_string(most));
+    if (number < least || number > most)
+        fail("index_factory: the number of " + part + " is none from " + std::to_string(least) + " to " +
+             std::to_string(most));
     return number;
 }
 
-/// Takes GNND's parts out of a description; "Flat" stands in their place.
-GnndPart take_part(std::vector<std::string>& parts, std::vector<std::string>::iterator at) {
+/// Takes GNND's part out of a description and leaves one of FAISS. \return the number of columns
+int take_part(std::vector<std::string>& parts, std::vector<std::string>::iterator at) {
     constexpr std::string_view kGnnd = "GNND", kNsg = "NSG", kHnsw = "HNSW";
-    GnndPart part;
-    if (!has_name(*at, kGnnd)) fail("index_factory: " + *at + " is not GNND with a number of neighbours");
-    part.k = number_of(*at, kGnnd.size(), part.k, gnnd::kMaxK);
-    auto next = at + 1;
-    if (next == parts.end() || !(has_name(*next, kNsg) || has_name(*next, kHnsw)))
+    if (!has_name(*at, kGnnd) || at->find('_') != std::string::npos)
+        fail("index_factory: " + *at + " is not GNND with a number of neighbours");
+    const int k = number_of(*at, kGnnd.size(), 64, 1, gnnd::kMaxK);
+    const auto graph = at + 1;
+    if (graph == parts.end() || !(has_name(*graph, kNsg) || has_name(*graph, kHnsw)))
         fail("index_factory: behind " + *at + " comes NSG or HNSW, not " +
-             (next == parts.end() ? std::string("the end") : "'" + *next + "'"));
-    part.nsg = has_name(*next, kNsg);
-    part.links = number_of(*next, part.nsg ? kNsg.size() : kHnsw.size(), part.links, gnnd::kMaxDegree);
-    ++next;
-    if (next != parts.end() && *next == "Flat") ++next;
+             (graph == parts.end() ? std::string("the end") : "'" + *graph + "'"));
+    if (has_name(*graph, kNsg))
+        number_of(*graph, kNsg.size(), 32, 1, gnnd::kMaxDegree);
+    else
+        number_of(*graph, kHnsw.size(), 32, 2, gnnd::kMaxDegree / 2);
+    auto next = graph + 1;
+    const auto is_storage = [](const std::string& part) {
+        return part == "Flat" || part.starts_with("SQ") || part.starts_with("PQ");
+    };
+    if (next != parts.end() && is_storage(*next) && graph->find('_') == std::string::npos) ++next;
     const auto wraps = [](const std::string& suffix) {
         return suffix == "RFlat" || suffix == "IDMap" || suffix == "IDMap2" ||
                (suffix.starts_with("Refine(") && suffix.find("GNND") == std::string::npos);
     };
     if (next != parts.end() && !wraps(*next))
         fail("index_factory: '" + *next + "' cannot stand behind " + *at +
-             "; Flat, RFlat, Refine(...), IDMap and IDMap2 can, and GNND once");
-    *at = "Flat";
-    parts.erase(at + 1, next);
-    return part;
+             "; Flat, SQ and PQ, then RFlat, Refine(...), IDMap and IDMap2 can, and GNND once");
+    parts.erase(at);
+    return k;
 }
 
 /// What `make` gives of the innermost index comes in its place.
@@ -119,13 +109,6 @@ std::unique_ptr<faiss::Index> put_inside(std::unique_ptr<faiss::Index> index, co
     return index;
 }
 
-/// Null unless the index is such a one.
-template <class Gnnd, class FlatIndex>
-std::unique_ptr<faiss::Index> taken_over(faiss::Index& index) {
-    auto* flat = dynamic_cast<FlatIndex*>(&index);
-    return flat == nullptr ? nullptr : std::make_unique<Gnnd>(std::move(*flat));
-}
-
 }  // namespace
 
 std::unique_ptr<faiss::Index> index_factory(int d, const std::string& description, faiss::MetricType metric) {
@@ -135,14 +118,15 @@ std::unique_ptr<faiss::Index> index_factory(int d, const std::string& descriptio
         const auto at = std::find_if(parts.begin(), parts.end(), begins);
         if (at == parts.end())
             return std::unique_ptr<faiss::Index>(faiss::index_factory(d, description.c_str(), metric));
-        const GnndPart part = take_part(parts, at);
+        const int k = take_part(parts, at);
         std::string of_faiss;
         for (const std::string& each : parts) of_faiss += (of_faiss.empty() ? "" : ",") + each;
         std::unique_ptr<faiss::Index> index(faiss::index_factory(d, of_faiss.c_str(), metric));
         return put_inside(std::move(index), [&](faiss::Index& inside) {
-            if (dynamic_cast<faiss::IndexFlat*>(&inside) == nullptr)
-                fail("index_factory: GNND cannot stand inside of " + detail::class_of(inside));
-            return part.make(inside.d, metric);
+            std::unique_ptr<faiss::Index> made = detail::take_over(inside);
+            if (!made) fail("index_factory: GNND does not build " + detail::class_of(inside));
+            dynamic_cast<WithGnnd&>(*made).set_graph_k(k);
+            return made;
         });
     });
 }
@@ -151,18 +135,15 @@ std::unique_ptr<faiss::Index> with_gnnd(std::unique_ptr<faiss::Index> index) {
     return detail::with_faiss_errors([&] {
         if (index == nullptr) fail("with_gnnd: the index is null");
         return put_inside(std::move(index), [](faiss::Index& inside) {
-            std::unique_ptr<faiss::Index> made = taken_over<IndexNSGGnnd, faiss::IndexNSGFlat>(inside);
-            if (!made) made = taken_over<IndexHNSWGnnd, faiss::IndexHNSWFlat>(inside);
-            if (!made)
-                fail("with_gnnd: " + detail::class_of(inside) + " is neither an IndexNSGFlat nor an IndexHNSWFlat");
+            std::unique_ptr<faiss::Index> made = detail::take_over(inside);
+            if (!made) fail("with_gnnd: " + detail::class_of(inside) + " is none of " + detail::kGnndKinds);
             return made;
         });
     });
 }
 
 GnndGraphBuilder* builder_of(faiss::Index& index) {
-    if (auto* nsg = dynamic_cast<IndexNSGGnnd*>(&index)) return &nsg->builder;
-    if (auto* hnsw = dynamic_cast<IndexHNSWGnnd*>(&index)) return &hnsw->builder;
+    if (auto* made_here = dynamic_cast<WithGnnd*>(&index)) return &made_here->builder;
     faiss::Index** inner = detail::inner_of(index);
     return inner == nullptr || *inner == nullptr ? nullptr : builder_of(**inner);
 }

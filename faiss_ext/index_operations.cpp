@@ -11,6 +11,7 @@
 
 #include "faiss_ext/detail/class_name.h"
 #include "faiss_ext/detail/errors.h"
+#include "faiss_ext/detail/gnnd_kinds.h"
 #include "faiss_ext/detail/wrappers.h"
 #include "faiss_ext/gnnd_index.h"
 #include "faiss_ext/index_factory.h"
@@ -24,25 +25,10 @@ namespace {
 
 struct GnndCloner : faiss::Cloner {
     faiss::Index* clone_Index(const faiss::Index* index) override {
-        if (auto* nsg = dynamic_cast<const IndexNSGGnnd*>(index)) return new IndexNSGGnnd(*nsg);
-        if (auto* hnsw = dynamic_cast<const IndexHNSWGnnd*>(index)) return new IndexHNSWGnnd(*hnsw);
+        if (auto* made_here = dynamic_cast<const WithGnnd*>(index)) return made_here->copy().release();
         return Cloner::clone_Index(index);
     }
 };
-
-/// A copy of one index, with what another holds behind it; null unless the first is such a one.
-template <class Gnnd, class FlatIndex>
-std::unique_ptr<faiss::Index> merged(const faiss::Index& a, const faiss::Index& b) {
-    auto* flat = dynamic_cast<const FlatIndex*>(&a);
-    if (flat == nullptr) return nullptr;
-    auto* with_graph = dynamic_cast<const Gnnd*>(flat);
-    auto made = with_graph != nullptr ? std::make_unique<Gnnd>(*with_graph) : std::make_unique<Gnnd>(*flat);
-    if (&a == &b)
-        made->merge_copy_of(Gnnd(*made));
-    else
-        made->merge_copy_of(b);
-    return made;
-}
 
 template <class Map>
 std::unique_ptr<faiss::Index> wrapped(std::unique_ptr<faiss::Index> inside, std::vector<idx_t> ids) {
@@ -77,11 +63,15 @@ std::unique_ptr<faiss::Index> merge_indexes(const faiss::Index& a, const faiss::
                        ? wrapped<faiss::IndexIDMap2>(std::move(inside), std::move(ids))
                        : wrapped<faiss::IndexIDMap>(std::move(inside), std::move(ids));
         }
-        std::unique_ptr<faiss::Index> made = merged<IndexNSGGnnd, faiss::IndexNSGFlat>(a, b);
-        if (!made) made = merged<IndexHNSWGnnd, faiss::IndexHNSWFlat>(a, b);
+        std::unique_ptr<faiss::Index> made = detail::gnnd_copy_of(a);
         if (!made)
-            fail("merge_indexes: " + detail::class_of(a) +
-                 " is neither an IndexNSGFlat nor an IndexHNSWFlat, alone or " + "in an IndexIDMap");
+            fail("merge_indexes: " + detail::class_of(a) + " is none of " + detail::kGnndKinds +
+                 ", alone or in an IndexIDMap");
+        auto& taker = dynamic_cast<WithGnnd&>(*made);
+        if (&a == &b)
+            taker.merge_copy_of(*taker.copy());
+        else
+            taker.merge_copy_of(b);
         return made;
     });
 }

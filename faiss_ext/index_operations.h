@@ -16,11 +16,11 @@ namespace faiss_ext {
 /// them as its own, without the k-NN graph; 1.7.3's as ones that cannot be written.
 std::unique_ptr<faiss::Index> clone_index(const faiss::Index& index);
 
-/// Two graph indexes in, one out, by GGM: both IndexNSGFlat or both IndexHNSWFlat, with GNND or FAISS's own; or both
-/// IndexIDMap or IndexIDMap2 of such ones, whose ids are kept. The graphs of FAISS's own are made of their links first.
-/// \return an IndexNSGGnnd or IndexHNSWGnnd, where they were with the wrapper of `a`; object j of b comes behind those
-/// of
-///         a. Its parameters and its builder are those of a
+/// Two graph indexes in, one out, by GGM: both of one class of FAISS that gnnd_index.h has a class for, with GNND or
+/// FAISS's own; or both IndexIDMap or IndexIDMap2 of such ones, whose ids are kept. The graphs of FAISS's own are made
+/// of their links first.
+/// \return an index with GNND, where they were with the wrapper of `a`; object j of b comes behind those of a. Its
+///         parameters and its builder are those of a
 /// \throws faiss::FaissException as GnndIndex::merge_from(), and for others than these
 std::unique_ptr<faiss::Index> merge_indexes(const faiss::Index& a, const faiss::Index& b);
 

@@ -74,6 +74,10 @@ struct FailureCase {
     AnyGnndIndex index_of(int count) const {
         AnyGnndIndex made = kind.make(kDim, faiss::METRIC_L2);
         made.builder->params.threads = 1;  // that asks for all memory
+        if (!made.index->is_trained) {
+            const gnnd::test::OneFaissThread one_thread;
+            made.index->train(2000, random_rows(2000, kDim, false, 3).data());
+        }
         if (count > 0) add(*made.index, count, 1);
         return made;
     }
@@ -83,6 +87,8 @@ struct FailureCase {
 std::vector<FailureCase> all_failures() {
     std::vector<FailureCase> cases;
     for (const GnndKind& kind : kGnndKinds)
+        for (const Call& call : kCalls) cases.push_back({kind, call});
+    for (const GnndKind& kind : {gnnd::test::kCodedKinds[0], gnnd::test::kCodedKinds[3]})  // SQ and PQ, NSG and HNSW
         for (const Call& call : kCalls) cases.push_back({kind, call});
     return cases;
 }

@@ -151,7 +151,9 @@ TEST_P(GnndIndexTest, GoesOnWithIndexesOfFaiss) {
     const std::vector<float> rows = sample_rows(0, n), more = sample_rows(n, 100), queries = sample_rows(19000, 500);
     faiss::IndexFlatL2 flat(128);
     flat.add(n, rows.data());
-    const AnyGnndIndex made = GetParam().continued(GetParam().by_faiss(rows));
+    std::unique_ptr<faiss::Index> by_faiss = GetParam().by_faiss(128, faiss::METRIC_L2);
+    by_faiss->add(n, rows.data());
+    const AnyGnndIndex made = GetParam().continued(std::move(by_faiss));
     EXPECT_EQ(made.index->ntotal, n);
     made.set_beam(64);
     EXPECT_GE(search_recall(*made.index, flat, queries, 10), 0.9);
@@ -204,7 +206,9 @@ TEST_P(GnndIndexTest, TakesInAnother) {
     expect_whole(made, flat);
     const std::vector<float> more = sample_rows(n, n / 2);
     flat.add(n / 2, more.data());
-    made.index->merge_from(*GetParam().by_faiss(more));
+    const std::unique_ptr<faiss::Index> by_faiss = GetParam().by_faiss(128, faiss::METRIC_L2);
+    by_faiss->add(n / 2, more.data());
+    made.index->merge_from(*by_faiss);
     expect_whole(made, flat);
     made.set_beam(64);
     EXPECT_GE(search_recall(*made.index, flat, queries, 10), 0.95);

@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <ostream>
+#include <type_traits>
 #include <typeindex>
 #include <vector>
 
@@ -27,17 +28,17 @@ struct AnyGnndIndex {
     std::function<void(int)> set_beam;
 };
 
-inline AnyGnndIndex any_index(std::unique_ptr<faiss_ext::IndexNSGGnnd> index) {
-    auto* made = index.get();
+template <class Gnnd>
+AnyGnndIndex any_index(std::unique_ptr<Gnnd> index) {
+    Gnnd* made = index.get();
     made->builder.params.device.kind = Device::Kind::cpu;
     return {std::move(index), &made->builder, [made]() -> const KnnGraph& { return made->graph(); },
-            [made](int beam) { made->nsg.search_L = beam; }};
-}
-inline AnyGnndIndex any_index(std::unique_ptr<faiss_ext::IndexHNSWGnnd> index) {
-    auto* made = index.get();
-    made->builder.params.device.kind = Device::Kind::cpu;
-    return {std::move(index), &made->builder, [made]() -> const KnnGraph& { return made->graph(); },
-            [made](int beam) { made->hnsw.efSearch = beam; }};
+            [made](int beam) {
+                if constexpr (std::is_base_of_v<faiss::IndexNSG, Gnnd>)
+                    made->nsg.search_L = beam;
+                else
+                    made->hnsw.efSearch = beam;
+            }};
 }
 
 struct GnndKind {
@@ -45,32 +46,53 @@ struct GnndKind {
     std::type_index faiss_type;
     std::function<AnyGnndIndex(int d, faiss::MetricType)> make;
     std::function<AnyGnndIndex(const AnyGnndIndex&)> copy;
-    /// By FAISS's own construction, of vectors of 128 components under L2.
-    std::function<std::unique_ptr<faiss::Index>(const std::vector<float>& rows)> by_faiss;
+    /// Of FAISS's own, empty.
+    std::function<std::unique_ptr<faiss::Index>(int d, faiss::MetricType)> by_faiss;
     std::function<AnyGnndIndex(std::unique_ptr<faiss::Index>)> continued;
     friend std::ostream& operator<<(std::ostream& out, const GnndKind& kind) { return out << kind.name; }
 };
 
-template <class Gnnd, class Faiss>
-GnndKind gnnd_kind(const char* name, int links) {
+/// \param make  of (d, metric) by `operator()<Index>` the index with GNND and FAISS's
+template <class Gnnd, class Make>
+GnndKind gnnd_kind(const char* name, const Make& make) {
+    using Faiss = typename Gnnd::Replaced;
     return {name,
             typeid(Faiss),
-            [links](int d, faiss::MetricType metric) { return any_index(std::make_unique<Gnnd>(d, links, metric)); },
+            [make](int d, faiss::MetricType metric) { return any_index(make.template operator()<Gnnd>(d, metric)); },
             [](const AnyGnndIndex& other) {
                 return any_index(std::make_unique<Gnnd>(dynamic_cast<const Gnnd&>(*other.index)));
             },
-            [links](const std::vector<float>& rows) {
-                auto index = std::make_unique<Faiss>(128, links);
-                index->add(faiss_ext::idx_t(rows.size()) / 128, rows.data());
-                return index;
-            },
+            [make](int d, faiss::MetricType metric) { return make.template operator()<Faiss>(d, metric); },
             [](std::unique_ptr<faiss::Index> index) {
                 return any_index(std::make_unique<Gnnd>(std::move(dynamic_cast<Faiss&>(*index))));
             }};
 }
 
-inline const GnndKind kGnndKinds[] = {gnnd_kind<faiss_ext::IndexNSGGnnd, faiss::IndexNSGFlat>("nsg", 32),
-                                      gnnd_kind<faiss_ext::IndexHNSWGnnd, faiss::IndexHNSWFlat>("hnsw", 16)};
+template <class Gnnd>
+GnndKind flat_kind(const char* name, int links) {
+    return gnnd_kind<Gnnd>(name, [links]<class Index>(int d, faiss::MetricType metric) {
+        return std::make_unique<Index>(d, links, metric);
+    });
+}
+template <class Gnnd>
+GnndKind sq_kind(const char* name, int links) {
+    return gnnd_kind<Gnnd>(name, [links]<class Index>(int d, faiss::MetricType metric) {
+        return std::make_unique<Index>(d, faiss::ScalarQuantizer::QT_8bit, links, metric);
+    });
+}
+/// Of codes of four components a byte, whatever the metric.
+template <class Gnnd>
+GnndKind pq_kind(const char* name, int links) {
+    return gnnd_kind<Gnnd>(
+        name, [links]<class Index>(int d, faiss::MetricType) { return std::make_unique<Index>(d, d / 4, links); });
+}
+
+inline const GnndKind kGnndKinds[] = {flat_kind<faiss_ext::IndexNSGGnnd>("nsg", 32),
+                                      flat_kind<faiss_ext::IndexHNSWGnnd>("hnsw", 16)};
+/// Those whose storages compress, which are to be trained.
+inline const GnndKind kCodedKinds[] = {
+    sq_kind<faiss_ext::IndexNSGSQGnnd>("nsg_sq", 32), pq_kind<faiss_ext::IndexNSGPQGnnd>("nsg_pq", 32),
+    sq_kind<faiss_ext::IndexHNSWSQGnnd>("hnsw_sq", 16), pq_kind<faiss_ext::IndexHNSWPQGnnd>("hnsw_pq", 16)};
 
 /// Rows of the real sample as FAISS takes them.
 inline std::vector<float> sample_rows(std::int64_t begin, std::int64_t count) {

@@ -26,8 +26,9 @@ inline SearchResult search_index(const faiss::Index& index, const std::vector<fl
     return result;
 }
 
-/// Recall@k of an index for queries, against a flat index of the same rows; ties are counted by distance.
-inline double search_recall(const faiss::Index& index, const faiss::IndexFlat& flat, const std::vector<float>& queries,
+/// Recall@k of an index for queries, against a flat index of the same rows, or another that compares with all; ties are
+/// counted by distance.
+inline double search_recall(const faiss::Index& index, const faiss::Index& flat, const std::vector<float>& queries,
                             faiss_ext::idx_t k) {
     const SearchResult found = search_index(index, queries, k), exact = search_index(flat, queries, k);
     const bool similarity = flat.metric_type == faiss::METRIC_INNER_PRODUCT;

@@ -31,15 +31,17 @@ struct Described {
 };
 
 class FactoryTest : public testing::TestWithParam<Described> {};
-INSTANTIATE_TEST_SUITE_P(All, FactoryTest,
-                         testing::Values(Described{"GNND64,NSG32", "NSG32"}, Described{"GNND,HNSW16", "HNSW16"},
-                                         Described{"GNND10,HNSW,Flat", "HNSW,Flat"},
-                                         Described{"PCA16,GNND32,NSG24", "PCA16,NSG24"},
-                                         Described{"RR16,GNND,NSG,RFlat", "RR16,NSG,RFlat"},
-                                         Described{"IDMap,GNND,NSG", "IDMap,NSG"},
-                                         Described{"GNND,HNSW16,IDMap2", "HNSW16,IDMap2"},
-                                         Described{"IDMap2,PCA16,GNND,HNSW8", "IDMap2,PCA16,HNSW8"},
-                                         Described{"PCA16,GNND,HNSW8,Refine(SQ8)", "PCA16,HNSW8,Refine(SQ8)"}));
+INSTANTIATE_TEST_SUITE_P(
+    All, FactoryTest,
+    testing::Values(Described{"GNND64,NSG32", "NSG32"}, Described{"GNND,HNSW16", "HNSW16"},
+                    Described{"GNND10,HNSW,Flat", "HNSW,Flat"}, Described{"PCA16,GNND32,NSG24", "PCA16,NSG24"},
+                    Described{"RR16,GNND,NSG,RFlat", "RR16,NSG,RFlat"}, Described{"IDMap,GNND,NSG", "IDMap,NSG"},
+                    Described{"GNND,HNSW16,IDMap2", "HNSW16,IDMap2"},
+                    Described{"IDMap2,PCA16,GNND,HNSW8", "IDMap2,PCA16,HNSW8"},
+                    Described{"PCA16,GNND,HNSW8,Refine(SQ8)", "PCA16,HNSW8,Refine(SQ8)"},
+                    Described{"GNND64,HNSW16_SQ8", "HNSW16_SQ8"}, Described{"GNND,NSG,SQfp16", "NSG,SQfp16"},
+                    Described{"PCA16,GNND32,NSG24_PQ8np,RFlat", "PCA16,NSG24_PQ8np,RFlat"},
+                    Described{"IDMap,GNND,HNSW16,PQ16np", "IDMap,HNSW16,PQ16np"}));
 
 /// The names of the classes from the outermost to the innermost index.
 std::vector<std::string> nesting(const faiss::Index& index) {
@@ -59,15 +61,32 @@ std::vector<faiss_ext::idx_t> ids_from(faiss_ext::idx_t first, std::int64_t coun
     return ids;
 }
 
+/// The class with GNND that comes in place of FAISS's.
+std::string gnnd_class_of(const std::string& replaced) {
+    std::string made;
+    const auto match = [&]<class Gnnd>(const Gnnd*) {
+        if (replaced == typeid(typename Gnnd::Replaced).name()) made = typeid(Gnnd).name();
+    };
+    match(static_cast<IndexNSGGnnd*>(nullptr));
+    match(static_cast<faiss_ext::IndexNSGSQGnnd*>(nullptr));
+    match(static_cast<faiss_ext::IndexNSGPQGnnd*>(nullptr));
+    match(static_cast<IndexHNSWGnnd*>(nullptr));
+    match(static_cast<faiss_ext::IndexHNSWSQGnnd*>(nullptr));
+    match(static_cast<faiss_ext::IndexHNSWPQGnnd*>(nullptr));
+    return made;
+}
+
 TEST_P(FactoryTest, MakesWhatFaissWouldAndGrowsIt) {
     const gnnd::test::OneFaissThread one_thread;
     const auto index = faiss_ext::index_factory(kComponents, GetParam().gnnd);
     const std::unique_ptr<faiss::Index> by_faiss(faiss::index_factory(kComponents, GetParam().faiss));
     std::vector<std::string> names = nesting(*index), expected = nesting(*by_faiss);
     ASSERT_EQ(names.size(), expected.size());
-    const char* beam = names.back() == typeid(IndexNSGGnnd).name() ? "search_L" : "efSearch";
-    EXPECT_EQ(names.back(), expected.back() == typeid(faiss::IndexNSGFlat).name() ? typeid(IndexNSGGnnd).name()
-                                                                                  : typeid(IndexHNSWGnnd).name());
+    const bool nsg = std::string(GetParam().faiss).find("NSG") != std::string::npos;
+    const char* beam = nsg ? "search_L" : "efSearch";
+    EXPECT_NE(builder_of(*index), nullptr);
+    EXPECT_NE(names.back(), expected.back());
+    EXPECT_EQ(gnnd_class_of(expected.back()), names.back());
     names.pop_back();
     expected.pop_back();
     EXPECT_EQ(names, expected);
@@ -128,16 +147,20 @@ TEST(Factory, NamesThePartThatItDoesNotUnderstand) {
     };
     refuses("GNND64", "behind GNND64 comes NSG or HNSW, not the end");
     refuses("GNND64,IVF16,Flat", "behind GNND64 comes NSG or HNSW, not 'IVF16'");
-    refuses("GNND64,HNSW32,SQ8", "'SQ8' cannot stand behind GNND64");
+    refuses("GNND64,HNSW32,LSH", "'LSH' cannot stand behind GNND64");
+    refuses("GNND64,HNSW32_SQ8,PQ4", "'PQ4' cannot stand behind GNND64");
+    refuses("GNND64,NSG32_XY", "NSG32_XY");
+    refuses("GNND64_SQ8,NSG32", "GNND64_SQ8");
+    refuses("GNND64,NSG0_SQ8", "NSG0_SQ8 is none from 1 to 4096");
     refuses("GNNDx,NSG32", "GNNDx");
     refuses("GNND-3,NSG32", "GNND-3");
     refuses("GNND2000,NSG32", "the number of GNND2000 is none from 1 to 1024");
     refuses("GNND64,NSG99999999999", "NSG99999999999 is none from 1 to 4096");
-    refuses("GNND64,HNSW1", "M = 1");
+    refuses("GNND64,HNSW1", "HNSW1 is none from 2 to 2048");
     refuses("GNND0,NSG32", "GNND0");
     refuses("GNND,NSG,GNND,NSG", "'GNND' cannot stand behind GNND");
     refuses("GNND,NSG,Refine(GNND,NSG)", "Refine(GNND,NSG)");
-    refuses("IVF16,GNND,NSG", "IndexIVFFlat");
+    refuses("IVF16,GNND,NSG", "could not parse code description NSG in IVF16,NSG");
     refuses("IVF16(GNND,NSG),Flat", "IVF16(GNND,NSG)");
     refuses("PCAx,GNND,NSG", "PCAx");
     refuses("PCA8,NSX", "NSX");
@@ -199,7 +222,7 @@ TEST_P(OperationsTest, MergesKeepIds) {
     const auto twice = faiss_ext::merge_indexes(*first.index, *first.index);
     EXPECT_EQ(twice->ntotal, 2400);
     gnnd::test::expect_faiss_error("one has ids", [&] { faiss_ext::merge_indexes(map1, *second.index); });
-    gnnd::test::expect_faiss_error("neither", [&] { faiss_ext::merge_indexes(flat, flat); });
+    gnnd::test::expect_faiss_error("none of", [&] { faiss_ext::merge_indexes(flat, flat); });
     gnnd::test::expect_faiss_error("of its kind", [&] { faiss_ext::merge_indexes(*first.index, flat); });
 }
 

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: MIT
+#include "faiss_ext/detail/index_rows.h"
+
+#include <faiss/IndexPQ.h>
+#include <faiss/IndexScalarQuantizer.h>
+
+#include <cstring>
+
+#include "faiss_ext/detail/class_name.h"
+#include "faiss_ext/detail/errors.h"
+#include "faiss_ext/detail/rows.h"
+#include "gnnd/cpu/parallel.h"
+
+namespace faiss_ext::detail {
+
+namespace {
+
+/// FAISS's product quantizer asks for memory in a parallel region, which ends the process where there is none; row by
+/// row it does not.
+void encode(const faiss::IndexFlatCodes& storage, idx_t n, const float* x, std::uint8_t* codes) {
+    const auto* quantizer = dynamic_cast<const faiss::IndexPQ*>(&storage);
+    if (quantizer == nullptr) return storage.sa_encode(n, x, codes);
+    const gnnd::Callbacks hooks = interrupt_hooks();
+    const gnnd::cpu::Team team{gnnd::cpu::Team::resolve(0), &hooks.interrupt};
+    team.for_chunks(n, 64, [&](int, std::int64_t begin, std::int64_t end) {
+        for (std::int64_t i = begin; i < end; ++i)
+            quantizer->pq.compute_code(x + i * storage.d, codes + i * storage.code_size);
+    });
+}
+
+}  // namespace
+
+faiss::IndexFlatCodes& codes_of(const faiss::Index& index, faiss::Index* storage) {
+    auto* codes = dynamic_cast<faiss::IndexFlatCodes*>(storage);
+    if (codes == nullptr || !(holds_plain_rows(*codes) || compresses(*codes)))
+        fail(class_of(index) + " keeps its vectors neither as a faiss::IndexFlat nor as codes of a quantizer");
+    if (codes->ntotal != index.ntotal || codes->d != index.d) fail(class_of(index) + " does not fit its storage");
+    return *codes;
+}
+
+bool compresses(const faiss::Index& storage) {
+    return dynamic_cast<const faiss::IndexScalarQuantizer*>(&storage) != nullptr ||
+           dynamic_cast<const faiss::IndexPQ*>(&storage) != nullptr;
+}
+
+FloatRows::FloatRows(const faiss::IndexFlatCodes& storage, idx_t first, idx_t n, const float* x) {
+    if (!compresses(storage)) {
+        kept_ = dynamic_cast<const faiss::IndexFlat*>(&storage);
+        return;
+    }
+    faiss::IndexFlat& rows = decoded_.emplace(storage.d, storage.metric_type);
+    rows.codes.resize(std::size_t(first + n) * rows.code_size);
+    rows.ntotal = first + n;
+    if (first > 0) storage.sa_decode(first, storage.codes.data(), rows.get_xb());
+    if (n > 0) std::memcpy(rows.get_xb() + first * rows.d, x, std::size_t(n) * rows.code_size);
+}
+
+AddedRows::AddedRows(faiss::IndexFlatCodes& storage, idx_t n, const float* x)
+    : storage_(storage), before_(storage.ntotal) {
+    const std::size_t bytes = storage.code_size;
+    storage.codes.resize(std::size_t(before_ + n) * bytes);
+    try {
+        encode(storage, n, x, storage.codes.data() + std::size_t(before_) * bytes);
+    } catch (...) {
+        storage.codes.resize(std::size_t(before_) * bytes);
+        throw;
+    }
+    storage.ntotal = before_ + n;
+}
+
+AddedRows::~AddedRows() {
+    if (kept_) return;
+    storage_.codes.resize(std::size_t(before_) * storage_.code_size);
+    storage_.ntotal = before_;
+}
+
+void keep_rows(faiss::IndexFlatCodes& storage, const std::vector<std::int32_t>& objects) {
+    std::uint8_t* to = storage.codes.data();
+    for (const std::int32_t object : objects) {
+        std::memmove(to, storage.codes.data() + std::size_t(object) * storage.code_size, storage.code_size);
+        to += storage.code_size;
+    }
+    storage.codes.resize(objects.size() * storage.code_size);
+    storage.ntotal = idx_t(objects.size());
+}
+
+}  // namespace faiss_ext::detail
