@@ -60,10 +60,13 @@ BuildResult build_exact(const VectorView& vectors, const BuildParams& params, co
 BuildStats build_exact_into(const VectorView& vectors, const BuildParams& params, std::int32_t* ids, float* distances,
                             const Callbacks& callbacks = {}, Resources* resources = nullptr);
 
-/// Memory of a build from and to host memory, in bytes: the host's on the CPU, the device's on a GPU.
+/// What a build would choose, its time and its memory, from and to host memory, in bytes: the host's on the CPU, the
+/// device's on a GPU.
 struct MemoryPlan {
     Device device;            ///< where it would run
     Choices choices;          ///< decided as for the build
+    std::string why;          ///< whether all pairs are compared, and what decides it, for people
+    Prediction predicted;     ///< how long it would take; nothing for metrics without products (l1, linf, chi2)
     std::size_t vectors = 0;  ///< copies of the vectors in the forms that the kernels need (at most); none on the CPU
     std::size_t graph = 0;    ///< ids and distances
     /// Everything else, at its peak, as long as no lists grow and no more objects are measured for the recall's sake.

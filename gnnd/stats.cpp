@@ -2,6 +2,7 @@
 #include "gnnd/stats.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 
 #include "gnnd/names.h"
@@ -24,6 +25,17 @@ std::string to_text(const IterationStats& iteration) {
     std::snprintf(text, sizeof text, "GNND iteration %d: phi(G) %.6g, changed %lld, %.4f s", iteration.iteration,
                   iteration.phi, static_cast<long long>(iteration.changed), iteration.seconds);
     return text;
+}
+
+std::string to_text(const Prediction& prediction) {
+    if (prediction.all_pairs == 0) return "not predicted";
+    const auto seconds = [](double value) {  // with two digits that count
+        char text[40];
+        std::snprintf(text, sizeof text, "%.*f s", std::max(0, 1 - int(std::floor(std::log10(value)))), value);
+        return std::string(text);
+    };
+    return "all pairs about " + seconds(prediction.all_pairs) + ", three iterations about " +
+           seconds(prediction.iterations) + " (" + prediction.rates + ")";
 }
 
 std::string to_text(const RecallEstimate& recall) {

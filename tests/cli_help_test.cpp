@@ -104,6 +104,14 @@ TEST_F(CliHelp, ADryRunSaysWhatTheBuildDecides) {
     EXPECT_GT(planned["params"]["samples"], 0);
     EXPECT_GT(planned["total"], 0);
     EXPECT_EQ(good({"build", base(100), "--dry-run", "--json"}).parsed()["exhaustive"], true);
+    EXPECT_EQ(planned["why"], "iterations until few entries change, as no recall was asked for");
+    EXPECT_GT(planned["predicted"]["all_pairs"], 0);
+    EXPECT_GT(planned["predicted"]["iterations"], 0);
+    EXPECT_EQ(good({"build", base(5000), "--dry-run", "--metric", "l1", "--json"}).parsed()["predicted"], nullptr);
+    const std::string exact = good({"build", base(5000), "--dry-run", "--method", "exhaustive", "--device", "cpu"}).out;
+    EXPECT_TRUE(matches(exact,
+                        "method    all pairs are compared\nchoice    all pairs, as was asked for\n"
+                        "time      all pairs about [0-9.]+ s, three iterations about [0-9.]+ s [(]rates of an "));
     for (const Arguments& last : {Arguments{"--dry-run"}, Arguments{"-o", file("g")}}) {
         Arguments arguments{"build", base(5000), "-k", "8", "--list-size", "32", "--samples", "100", "--device", "cpu"};
         arguments.insert(arguments.end(), last.begin(), last.end());

@@ -142,6 +142,20 @@ TEST(Cuda, MemoryPlanIsKept) {
     }
 }
 
+TEST(Cuda, MemoryPlanSaysWhatTheBuildWouldChoose) {
+    SKIP_WITHOUT_GPU();
+    const VectorView vectors{nullptr, 20000, 128, DType::u8, 0};
+    BuildParams params = gpu_params(64);
+    const MemoryPlan plan = plan_memory(vectors, params);
+    EXPECT_EQ(plan.why, "the build measures after its first iteration and takes all pairs if that is cheaper");
+    EXPECT_GT(plan.predicted.all_pairs, 0);
+    EXPECT_GT(plan.predicted.iterations, 0);
+    params = gpu_params(64, Metric::L1);
+    EXPECT_EQ(plan_memory(vectors, params).predicted.all_pairs, 0) << "no rates were measured";
+    params.recall = 1;
+    EXPECT_EQ(plan_memory(vectors, params).why, "all pairs, as was asked for");
+}
+
 /// All pairs are compared on the host there.
 TEST(Cuda, MemoryPlanOfASmallSetIsNothing) {
     SKIP_WITHOUT_GPU();

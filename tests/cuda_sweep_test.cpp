@@ -323,6 +323,7 @@ TEST_F(CudaRecall, MemoryIsALimit) {
     BuildParams params = gpu_params(10);
     // Candidates have few places then, and comparing all pairs takes more memory than they and the samples do.
     params.device_memory = std::int64_t(plan_memory(vectors, params).total()) - 20000 * 8 * 28;
+    EXPECT_EQ(plan_memory(vectors, params).why, "iterations, as the memory does not hold what all pairs take");
     HeapResources heap;
     CountedResources counted(heap);
     EXPECT_EQ(build(vectors, params, {}, &counted).stats.stop, StopReason::recall_missed);

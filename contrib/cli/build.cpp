@@ -59,6 +59,8 @@ void print_plan(const BuildCommand& options) {
         print({{"device", plan.device.name()},
                {"params", to_json(options.params, choices)},
                {"exhaustive", choices.exhaustive},
+               {"why", plan.why},
+               {"predicted", to_json(plan.predicted)},
                {"parts", choices.parts},
                {"capacity", choices.capacity},
                {"batches", choices.batches},
@@ -73,9 +75,11 @@ void print_plan(const BuildCommand& options) {
     if (choices.exhaustive && choices.parts > 1)
         std::printf("method    all pairs are compared, in %d parts of which two fit at a time\n", choices.parts);
     else if (choices.exhaustive)
-        std::printf("method    all pairs are compared, which costs less or was asked for\n");
+        std::printf("method    all pairs are compared\n");
     else
         std::printf("method    lists of %d, %d samples, %d trees\n", choices.list_size, choices.samples, choices.trees);
+    std::printf("choice    %s\n", plan.why.c_str());
+    std::printf("time      %s\n", to_text(plan.predicted).c_str());
     const auto line = [](const char* name, std::size_t bytes) {
         std::printf("%-9s %15zu bytes  %s\n", name, bytes, human_bytes(std::int64_t(bytes)).c_str());
     };
@@ -124,9 +128,10 @@ void add_build(CLI::App& app) {
     const std::size_t common = command.get_options().size();
     add_params(command, params);
     add_sharded(command, options->shards);
-    command.add_flag("--dry-run", options->dry_run,
-                     "only print what the build would do and how much memory it would take; with --work shards, disk "
-                     "and host memory");
+    command.add_flag(
+        "--dry-run", options->dry_run,
+        "only print what the build would do, and about how much time and memory it would take; with --work "
+        "shards, disk and host memory");
     std::vector<std::string> of_gnnd;
     for (std::size_t i = common; i < command.get_options().size(); ++i)
         if (const std::string name = command.get_options()[i]->get_name(); name != "--device") of_gnnd.push_back(name);
@@ -150,6 +155,7 @@ void add_build(CLI::App& app) {
             options->params.recall = 1;
             std::erase(refused, "--threads");
             std::erase(refused, "--device-memory");
+            std::erase(refused, "--dry-run");
         }
         const faiss_ext::GraphBuilderType method =
             require_own_options(command, "--method", options->method, faiss_ext::graph_builder_types(), refused);

@@ -169,6 +169,11 @@ Json to_json(const gnnd::RecallEstimate& recall) {
             {"recall_objects", recall.objects}};
 }
 
+Json to_json(const gnnd::Prediction& predicted) {
+    if (predicted.rates.empty()) return nullptr;
+    return {{"all_pairs", predicted.all_pairs}, {"iterations", predicted.iterations}, {"rates", predicted.rates}};
+}
+
 std::string shortfall(const gnnd::BuildParams& params, gnnd::StopReason stop, const gnnd::RecallEstimate& recall) {
     if (stop != gnnd::StopReason::recall_missed) return "";
     return "the graph's recall is less than the " + gnnd::detail::text_of(params.recall) +

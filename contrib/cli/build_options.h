@@ -47,6 +47,8 @@ Json to_json(const gnnd::BuildParams& params, const gnnd::Choices& choices);
 
 /// "recall", its interval and on what it was measured; empty where it was not.
 Json to_json(const gnnd::RecallEstimate& recall);
+/// Null where nothing is predicted.
+Json to_json(const gnnd::Prediction& predicted);
 
 /// What a graph lacks of the recall that was asked for; empty where nothing is missing.
 std::string shortfall(const gnnd::BuildParams& params, gnnd::StopReason stop, const gnnd::RecallEstimate& recall);

@@ -8,6 +8,7 @@
 #include "gnnd/cpu/insert.h"
 #include "gnnd/cpu/steps.h"
 #include "gnnd/detail/insert.h"
+#include "gnnd/detail/predict.h"
 
 namespace gnnd::cpu {
 
@@ -38,6 +39,15 @@ MemoryPlan plan(const detail::Input& input, const BuildParams& params, const Cho
     }
     MemoryPlan plan;
     plan.choices = choices;
+    plan.why = detail::explain(choices, params, false, true);
+    if (detail::is_predictable(params.metric)) {
+        const bool bytes = input.dtype() == DType::u8 || input.dtype() == DType::i8;
+        plan.predicted = detail::predict_on_cpu(int(threads), {.n = input.n(),
+                                                               .row_bytes = input.d() * (bytes ? 1 : 4),
+                                                               .bytes = bytes,
+                                                               .k = params.k,
+                                                               .list_size = detail::list_size_of(params)});
+    }
     plan.graph = n * std::size_t(params.k) * (sizeof(std::int32_t) + sizeof(float));
     plan.work = peak;
     plan.free = std::size_t(sysconf(_SC_AVPHYS_PAGES)) * std::size_t(sysconf(_SC_PAGESIZE));

@@ -11,9 +11,11 @@
 #include "gnnd/cuda/exhaustive.h"
 #include "gnnd/cuda/in_parts.h"
 #include "gnnd/cuda/iterations.h"
+#include "gnnd/cuda/memory/layout.h"
 #include "gnnd/cuda/memory/transfer.h"
 #include "gnnd/cuda/reach_recall.h"
 #include "gnnd/detail/checks.h"
+#include "gnnd/detail/predict.h"
 #include "gnnd/detail/resolve.h"
 #include "gnnd/error.h"
 
@@ -126,6 +128,19 @@ void run_all_pairs(const detail::Input& input, const BuildParams& params, const 
     }
 }
 
+Prediction predict(const detail::Input& input, const BuildParams& params, int parts) {
+    if (!detail::is_predictable(params.metric)) return {};
+    cudaDeviceProp properties{};
+    GNND_CUDA(cudaGetDeviceProperties(&properties, params.device.index));
+    const VectorForm form = form_of(input.vectors[0], false, params.metric);
+    return detail::predict_on_gpu(properties.name, {.n = input.n(),
+                                                    .row_bytes = form.row_bytes,
+                                                    .bytes = form.packed != PackedType::f16,
+                                                    .k = params.k,
+                                                    .list_size = detail::list_size_of(params),
+                                                    .parts = parts});
+}
+
 /// Searches, and compares all pairs of both sets as of one; where the memory does not hold that, of parts of each.
 void insert_exactly(const detail::Input& input, const BuildParams& params, const Callbacks& callbacks,
                     Resources& resources, std::int32_t* ids, float* distances, BuildStats& stats) {
@@ -160,6 +175,7 @@ MemoryPlan plan(const detail::Input& input, const BuildParams& params, const Cho
     MemoryPlan result;
     result.free = HeapResources().free_device_memory();
     result.choices = choices;
+    result.why = detail::explain(choices, params, true, true);
     if (choices.exhaustive && input.n() <= kMostOnHost) return result;
     try {
         const BuildPlan plan = choices.exhaustive ? plan_all_pairs(input, params, result.free)
@@ -169,6 +185,7 @@ MemoryPlan plan(const detail::Input& input, const BuildParams& params, const Cho
         result.vectors = plan.vector_bytes();
         result.graph = plan.graph_bytes();
         result.work = plan.work_bytes();
+        result.why = detail::explain(choices, params, true, plan.all_pairs.bytes != 0);
     } catch (const OutOfDeviceMemory&) {
         if (!choices.exhaustive) throw;
         const PartsPlan plan = plan_all_pairs_in_parts(input, params, result.free);
@@ -177,6 +194,7 @@ MemoryPlan plan(const detail::Input& input, const BuildParams& params, const Cho
         result.graph = plan.graph;
         result.work = plan.total - plan.vectors - plan.graph;
     }
+    result.predicted = predict(input, params, result.choices.parts);
     return result;
 }
 
