@@ -75,8 +75,9 @@ TEST_F(CliFiles, AGrownGraphBelongsToTheJoinedVectors) {
 TEST_F(CliFiles, ABaseWrittenToDuringABuildGivesNoGraph) {
     const std::string all = copy_of_sample(), out = file("g.gnnd");
     write_bytes(out, "old");
-    const Result result = run_and({"build", all, "-k", "16", "--delta", "0", "--iterations", "3", "-o", out},
-                                  "iteration 1", [&] { poke(all); });
+    const Result result =
+        run_and({"build", all, "-k", "16", "--recall", "0", "--delta", "0", "--iterations", "1000", "-o", out},
+                "iteration 1", [&] { poke(all); });
     EXPECT_EQ(result.code, 1);
     EXPECT_TRUE(result.says("gnnd: " + all + ": was written to while it was in use\n")) << result.err;
     EXPECT_EQ(read_bytes(out), "old");

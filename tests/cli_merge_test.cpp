@@ -227,7 +227,7 @@ TEST_F(CliMerge, InterruptedWritesNothing) {
     for (const Arguments& command :
          {Arguments{"append", first, old, added}, Arguments{"merge", first, old, second, added}}) {
         Arguments arguments = command;
-        arguments.insert(arguments.end(), {"--delta", "0", "--iterations", "1000000", "-o", out});
+        arguments.insert(arguments.end(), {"--recall", "0", "--delta", "0", "--iterations", "1000000", "-o", out});
         const pid_t pid = spawn(arguments);
         const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(2);
         while (read_bytes(logs_.file("err")).find("iteration 1:") == std::string::npos &&

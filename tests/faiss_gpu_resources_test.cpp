@@ -117,10 +117,11 @@ TEST_F(FaissGpu, ResourcesAlignAndGiveBack) {
 TEST_F(FaissGpu, TemporaryMemoryGoesBackInAnyOrder) {
     resources->setTempMemory(std::size_t(64) << 20);
     const auto available = [&] { return resources->getResources()->getTempMemoryAvailable(0); };
-    const std::size_t before = available();
     constexpr std::size_t kBytes = 1 << 20;
+    std::size_t before = 0;
     {
         FaissResources of_faiss(gpu());
+        before = available();
         void* pieces[4];
         for (void*& piece : pieces) piece = of_faiss.allocate_device(kBytes, nullptr);
         const std::size_t all_taken = available();

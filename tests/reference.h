@@ -77,7 +77,7 @@ inline Vectors random_vectors(std::int64_t n, std::int64_t d, DType dtype, bool 
     for (float& b : basis) b = normal(random) / std::sqrt(float(intrinsic));
     Vectors vectors(n, d, dtype);
     for (std::int64_t i = 0; i < n; ++i) {
-        float coordinates[8];
+        float coordinates[8] = {};
         for (int l = 0; l < intrinsic; ++l) coordinates[l] = normal(random);
         for (std::int64_t c = 0; c < d; ++c) {
             float x = 0.05f * normal(random);

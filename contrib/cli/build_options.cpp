@@ -53,11 +53,8 @@ Json iteration_json(const gnnd::IterationStats& iteration) {
             {"distances", iteration.distances}};
 }
 
-/// Where not all lists went through iterations, the graph tells.
-double final_phi(const gnnd::BuildResult& result) {
-    const gnnd::BuildStats& stats = result.stats;
-    if (!stats.iterations.empty() && stats.stop != gnnd::StopReason::searched) return stats.iterations.back().phi;
-    const gnnd::KnnGraphView graph = result.graph;
+/// Of the graph itself: the iterations' lists hold rounded distances, and all pairs may have followed them.
+double phi_of(gnnd::KnnGraphView graph) {
     double phi = 0;
     for (std::int64_t i = 0; i < graph.n * graph.k; ++i)
         if (graph.ids[i] >= 0) phi += graph.distances[i];
@@ -207,7 +204,7 @@ void finish(const BuildOptions& options, const gnnd::BuildResult& result, const 
     stop_if_interrupted();
     gnnd::io::write_graph(options.graph, result.graph, base, result.stats.recall);
     warn(shortfall(options.params, result.stats.stop, result.stats.recall));
-    const double phi = final_phi(result);
+    const double phi = phi_of(result.graph);
     about.update(report(options, result.stats, phi));
     if (!options.stats.empty()) write_json(options.stats, about);
     if (options.json) {
