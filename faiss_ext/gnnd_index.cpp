@@ -15,33 +15,23 @@
 #include "faiss_ext/detail/errors.h"
 #include "faiss_ext/detail/faiss_links.h"
 #include "faiss_ext/detail/grow_links.h"
+#include "faiss_ext/detail/index_change.h"
 #include "faiss_ext/detail/index_rows.h"
 #include "faiss_ext/detail/optimize.h"
 #include "faiss_ext/detail/print.h"
+#include "gnnd/detail/checks.h"
+#include "gnnd/merge.h"
 
 namespace faiss_ext {
 
 using detail::AddedRows;
 using detail::fail;
 using detail::FloatRows;
-using detail::LinkTree;
+using detail::GraphChange;
+using detail::LinkChange;
+using detail::Unmeasured;
 
 namespace {
-
-/// A builder measures no recall in the meantime.
-class Unmeasured {
-  public:
-    explicit Unmeasured(GnndGraphBuilder& builder) : builder_(builder), asked_(builder.params.recall) {
-        builder.params.recall = 0;
-    }
-    Unmeasured(const Unmeasured&) = delete;
-    Unmeasured& operator=(const Unmeasured&) = delete;
-    ~Unmeasured() { builder_.params.recall = asked_; }
-
-  private:
-    GnndGraphBuilder& builder_;
-    float asked_;
-};
 
 VectorSource view_rows(const faiss::IndexFlat& rows, idx_t begin, idx_t end, gnnd::Metric metric) {
     return {{rows.get_xb() + begin * rows.d, end - begin, rows.d, gnnd::DType::f32, 0}, metric};
@@ -56,70 +46,6 @@ gnnd::KnnGraph graph_of_one(const float* x, int d, gnnd::Metric metric, int k, G
 }
 
 }  // namespace
-
-/// A graph and links for all objects, in place of those that an index has.
-template <class FaissIndex>
-struct GnndIndex<FaissIndex>::Change {
-    Change(GnndIndex& index, const faiss::IndexFlat& rows)
-        : index(index), rows(rows), all(view_rows(rows, 0, rows.ntotal, index.metric())) {}
-
-    /// Chooses the links of all.
-    void link_all() {
-        if (rows.ntotal == 1) {
-            tree.degree = detail::degree_of(index);
-            tree.links.assign(tree.degree, -1);
-            tree.parents.assign(1, 0);
-            return;
-        }
-        const GnndGraphBuilder& builder = index.builder;
-        detail::LinkPlace place;
-        if (builder.on_gpu) place = {builder.stats.device, builder.resources()};
-        tree = detail::make_links(all, rows, graph, detail::degree_of(index), place);
-        chosen = 0;
-    }
-
-    /// Chooses links where the objects behind the first `old` make a difference.
-    void link_added(std::int64_t old) {
-        if (old == 0 || std::int64_t(index.parents_.size()) != old) return link_all();
-        // Of farther ones hardly any are linked. Measured: with 8, 16, 32 and 64 columns searches find as much.
-        const int columns = std::max(detail::degree_of(index) / 2, 1);
-        const std::vector<std::int32_t> changed = detail::changed_rows(index.graph_, graph, columns);
-        const std::int64_t n = rows.ntotal;
-        if (index.chosen_ + std::int64_t(changed.size()) + n - old > n) return link_all();
-        tree.degree = detail::degree_of(index);
-        tree.entry = detail::entry_of(index);
-        tree.links.reserve(std::size_t(n) * tree.degree);
-        for (std::int64_t i = 0; i < old; ++i) {
-            const std::int32_t* links = detail::links_of(index, i);
-            tree.links.insert(tree.links.end(), links, links + tree.degree);
-        }
-        tree.links.resize(std::size_t(n) * tree.degree, -1);
-        tree.parents = index.parents_;
-        tree.parents.resize(n, -1);
-        chosen = index.chosen_ + detail::grow_links(all, rows, graph, old, changed, tree);
-    }
-
-    /// From here on nothing fails but the first step, which leaves all as it was.
-    void commit() {
-        if (index.verbose)
-            detail::print_line(detail::class_of(index) + ": " + std::to_string(rows.ntotal) + " objects, links of " +
-                               (chosen == 0 ? "all" : std::to_string(chosen - index.chosen_)) + " chosen");
-        detail::set_links(index, tree);
-        index.graph_ = std::move(graph);
-        index.parents_ = std::move(tree.parents);
-        index.chosen_ = chosen;
-        index.unmeasured_ = unmeasured;
-        index.ntotal = rows.ntotal;
-        index.fit_beam();
-    }
-
-    GnndIndex& index;
-    const faiss::IndexFlat& rows;
-    VectorSource all;
-    gnnd::KnnGraph graph;
-    LinkTree tree;
-    std::int64_t chosen = 0, unmeasured = 0;
-};
 
 /// The vectors and links are those of another index so far.
 template <class FaissIndex>
@@ -210,31 +136,80 @@ void GnndIndex<FaissIndex>::add(idx_t n, const float* x) {
         prepare();
         AddedRows added(storage, n, x);
         const FloatRows rows(storage, old, n, x);
-        Change change(*this, rows.flat());
-        if (old > 0)
-            change.graph = append(rows.flat(), old, change);
-        else if (n > 1)
-            change.graph = builder.build(change.all, graph_k());
-        else
-            change.graph = graph_of_one(x, this->d, metric(), graph_k(), builder);
-        change.link_added(old);
-        change.commit();
+        if (old > 0) {
+            append(rows.flat(), old);
+        } else {
+            GraphChange graph(graph_, n == 1 ? graph_of_one(x, this->d, metric(), graph_k(), builder)
+                                             : builder.build(view_rows(rows.flat(), 0, n, metric()), graph_k()));
+            link_all(rows.flat());
+            graph.keep();
+        }
         added.keep();
     });
 }
 
-/// To measure the recall of a whole graph takes longer than to add a few objects.
 template <class FaissIndex>
-gnnd::KnnGraph GnndIndex<FaissIndex>::append(const faiss::IndexFlat& rows, idx_t old, Change& change) {
-    constexpr idx_t kShare = 100;  // of the objects, after which it pays
-    change.unmeasured = unmeasured_ + rows.ntotal - old;
-    std::optional<Unmeasured> unmeasured;
-    if (detail::compresses(*this->storage) || (change.unmeasured * kShare < old && builder.params.recall < 1))
-        unmeasured.emplace(builder);
-    else
-        change.unmeasured = 0;
+void GnndIndex<FaissIndex>::append(const faiss::IndexFlat& rows, idx_t old) {
+    constexpr idx_t kShare = 100;  // of the objects: to measure the recall takes longer than to add a few
+    idx_t unmeasured = unmeasured_ + rows.ntotal - old;
+    const bool measured =
+        !detail::compresses(*this->storage) && (builder.params.recall == 1 || unmeasured * kShare >= old);
+    if (measured) unmeasured = 0;
+    const VectorSource all = view_rows(rows, 0, rows.ntotal, metric());
+    GraphChange graph = !measured && appends_rows(old, rows.ntotal)
+                            ? GraphChange(graph_, builder.append_rows(all, graph_))
+                            : GraphChange(graph_, append_all(rows, old, measured));
+    // Of farther ones hardly any are linked. Measured: with 8, 16, 32 and 64 columns searches find as much.
+    const std::vector<std::int32_t> changed = graph.changed(std::max(detail::degree_of(*this) / 2, 1));
+    const idx_t concerned = chosen_ + idx_t(changed.size()) + rows.ntotal - old;
+    if (idx_t(parents_.size()) != old || concerned > rows.ntotal) {
+        link_all(rows);
+    } else {
+        LinkChange links(static_cast<GraphIndex&>(*this), parents_);
+        const std::int64_t chosen = links.choose_added(all, rows, graph_, changed);
+        keep(links, rows.ntotal, chosen_ + chosen);
+    }
+    graph.keep();
+    unmeasured_ = unmeasured;
+}
+
+/// Whether the CPU may change the rows of the graph that little is added to, instead of making another.
+template <class FaissIndex>
+bool GnndIndex<FaissIndex>::appends_rows(idx_t old, idx_t n) const {
+    return old > graph_.k() && graph_.k() == graph_k() && n - old <= gnnd::detail::kMostAppended &&
+           double(n - old) <= gnnd::kSearchedShare * double(old) && builder.resources() == nullptr &&
+           gnnd::detail::choose(builder.params.device).kind == gnnd::Device::Kind::cpu;
+}
+
+template <class FaissIndex>
+gnnd::KnnGraph GnndIndex<FaissIndex>::append_all(const faiss::IndexFlat& rows, idx_t old, bool measured) {
+    std::optional<Unmeasured> without;
+    if (!measured) without.emplace(builder);
     return builder.append(view_rows(rows, 0, old, metric()), graph_, view_rows(rows, old, rows.ntotal, metric()),
                           graph_k());
+}
+
+/// Chooses the links of all objects of graph_.
+template <class FaissIndex>
+void GnndIndex<FaissIndex>::link_all(const faiss::IndexFlat& rows) {
+    LinkChange links(static_cast<GraphIndex&>(*this), parents_);
+    detail::LinkPlace place;
+    if (builder.on_gpu) place = {builder.stats.device, builder.resources()};
+    links.choose_all(view_rows(rows, 0, rows.ntotal, metric()), rows, graph_, place);
+    keep(links, rows.ntotal, 0);
+}
+
+/// What is thrown leaves all as it was; nothing may be thrown behind it.
+template <class FaissIndex>
+void GnndIndex<FaissIndex>::keep(LinkChange<GraphIndex>& links, idx_t n, std::int64_t chosen) {
+    if (this->verbose)
+        detail::print_line(detail::class_of(*this) + ": " + std::to_string(n) + " objects, links of " +
+                           (chosen == 0 ? "all" : std::to_string(chosen - chosen_)) + " chosen");
+    links.keep();
+    chosen_ = chosen;
+    unmeasured_ = 0;
+    this->ntotal = n;
+    fit_beam();
 }
 
 template <class FaissIndex>
@@ -265,10 +240,9 @@ void GnndIndex<FaissIndex>::merge_copy_of(const faiss::Index& other) {
         gnnd::KnnGraph graph = graph_of(*from, taken.flat());
         AddedRows added(storage, from->ntotal, taken.flat().get_xb());
         const FloatRows rows(storage, old, from->ntotal, taken.flat().get_xb());
-        Change change(*this, rows.flat());
-        change.graph = old == 0 ? std::move(graph) : merge(rows.flat(), old, graph);
-        change.link_all();
-        change.commit();
+        GraphChange change(graph_, old == 0 ? std::move(graph) : merge(rows.flat(), old, graph));
+        link_all(rows.flat());
+        change.keep();
         added.keep();
     });
 }
@@ -310,10 +284,10 @@ std::size_t GnndIndex<FaissIndex>::remove_ids(const faiss::IDSelector& selector)
             for (std::int64_t j = 0; j < rest.k(); ++j)
                 if (const std::int32_t id = graph_.ids_of(left[i])[j]; id >= 0 && numbers[id] >= 0) *to++ = numbers[id];
         }
-        Change change(*this, kept);
-        change.graph = count == 1 ? std::move(rest) : builder.refine(change.all, rest, graph_k());
-        change.link_all();
-        change.commit();
+        GraphChange change(graph_, count == 1 ? std::move(rest)
+                                              : builder.refine(view_rows(kept, 0, count, metric()), rest, graph_k()));
+        link_all(kept);
+        change.keep();
         detail::keep_rows(storage, left);
         return std::size_t(n - count);
     });

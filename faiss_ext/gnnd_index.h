@@ -11,11 +11,17 @@
 
 #include <cstdint>
 #include <memory>
+#include <type_traits>
 #include <vector>
 
 #include "faiss_ext/graph_builder.h"
 
 namespace faiss_ext {
+
+namespace detail {
+template <class GraphIndex>
+class LinkChange;
+}
 
 /// What the indexes of this file have in common that does not depend on which of FAISS's they are.
 class WithGnnd {
@@ -114,18 +120,23 @@ class GnndIndex : public FaissIndex, public WithGnnd {
     }
 
   private:
-    struct Change;
+    using GraphIndex =
+        std::conditional_t<std::is_base_of_v<faiss::IndexNSG, FaissIndex>, faiss::IndexNSG, faiss::IndexHNSW>;
     void own_copies();
     void check_kind() const;
+    void check_size(idx_t n) const;
     gnnd::Metric metric() const;
     faiss::IndexFlatCodes& codes() const;
     bool has_graph() const { return graph_.n() == this->ntotal; }
     /// Of any index of the kind, whose vectors are given.
     gnnd::KnnGraph graph_of(const FaissIndex& index, const faiss::IndexFlat& rows);
     void prepare();
-    gnnd::KnnGraph append(const faiss::IndexFlat& rows, idx_t old, Change& change);
+    void append(const faiss::IndexFlat& rows, idx_t old);
+    bool appends_rows(idx_t old, idx_t n) const;
+    gnnd::KnnGraph append_all(const faiss::IndexFlat& rows, idx_t old, bool measured);
     gnnd::KnnGraph merge(const faiss::IndexFlat& rows, idx_t old, const gnnd::KnnGraph& graph);
-    void check_size(idx_t n) const;
+    void link_all(const faiss::IndexFlat& rows);
+    void keep(detail::LinkChange<GraphIndex>& links, idx_t n, std::int64_t chosen);
     /// Called after a change.
     virtual void fit_beam() {}
 };

@@ -8,6 +8,8 @@
 #include "faiss_ext/detail/print.h"
 #include "faiss_ext/detail/timer.h"
 #include "faiss_ext/faiss_resources.h"
+#include "gnnd/detail/append_rows.h"
+#include "gnnd/detail/checks.h"
 #include "gnnd/merge.h"
 
 namespace faiss_ext {
@@ -119,6 +121,17 @@ gnnd::KnnGraph GnndGraphBuilder::append(const VectorSource& source, const gnnd::
     return make(source, k, [&](const auto& place, const gnnd::BuildParams& used, const gnnd::Callbacks& hooks) {
         return gnnd::append(place(source), graph, place(added), used, hooks, resources_.get());
     });
+}
+
+gnnd::detail::AppendedRows GnndGraphBuilder::append_rows(const VectorSource& source, const gnnd::KnnGraphView& graph) {
+    gnnd::detail::AppendedRows rows;
+    run(source, int(graph.k), [&](const auto&, const gnnd::BuildParams& used, const gnnd::Callbacks& hooks) {
+        used.validate();
+        rows = gnnd::detail::append_rows(source.on_host(), graph, used, hooks);
+        stats = rows.stats;
+        gnnd::detail::choose(used.device, &stats.device_reason);
+    });
+    return rows;
 }
 
 gnnd::KnnGraph GnndGraphBuilder::merge(const VectorSource& first, const gnnd::KnnGraphView& graph1,

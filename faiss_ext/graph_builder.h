@@ -14,7 +14,14 @@
 #include "faiss_ext/vector_source.h"
 #include "gnnd/builder.h"
 
+namespace gnnd::detail {
+struct AppendedRows;
+}
+
 namespace faiss_ext {
+
+template <class FaissIndex>
+class GnndIndex;
 
 /// One step of a build.
 struct StepTime {
@@ -89,6 +96,12 @@ class GnndGraphBuilder : public GraphBuilder {
     gnnd::BuildStats stats;     ///< of the last build()
 
   private:
+    template <class FaissIndex>
+    friend class GnndIndex;
+
+    /// What append() to a graph on the CPU changes in it, see gnnd/detail/append_rows.h; params.recall is not looked
+    /// at. \param source  the graph's vectors and those added
+    gnnd::detail::AppendedRows append_rows(const VectorSource& source, const gnnd::KnnGraphView& graph);
     template <class Build>
     void run(const VectorSource& source, int k, const Build& build);
     template <class Make>

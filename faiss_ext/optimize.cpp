@@ -82,7 +82,8 @@ LinkTree make_links(const VectorSource& source, const faiss::IndexFlat& storage,
     tree.parents.assign(graph.n, -1);
     choose_links(source, graph, place, tree);
     tree.entry = find_entry(storage);
-    TreeGrowth growth(storage, tree);
+    LinkRows rows(tree);
+    TreeGrowth growth(storage, rows);
     growth.follow(tree.entry);
     growth.attach_others();
     return tree;

@@ -11,17 +11,36 @@
 
 namespace gnnd {
 
-KnnGraph::KnnGraph(std::int64_t n, std::int64_t k, Metric metric) : n_(n), k_(k), metric_(metric) {
+namespace {
+
+void check_size(std::int64_t n, std::int64_t k) {
     if (n < 0 || n > kMaxObjects || k < 1 || k > 65535)
         throw InvalidArgument("KnnGraph of " + std::to_string(n) + " x " + std::to_string(k) +
                               ", allowed are n up to " + std::to_string(kMaxObjects) + " and k from 1 to 65535");
-    ids_.resize(n * k);
-    distances_.resize(n * k);
-    const float worst = worst_value(metric);
-    constexpr std::int64_t kPage = 1 << 18;  // elements; small graphs are filled by this thread alone
-#pragma omp parallel for schedule(static) if (n * k > kPage)
-    for (std::int64_t begin = 0; begin < n * k; begin += kPage) {
-        const std::int64_t count = std::min(kPage, n * k - begin);
+}
+
+}  // namespace
+
+KnnGraph::KnnGraph(std::int64_t n, std::int64_t k, Metric metric) : k_(k), metric_(metric) {
+    resize(n);
+}
+
+void KnnGraph::resize(std::int64_t n) {
+    check_size(n, k_);
+    const std::int64_t first = std::min(n, n_) * k_, end = n * k_;
+    ids_.resize(end);
+    try {
+        distances_.resize(end);
+    } catch (...) {
+        ids_.resize(n_ * k_);
+        throw;
+    }
+    n_ = n;
+    const float worst = worst_value(metric_);
+    constexpr std::int64_t kPage = 1 << 18;  // elements; few are filled by this thread alone
+#pragma omp parallel for schedule(static) if (end - first > kPage)
+    for (std::int64_t begin = first; begin < end; begin += kPage) {
+        const std::int64_t count = std::min(kPage, end - begin);
         std::fill_n(ids_.data() + begin, count, -1);
         std::fill_n(distances_.data() + begin, count, worst);
     }

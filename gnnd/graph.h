@@ -41,6 +41,13 @@ class KnnGraph {
     /// \throws InvalidArgument for n or k outside of these, std::bad_alloc
     KnnGraph(std::int64_t n, std::int64_t k, Metric metric);
 
+    /// Gives it as many rows: those behind the present ones hold no neighbours, fewer are cut off (which throws
+    /// nothing). Rows are added in a time that their number decides, but now and then, when all are copied to a larger
+    /// array.
+    /// \throws InvalidArgument for n out of 0 to kMaxObjects and of a graph of no columns, std::bad_alloc; the graph is
+    ///         as it was then
+    void resize(std::int64_t n);
+
     std::int64_t n() const { return n_; }                                              ///< rows, one for each object
     std::int64_t k() const { return k_; }                                              ///< entries of a row
     Metric metric() const { return metric_; }                                          ///< of the distances

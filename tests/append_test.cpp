@@ -2,8 +2,11 @@
 // append() by searching on the CPU: the invariants, recall against one build, which method is taken, what it reports.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <numeric>
 
+#include "gnnd/detail/append_rows.h"
 #include "gnnd/error.h"
 #include "gnnd/io/vector_file.h"
 #include "tests/append_cases.h"
@@ -17,6 +20,17 @@ using test::cpu_params;
 using test::message_of;
 using test::random_vectors;
 using test::Vectors;
+
+/// The share of the nearest ten that the rows of some objects hold.
+double exact_recall(const VectorView& vectors, const KnnGraph& graph, std::int64_t first, std::int64_t count) {
+    std::vector<std::int32_t> objects(count);
+    std::iota(objects.begin(), objects.end(), std::int32_t(first));
+    const KnnGraph truth = exact_neighbors(vectors, objects.data(), count, 10, graph.metric());
+    std::int64_t hits = 0;
+    for (std::int64_t i = 0; i < count; ++i)
+        for (int j = 0; j < 10; ++j) hits += graph.distances_of(first + i)[j] <= truth.distances_of(i)[9];
+    return double(hits) / double(10 * count);
+}
 
 TEST(Append, SearchKeepsTheInvariants) {
     for (const test::MergeCase& c : test::merge_cases()) {
@@ -53,6 +67,40 @@ TEST(Append, SearchIsTheSameOnAnyNumberOfThreads) {
     for (const int threads : {2, 5}) {
         params.threads = threads;
         EXPECT_TRUE(test::same_graph(test::search_last(vectors, 1300, params).graph, expected)) << threads;
+    }
+}
+
+TEST(Append, RowsThatChangeAreThoseOfTheWhole) {
+    BuildParams params = cpu_params(16);
+    params.recall = 0;
+    for (const std::int64_t added : {20, 400}) {  // without links back in the rows, and with
+        SCOPED_TRACE(added);
+        const Vectors vectors = random_vectors(6000 + (added == 20 ? 9000 : 0), 8, DType::f32);
+        VectorView old = vectors, rest = vectors;
+        rest.n = added;
+        old.n -= added;
+        rest.data = vectors.view().row(old.n);
+        const KnnGraph graph = build(old, params).graph;
+        const KnnGraph whole = append(old, graph, rest, params, {}, nullptr, AppendMethod::search).graph;
+        const detail::AppendedRows changed = detail::append_rows(vectors, graph, params, {});
+        EXPECT_EQ(changed.stats.stop, StopReason::searched);
+        ASSERT_EQ(changed.rows.n(), std::int64_t(changed.objects.size()) + added);
+        KnnGraph grown = graph;
+        grown.resize(vectors.view().n);
+        for (std::int64_t i = 0; i < changed.rows.n(); ++i) {
+            const std::int64_t changed_old = std::int64_t(changed.objects.size());
+            const std::int64_t to = i < changed_old ? changed.objects[i] : old.n + i - changed_old;
+            EXPECT_FALSE(i < changed_old &&
+                         std::equal(changed.rows.ids_of(i), changed.rows.ids_of(i) + 16, graph.ids_of(to)))
+                << "object " << to << " has not changed";
+            std::copy_n(changed.rows.ids_of(i), 16, grown.ids() + to * 16);
+            std::copy_n(changed.rows.distances_of(i), 16, grown.distances() + to * 16);
+        }
+        EXPECT_NO_THROW(check_structure(grown));
+        if (added == 400) {
+            EXPECT_TRUE(test::same_graph(grown, whole));
+        }
+        EXPECT_GE(exact_recall(vectors, grown, old.n, added), exact_recall(vectors, whole, old.n, added) - 0.002);
     }
 }
 

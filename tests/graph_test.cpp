@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <functional>
 
 #include "gnnd/error.h"
@@ -38,6 +40,27 @@ TEST(KnnGraph, RefusesImpossibleShapes) {
     EXPECT_THROW(KnnGraph(std::int64_t(1) << 31, 1, Metric::L2), InvalidArgument);
     EXPECT_THROW(KnnGraph(1, 0, Metric::L2), InvalidArgument);
     EXPECT_THROW(KnnGraph(1, 65536, Metric::L2), InvalidArgument);
+}
+
+TEST(KnnGraph, RowsComeAndGo) {
+    KnnGraph graph = line(Metric::InnerProduct);
+    const KnnGraph before = graph;
+    graph.resize(5);
+    EXPECT_EQ(graph.n(), 5);
+    EXPECT_TRUE(std::equal(before.ids(), before.ids() + 9, graph.ids()));
+    EXPECT_TRUE(std::equal(before.distances(), before.distances() + 9, graph.distances()));
+    for (int i = 9; i < 15; ++i) {
+        EXPECT_EQ(graph.ids()[i], -1);
+        EXPECT_EQ(graph.distances()[i], -INFINITY);
+    }
+    graph.ids()[9] = 1;
+    graph.resize(3);
+    graph.resize(4);
+    EXPECT_EQ(graph.ids()[9], -1);
+    EXPECT_THROW(graph.resize(-1), InvalidArgument);
+    EXPECT_THROW(graph.resize(std::int64_t(1) << 31), InvalidArgument);
+    EXPECT_EQ(graph.n(), 4);
+    EXPECT_THROW(KnnGraph().resize(1), InvalidArgument);
 }
 
 TEST(CheckStructure, AcceptsValidGraphs) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -40,6 +41,58 @@ void set_links(faiss::IndexHNSW& index, const SearchGraph& links) {
     hnsw.neighbors = std::move(neighbors);
     hnsw.max_level = 0;
     hnsw.entry_point = links.entry;
+}
+
+namespace {
+
+/// Deletes an NSG's links; and tells by its type that they have room for so many objects.
+struct Room {
+    std::int64_t objects;
+    void operator()(faiss::nsg::Graph<int>* graph) const { delete graph; }
+};
+
+}  // namespace
+
+std::int32_t* make_room(faiss::IndexNSG& index, std::int64_t n) {
+    auto& graph = index.nsg.final_graph;
+    const std::int64_t count = graph->N, degree = graph->K;
+    const Room* room = std::get_deleter<Room>(graph);
+    if (room == nullptr || room->objects < n || graph.use_count() != 1) {
+        const std::int64_t most = std::numeric_limits<int>::max() / degree;
+        const Room larger{std::max(n, std::min(most, n + n / 2))};
+        auto made = std::make_unique<faiss::nsg::Graph<int>>(int(larger.objects), int(degree));
+        made->N = int(count);
+        std::copy_n(graph->data, count * degree, made->data);
+        graph = std::shared_ptr<faiss::nsg::Graph<int>>(made.release(), larger);
+    }
+    std::fill_n(graph->data + count * degree, (n - count) * degree, -1);
+    return graph->data;
+}
+
+std::int32_t* make_room(faiss::IndexHNSW& index, std::int64_t n) {
+    faiss::HNSW& hnsw = index.hnsw;
+    const auto count = std::int64_t(hnsw.levels.size());
+    const std::size_t degree = degree_of(index);
+    try {
+        hnsw.levels.resize(n, 1);
+        hnsw.offsets.resize(n + 1);
+        hnsw.neighbors.resize(n * degree);
+    } catch (...) {
+        set_count(index, count);
+        throw;
+    }
+    for (std::int64_t i = count; i < n; ++i) hnsw.offsets[i + 1] = (i + 1) * degree;
+    std::fill_n(hnsw.neighbors.data() + count * degree, (n - count) * degree, -1);
+    return hnsw.neighbors.data();
+}
+
+void set_count(faiss::IndexNSG& index, std::int64_t n) {
+    index.nsg.final_graph->N = index.nsg.ntotal = int(n);
+}
+void set_count(faiss::IndexHNSW& index, std::int64_t n) {
+    index.hnsw.levels.resize(n);
+    index.hnsw.offsets.resize(n + 1);
+    index.hnsw.neighbors.resize(n * degree_of(index));
 }
 
 void require_links(const faiss::IndexNSG& index) {

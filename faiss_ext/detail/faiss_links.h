@@ -18,6 +18,16 @@ void check_links(const char* who, std::int64_t n, std::int64_t links);
 void set_links(faiss::IndexNSG& index, const SearchGraph& links);
 void set_links(faiss::IndexHNSW& index, const SearchGraph& links);
 
+/// Makes room for the links of n objects in an index that set_links() or this gave its links; those of the present
+/// objects stay as they are, those behind them are -1. Copies all now and then only.
+/// \return n x degree_of(), where the index keeps them
+std::int32_t* make_room(faiss::IndexNSG& index, std::int64_t n);
+std::int32_t* make_room(faiss::IndexHNSW& index, std::int64_t n);
+
+/// Of the links that there is room for, those of the first n objects are the index's. Throws nothing.
+void set_count(faiss::IndexNSG& index, std::int64_t n);
+void set_count(faiss::IndexHNSW& index, std::int64_t n);
+
 /// \throws faiss::FaissException unless the index has places for links of every object
 void require_links(const faiss::IndexNSG& index);
 void require_links(const faiss::IndexHNSW& index);

@@ -16,7 +16,7 @@ constexpr std::int64_t kChunk = 256;  // objects
 class LinkGrowth {
   public:
     LinkGrowth(const VectorSource& source, const gnnd::KnnGraphView& graph, std::int64_t old,
-               const std::vector<std::int32_t>& changed, LinkTree& tree)
+               const std::vector<std::int32_t>& changed, LinkRows& tree)
         : source_(source), graph_(graph), tree_(tree), old_(old), degree_(tree.degree) {
         for (std::int64_t i = old_; i < tree.n(); ++i) objects_.push_back(std::int32_t(i));
         prune();
@@ -25,6 +25,7 @@ class LinkGrowth {
     }
 
     void run() {
+        for (const std::int32_t object : objects_) tree_.keep(object);
         before_.resize(std::size_t(count()) * degree_);
         kept_.resize(count());
         team_.for_chunks(count(), kChunk, [&](int, std::int64_t begin, std::int64_t end) {
@@ -99,7 +100,7 @@ class LinkGrowth {
 
     const VectorSource& source_;
     const gnnd::KnnGraphView graph_;
-    LinkTree& tree_;
+    LinkRows& tree_;
     const std::int64_t old_;  // so many objects were there before
     const int degree_;
     const gnnd::Callbacks hooks_ = interrupt_hooks();
@@ -129,7 +130,7 @@ std::vector<std::int32_t> changed_rows(const gnnd::KnnGraphView& before, const g
 }
 
 std::int64_t grow_links(const VectorSource& source, const faiss::IndexFlat& storage, const gnnd::KnnGraphView& graph,
-                        std::int64_t old, const std::vector<std::int32_t>& changed, LinkTree& tree) {
+                        std::int64_t old, const std::vector<std::int32_t>& changed, LinkRows& tree) {
     LinkGrowth links(source, graph, old, changed, tree);
     links.run();
     TreeGrowth growth(storage, tree);

@@ -25,9 +25,10 @@ std::vector<std::int32_t> changed_rows(const gnnd::KnnGraphView& before, const g
 /// \param graph    n x k
 /// \param old      so many of them are not added
 /// \param changed  old objects whose rows have changed
-/// \param tree     has n rows and parents, those of added objects without links and parents
+/// \param tree     has n rows and parents, those of added objects without links and parents; old objects' links are
+///                 kept there before they change
 /// \return the number of objects whose links were chosen
 std::int64_t grow_links(const VectorSource& source, const faiss::IndexFlat& storage, const gnnd::KnnGraphView& graph,
-                        std::int64_t old, const std::vector<std::int32_t>& changed, LinkTree& tree);
+                        std::int64_t old, const std::vector<std::int32_t>& changed, LinkRows& tree);
 
 }  // namespace faiss_ext::detail

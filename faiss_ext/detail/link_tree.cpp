@@ -14,13 +14,22 @@ constexpr int kMendings = 4;  // at most so many passes over those attached
 
 }  // namespace
 
-bool LinkTree::add(std::int32_t from, std::int32_t to) {
+bool LinkRows::add(std::int32_t from, std::int32_t to) {
     std::int32_t *begin = row(from), *end = begin + degree;
     for (; begin != end && *begin >= 0; ++begin)
         if (*begin == to) return false;
     if (begin == end) return false;
     *begin = to;
     return true;
+}
+
+void LinkRows::keep(std::int32_t object) {
+    kept_links_.insert(kept_links_.end(), of(object), of(object) + degree);
+    kept_.push_back(object);
+}
+
+void LinkRows::undo() {
+    for (std::size_t i = kept_.size(); i-- > 0;) std::copy_n(&kept_links_[i * degree], degree, row(kept_[i]));
 }
 
 StorageDistances::StorageDistances(const faiss::IndexFlat& storage)
@@ -31,7 +40,7 @@ bool TreeGrowth::Step::operator<(const Step& other) const {
     return std::pair(distance, id) < std::pair(other.distance, other.id);
 }
 
-TreeGrowth::TreeGrowth(const faiss::IndexFlat& storage, LinkTree& tree) : tree_(tree), distances_(storage) {
+TreeGrowth::TreeGrowth(const faiss::IndexFlat& storage, LinkRows& tree) : tree_(tree), distances_(storage) {
     reached_.reserve(tree.parents.size());
     tree.parents[tree.entry] = tree.entry;
     for (std::int64_t i = 0; i < tree.n(); ++i)
@@ -90,6 +99,7 @@ void TreeGrowth::follow(std::int32_t object) {
 
 /// Links one object to another that it does not link to yet, unless all its links are edges of the tree.
 bool TreeGrowth::make_link(std::int32_t from, std::int32_t to) {
+    tree_.keep(from);
     if (tree_.add(from, to)) return true;
     std::int32_t* links = tree_.row(from);
     int j = tree_.degree - 1;

@@ -7,6 +7,7 @@
 
 #include "faiss_ext/detail/link_tree.h"
 #include "faiss_ext/optimize.h"
+#include "gnnd/builder.h"
 
 namespace faiss_ext::detail {
 

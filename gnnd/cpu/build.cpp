@@ -9,6 +9,7 @@
 #include "gnnd/cpu/iterations.h"
 #include "gnnd/cpu/recall.h"
 #include "gnnd/cpu/steps.h"
+#include "gnnd/detail/checks.h"
 #include "gnnd/detail/insert.h"
 #include "gnnd/detail/recall.h"
 #include "gnnd/detail/resolve.h"
@@ -198,3 +199,29 @@ BuildStats run(const detail::Input& input, const BuildParams& params, const Choi
 }
 
 }  // namespace gnnd::cpu
+
+namespace gnnd::detail {
+
+AppendedRows append_rows(const VectorView& vectors, const KnnGraphView& graph, const BuildParams& params,
+                         const Callbacks& callbacks) {
+    const cpu::Clock clock;
+    VectorView old = vectors, added = vectors;
+    old.n = graph.n;
+    added.n = vectors.n - graph.n;
+    added.data = vectors.row(graph.n);
+    const Input input{.vectors = {old, added}, .graphs = {graph}, .inserts = true};
+    cpu::check_added(added, params, callbacks);
+    const cpu::Team team{cpu::Team::resolve(params.threads), &callbacks.interrupt};
+    CountedResources resources(or_heap(nullptr));
+    const cpu::Space space(vectors, params.metric, team, resources);
+    AppendedRows result = cpu::insert_rows(space, input, params, team, callbacks, resources);
+    result.stats.device = {Device::Kind::cpu, 0};
+    result.stats.threads = team.threads;
+    result.stats.choices = resolve(params, input, result.stats.device);
+    result.stats.stop = StopReason::searched;
+    result.stats.peak_work_bytes = std::int64_t(resources.peak());
+    result.stats.seconds = clock.seconds();
+    return result;
+}
+
+}  // namespace gnnd::detail

@@ -1,259 +1,118 @@
 // SPDX-License-Identifier: MIT
-// append() by searching on the CPU, as detail/insert.h says.
 #include "gnnd/cpu/insert.h"
 
 #include <algorithm>
-#include <atomic>
-#include <chrono>
-#include <cmath>
-#include <numeric>
 #include <utility>
 #include <vector>
 
-#include "gnnd/cpu/beam.h"
-#include "gnnd/detail/insert.h"
-#include "gnnd/detail/report.h"
-#include "gnnd/random.h"
+#include "gnnd/cpu/insertion.h"
 
 namespace gnnd::cpu {
 namespace {
 
-/// Chosen by measurement (benchs/NOTEBOOK.md).
-constexpr std::int64_t kBatch = 1024, kPivots = 2048;
-/// Of them, the nearest that a search starts from, and those of its batch that an object is linked to.
-constexpr int kStarts = 16, kPeers = 32;
-constexpr std::int64_t kChunk = 16;
-
-/// An object that a row of the graph is to take in.
-struct Offer {
-    std::int32_t to;
-    Entry entry;
-    bool operator<(const Offer& other) const { return to != other.to ? to < other.to : entry < other.entry; }
-};
-
-struct alignas(64) Worker {
-    Block block;
-    Beam beam;
-    Seen seen;
-    std::vector<std::int32_t> ids;
-    std::vector<Offer> offers;
-    std::int64_t distances = 0;
-};
-
-class Insertion {
+/// The whole graph is copied, and changed there.
+class CopyingInsertion : public Insertion {
   public:
-    Insertion(const Space& space, const detail::Input& input, const BuildParams& params, const Team& team,
-              Resources& resources, std::int32_t* ids, float* distances)
-        : space_(space),
-          params_(params),
-          team_(team),
-          resources_(resources),
-          n_(input.n()),
-          ids_(ids),
-          distances_(distances),
-          known_(input.vectors[0].n) {
-        std::fill_n(ids, n_ * params.k, -1);
-        std::fill_n(distances, n_ * params.k, worst_value(params.metric));
-        const std::int64_t added = input.vectors[1].n;
-        const int walked = detail::beam_for(known_, added);
-        const Beam beam(std::size_t(walked), std::size_t(detail::kept_by(walked, params.k, known_, added)));
-        for (int t = 0; t < team.threads; ++t)
-            workers_.push_back({Block(space, 1, detail::kBranches, resources), beam, {}, {}, {}, 0});
-        load_graph(input.graphs[0]);
-        if (detail::links_back(known_, input.vectors[1].n)) link_back();
-    }
+    CopyingInsertion(const Space& space, const detail::Input& input, const BuildParams& params, const Team& team,
+                     Resources& resources, Row all)
+        : Insertion(space, input, params, team, resources, copy(input.graphs[0], params, team, all),
+                    {all.ids + input.graphs[0].n * params.k, all.distances + input.graphs[0].n * params.k},
+                    detail::links_back(input.graphs[0].n, input.vectors[1].n)),
+          all_(all) {}
 
-    /// Inserts the next `count` objects.
-    IterationStats insert(std::int64_t count) {
-        std::vector<std::int32_t> batch(count);
-        std::iota(batch.begin(), batch.end(), std::int32_t(known_));
-        const std::vector<std::int32_t> pivots = draw_pivots();
-        const KnnGraph starts = nearest_among(space_, team_, batch.data(), count, pivots.data(),
-                                              std::int64_t(pivots.size()), kStarts, resources_);
-        peers_ = nearest_among(space_, team_, batch.data(), count, batch.data(), count, kPeers, resources_);
-        team_.for_chunks(count, kChunk, [&](int thread, std::int64_t begin, std::int64_t end) {
-            for (std::int64_t i = begin; i < end; ++i) search(workers_[thread], i, starts);
-        });
-        known_ += count;
-        IterationStats stats;
-        stats.objects = count;
-        stats.distances = count * (std::int64_t(pivots.size()) + count - 1);
-        for (Worker& worker : workers_) stats.distances += std::exchange(worker.distances, 0);
-        deliver(stats);
-        for (std::int64_t i = known_ - count; i < known_; ++i)
-            for (int j = 0; j < params_.k && row(i).ids[j] >= 0; ++j) {
-                stats.phi += row(i).distances[j];
-                ++stats.changed;
-            }
-        return stats;
-    }
-
-    /// Rows that are short, since graphs had fewer columns or searches found less, get random objects.
-    void finish() {
-        const int wanted = int(std::min<std::int64_t>(params_.k, n_ - 1));
-        team_.for_chunks(n_, 256, [&](int thread, std::int64_t begin, std::int64_t end) {
-            for (std::int64_t i = begin; i < end; ++i) {
-                Random random(params_.seed ^ 0xf111, std::uint64_t(i));
-                while (row(i).ids[wanted - 1] < 0) {
-                    const auto id = std::int32_t(random.below(std::uint32_t(n_)));
-                    if (id != i) take_in(i, make_entry(keys(workers_[thread], std::int32_t(i), &id, 1)[0], id, true));
+  private:
+    static KnnGraphView copy(const KnnGraphView& given, const BuildParams& params, const Team& team, Row all) {
+        std::fill_n(all.ids, given.n * params.k, -1);
+        std::fill_n(all.distances, given.n * params.k, worst_value(params.metric));
+        team.for_chunks(given.n, 1024, [&](int, std::int64_t begin, std::int64_t end) {
+            for (std::int64_t i = begin; i < end; ++i)
+                for (std::int64_t j = 0, to = i * params.k; j < given.k && to < (i + 1) * params.k; ++j) {
+                    const std::int32_t id = given.ids_of(i)[j];
+                    if (id < 0 || id == i) continue;
+                    all.ids[to] = id;
+                    all.distances[to++] = given.distances_of(i)[j];
                 }
-            }
         });
+        return {given.n, params.k, params.metric, all.ids, all.distances};
+    }
+    Row changed_row(std::int64_t i) override { return {all_.ids + i * params_.k, all_.distances + i * params_.k}; }
+
+    const Row all_;
+};
+
+/// The graph stays as it is; rows that change are copied. For one batch, which sees none of its own changes.
+class RowInsertion : public Insertion {
+  public:
+    using Insertion::Insertion;
+
+    /// The rows that differ now.
+    detail::AppendedRows take(const KnnGraph& added) const {
+        detail::AppendedRows result;
+        std::vector<std::size_t> places;
+        for (std::size_t c = 0; c < objects_.size(); ++c) {
+            if (std::equal(&ids_[c * params_.k], &ids_[c * params_.k] + params_.k, given_.ids_of(objects_[c])))
+                continue;
+            result.objects.push_back(objects_[c]);
+            places.push_back(c);
+        }
+        const std::int64_t k = params_.k, count = std::int64_t(places.size());
+        result.rows = KnnGraph(count + n_ - old_, k, params_.metric);
+        for (std::int64_t c = 0; c < count; ++c) {
+            std::copy_n(&ids_[places[c] * k], k, result.rows.ids() + c * k);
+            std::copy_n(&distances_[places[c] * k], k, result.rows.distances() + c * k);
+        }
+        std::copy_n(added.ids(), (n_ - old_) * k, result.rows.ids() + count * k);
+        std::copy_n(added.distances(), (n_ - old_) * k, result.rows.distances() + count * k);
+        return result;
     }
 
   private:
-    struct Row {
-        std::int32_t* ids;
-        float* distances;
-    };
-    Row row(std::int64_t i) { return {ids_ + i * params_.k, distances_ + i * params_.k}; }
-
-    void load_graph(const KnnGraphView& given) {
-        team_.for_chunks(given.n, 1024, [&](int, std::int64_t begin, std::int64_t end) {
-            for (std::int64_t i = begin; i < end; ++i)
-                for (std::int64_t j = 0, to = 0; j < given.k && to < params_.k; ++j) {
-                    const std::int32_t id = given.ids_of(i)[j];
-                    if (id < 0 || id == i) continue;
-                    row(i).ids[to] = id;
-                    row(i).distances[to++] = given.distances_of(i)[j];
-                }
-        });
-    }
-
-    /// See detail::kBackLinks. Where several want a place the largest number has it, as on a GPU.
-    void link_back() {
-        constexpr int kPlaces = detail::kBackLinks;
-        static_assert(kPlaces == 16);  // four bits of the hash
-        back_links_ = Buffer<std::int32_t>(resources_, std::size_t(known_) * kPlaces);
-        std::fill(back_links_.begin(), back_links_.end(), -1);
-        const int last = std::min(params_.k, detail::kBranches) - 1;
-        for (std::int64_t i = 0; i < known_; ++i)
-            for (int j = 0; j < std::min(params_.k, detail::kLinkedColumns) && row(i).ids[j] >= 0; ++j) {
-                const std::int32_t id = row(i).ids[j];
-                if (space_.key_of(row(i).distances[j]) <= space_.key_of(row(id).distances[last])) continue;
-                const std::uint32_t place = std::uint32_t(i) * 0x9e3779b1u >> 28;
-                back_links_[std::size_t(id) * kPlaces + place] = std::int32_t(i);
-            }
-    }
-
-    std::vector<std::int32_t> draw_pivots() const {
-        std::vector<std::int32_t> pivots(std::min(known_, kPivots));
-        Random random(params_.seed, std::uint64_t(known_));
-        for (std::size_t i = 0; i < pivots.size(); ++i)
-            pivots[i] = std::int32_t(detail::pivot(std::uint32_t(i), std::uint32_t(pivots.size()),
-                                                   std::uint32_t(known_), std::uint32_t(random.next() >> 32)));
-        return pivots;
-    }
-
-    const float* keys(Worker& worker, std::int32_t object, const std::int32_t* others, int count) {
-        worker.block.compute(&object, 1, others, count);
-        worker.distances += count;
-        return worker.block.row(0);
-    }
-
-    /// Those of the ids that were not seen yet come into the beam.
-    void look_at(Worker& worker, std::int32_t object, const std::int32_t* ids, std::int64_t count) {
-        worker.ids.clear();
-        for (std::int64_t j = 0; j < count; ++j)
-            if (ids[j] >= 0 && ids[j] != object && worker.seen.add(ids[j])) worker.ids.push_back(ids[j]);
-        if (worker.ids.empty()) return;
-        const float* found = keys(worker, object, worker.ids.data(), int(worker.ids.size()));
-        for (std::size_t j = 0; j < worker.ids.size(); ++j) worker.beam.add(found[j], worker.ids[j]);
-    }
-
-    /// Finds the row of the i-th object of the batch.
-    void search(Worker& worker, std::int64_t i, const KnnGraph& starts) {
-        const auto object = std::int32_t(known_ + i);
-        worker.seen.clear();
-        worker.beam.clear();
-        look_at(worker, object, starts.ids_of(i), kStarts);
-        look_at(worker, object, peers_.ids_of(i), kPeers);
-        for (std::int32_t next; (next = worker.beam.next()) >= 0;) {
-            if (next >= known_) {
-                look_at(worker, object, peers_.ids_of(next - known_), kPeers);
-                continue;
-            }
-            look_at(worker, object, row(next).ids, std::min(params_.k, detail::kBranches));
-            const std::size_t links = std::size_t(next) * detail::kBackLinks;
-            if (links < back_links_.size()) look_at(worker, object, &back_links_[links], detail::kBackLinks);
-        }
-        const std::vector<Entry>& found = worker.beam.entries();
-        for (int j = 0; j < int(found.size()); ++j) {
-            worker.offers.push_back({id_of(found[j]), make_entry(key_of(found[j]), object, true)});
-            if (j >= params_.k) continue;
-            row(object).ids[j] = id_of(found[j]);
-            row(object).distances[j] = space_.value_of(key_of(found[j]));
+    void prepare(const std::vector<Offer>& offers) override {
+        for (const Offer& offer : offers)
+            if (offer.to < old_ && (objects_.empty() || objects_.back() != offer.to)) objects_.push_back(offer.to);
+        ids_.resize(objects_.size() * params_.k);
+        distances_.resize(objects_.size() * params_.k);
+        for (std::size_t c = 0; c < objects_.size(); ++c) {
+            std::copy_n(given_.ids_of(objects_[c]), params_.k, &ids_[c * params_.k]);
+            std::copy_n(given_.distances_of(objects_[c]), params_.k, &distances_[c * params_.k]);
         }
     }
-
-    /// Puts the object into the row, unless it is there already or all in the row are nearer.
-    bool take_in(std::int64_t i, Entry entry) {
-        const auto [ids, distances] = row(i);
-        if (std::find(ids, ids + params_.k, id_of(entry)) != ids + params_.k) return false;
-        const auto entry_at = [&, ids = ids, distances = distances](int j) {
-            return ids[j] < 0 ? kEmpty : make_entry(space_.key_of(distances[j]), ids[j], true);
-        };
-        int place = params_.k;
-        while (place > 0 && entry < entry_at(place - 1)) --place;
-        if (place == params_.k) return false;
-        std::copy_backward(ids + place, ids + params_.k - 1, ids + params_.k);
-        std::copy_backward(distances + place, distances + params_.k - 1, distances + params_.k);
-        ids[place] = id_of(entry);
-        distances[place] = space_.value_of(key_of(entry));
-        return true;
+    Row changed_row(std::int64_t i) override {
+        if (i >= old_) return added_row(i);
+        const auto place = std::lower_bound(objects_.begin(), objects_.end(), std::int32_t(i)) - objects_.begin();
+        return {&ids_[place * params_.k], &distances_[place * params_.k]};
     }
 
-    /// Every row takes in the nearest of all that it is offered, whatever the order: the same on any number of threads.
-    void deliver(IterationStats& stats) {
-        std::vector<Offer> offers;
-        for (Worker& worker : workers_) {
-            offers.insert(offers.end(), worker.offers.begin(), worker.offers.end());
-            worker.offers.clear();
-        }
-        std::sort(offers.begin(), offers.end());
-        std::vector<std::size_t> firsts;
-        for (std::size_t i = 0; i < offers.size(); ++i)
-            if (i == 0 || offers[i].to != offers[i - 1].to) firsts.push_back(i);
-        std::atomic<std::int64_t> accepted{0};
-        team_.for_chunks(std::int64_t(firsts.size()), 64, [&](int, std::int64_t begin, std::int64_t end) {
-            std::int64_t here = 0;
-            for (std::int64_t f = begin; f < end; ++f)
-                for (std::size_t i = firsts[f]; i < offers.size() && offers[i].to == offers[firsts[f]].to; ++i)
-                    here += take_in(offers[i].to, offers[i].entry);
-            accepted += here;
-        });
-        stats.offered = std::int64_t(offers.size());
-        stats.accepted = accepted;
-    }
-
-    const Space& space_;
-    const BuildParams& params_;
-    const Team& team_;
-    Resources& resources_;
-    const std::int64_t n_;
-    std::int32_t* const ids_;          ///< n x k, the graph
-    float* const distances_;           ///< n x k
-    std::int64_t known_;               ///< so many objects belong to the graph
-    Buffer<std::int32_t> back_links_;  ///< kBackLinks of each old object, -1 for none
-    KnnGraph peers_;                   ///< of the batch
-    std::vector<Worker> workers_;
+    std::vector<std::int32_t> objects_;  // old ones that are offered something
+    std::vector<std::int32_t> ids_;      // a row for each
+    std::vector<float> distances_;
 };
 
 }  // namespace
 
 void insert(const Space& space, const detail::Input& input, const BuildParams& params, const Team& team,
             const Callbacks& callbacks, Resources& resources, BuildStats& stats, std::int32_t* ids, float* distances) {
-    Insertion insertion(space, input, params, team, resources, ids, distances);
+    CopyingInsertion insertion(space, input, params, team, resources, {ids, distances});
     const std::int64_t added = input.vectors[1].n;
-    for (std::int64_t begin = 0; begin < added; begin += kBatch) {
-        const auto start = std::chrono::steady_clock::now();
-        IterationStats here = insertion.insert(std::min(kBatch, added - begin));
-        here.iteration = int(begin / kBatch);
-        here.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-        detail::report(here, stats, callbacks);
-    }
-    insertion.finish();
+    for (std::int64_t begin = 0; begin < added; begin += kInsertBatch)
+        insertion.insert(std::min(kInsertBatch, added - begin), stats, callbacks);
+    insertion.finish(0);
+}
+
+detail::AppendedRows insert_rows(const Space& space, const detail::Input& input, const BuildParams& params,
+                                 const Team& team, const Callbacks& callbacks, Resources& resources) {
+    const std::int64_t added = input.vectors[1].n;
+    KnnGraph rows(added, params.k, params.metric);
+    BuildStats stats;
+    // Measured: from so many old objects for each added one searches without links back cost no more.
+    const bool links_back = added * 400 >= input.vectors[0].n;
+    RowInsertion insertion(space, input, params, team, resources, input.graphs[0], {rows.ids(), rows.distances()},
+                           links_back);
+    insertion.insert(added, stats, callbacks);
+    insertion.finish(input.vectors[0].n);
+    detail::AppendedRows result = insertion.take(rows);
+    result.stats = std::move(stats);
+    return result;
 }
 
 }  // namespace gnnd::cpu

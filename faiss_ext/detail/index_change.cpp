@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: MIT
+#include "faiss_ext/detail/index_change.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "faiss_ext/detail/faiss_links.h"
+#include "faiss_ext/detail/grow_links.h"
+
+namespace faiss_ext::detail {
+
+GraphChange::GraphChange(gnnd::KnnGraph& graph, gnnd::KnnGraph whole)
+    : graph_(graph), whole_(std::move(whole)), old_(graph.n()) {
+    std::swap(graph_, whole_);
+}
+
+GraphChange::GraphChange(gnnd::KnnGraph& graph, gnnd::detail::AppendedRows rows)
+    : graph_(graph), old_(graph.n()), rows_(std::move(rows)) {
+    const std::int64_t changed = std::int64_t(rows_->objects.size()), added = rows_->rows.n() - changed, k = graph.k();
+    graph_.resize(old_ + added);
+    swap_rows();
+    std::copy_n(rows_->rows.ids() + changed * k, added * k, graph_.ids() + old_ * k);
+    std::copy_n(rows_->rows.distances() + changed * k, added * k, graph_.distances() + old_ * k);
+}
+
+GraphChange::~GraphChange() {
+    if (kept_) return;
+    if (!rows_) {
+        std::swap(graph_, whole_);
+        return;
+    }
+    swap_rows();
+    graph_.resize(old_);
+}
+
+/// Those of the graph and those beside it, of the objects that change.
+void GraphChange::swap_rows() {
+    const std::int64_t k = graph_.k();
+    for (std::size_t i = 0; i < rows_->objects.size(); ++i) {
+        const std::int64_t at = rows_->objects[i] * k, here = std::int64_t(i) * k;
+        std::swap_ranges(graph_.ids() + at, graph_.ids() + at + k, rows_->rows.ids() + here);
+        std::swap_ranges(graph_.distances() + at, graph_.distances() + at + k, rows_->rows.distances() + here);
+    }
+}
+
+std::vector<std::int32_t> GraphChange::changed(std::int64_t columns) const {
+    if (!rows_) return changed_rows(whole_, graph_, columns);
+    columns = std::min(columns, graph_.k());
+    std::vector<std::int32_t> changed;
+    for (std::size_t i = 0; i < rows_->objects.size(); ++i) {
+        const std::int32_t object = rows_->objects[i], *before = rows_->rows.ids_of(std::int64_t(i));
+        if (!std::equal(before, before + columns, graph_.ids_of(object))) changed.push_back(object);
+    }
+    return changed;
+}
+
+template <class GraphIndex>
+LinkChange<GraphIndex>::~LinkChange() {
+    if (!grown_) return;
+    grown_->undo();
+    parents_.resize(old_);
+    set_count(index_, old_);
+}
+
+template <class GraphIndex>
+void LinkChange<GraphIndex>::choose_all(const VectorSource& source, const faiss::IndexFlat& rows,
+                                        const gnnd::KnnGraphView& graph, const LinkPlace& place) {
+    n_ = graph.n;
+    if (n_ > 1) {
+        all_ = make_links(source, rows, graph, degree_of(index_), place);
+        return;
+    }
+    all_.degree = degree_of(index_);
+    all_.links.assign(all_.degree, -1);
+    all_.parents.assign(1, 0);
+}
+
+template <class GraphIndex>
+std::int64_t LinkChange<GraphIndex>::choose_added(const VectorSource& source, const faiss::IndexFlat& rows,
+                                                  const gnnd::KnnGraphView& graph,
+                                                  const std::vector<std::int32_t>& changed) {
+    n_ = graph.n;
+    old_ = std::int64_t(parents_.size());
+    parents_.resize(n_, -1);
+    try {
+        grown_.emplace(make_room(index_, n_), degree_of(index_), entry_of(index_), parents_);
+    } catch (...) {
+        parents_.resize(old_);
+        throw;
+    }
+    return grow_links(source, rows, graph, old_, changed, *grown_);
+}
+
+template <class GraphIndex>
+void LinkChange<GraphIndex>::keep() {
+    if (grown_) {
+        set_count(index_, n_);
+        grown_.reset();
+        return;
+    }
+    set_links(index_, all_);
+    parents_ = std::move(all_.parents);
+}
+
+template class LinkChange<faiss::IndexNSG>;
+template class LinkChange<faiss::IndexHNSW>;
+
+}  // namespace faiss_ext::detail

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+/// \file index_change.h
+/// What an index with GNND has beside FAISS's, for the time of a change: what is not kept is as before afterwards.
+
+#include <faiss/IndexHNSW.h>
+#include <faiss/IndexNSG.h>
+
+#include <optional>
+#include <vector>
+
+#include "faiss_ext/detail/link_tree.h"
+#include "faiss_ext/detail/optimize.h"
+#include "faiss_ext/graph_builder.h"
+#include "gnnd/detail/append_rows.h"
+
+namespace faiss_ext::detail {
+
+/// A builder measures no recall in the meantime.
+class Unmeasured {
+  public:
+    explicit Unmeasured(GnndGraphBuilder& builder) : builder_(builder), asked_(builder.params.recall) {
+        builder.params.recall = 0;
+    }
+    Unmeasured(const Unmeasured&) = delete;
+    Unmeasured& operator=(const Unmeasured&) = delete;
+    ~Unmeasured() { builder_.params.recall = asked_; }
+
+  private:
+    GnndGraphBuilder& builder_;
+    float asked_;
+};
+
+/// A k-NN graph that changes.
+class GraphChange {
+  public:
+    /// Another comes in its place.
+    GraphChange(gnnd::KnnGraph& graph, gnnd::KnnGraph whole);
+    /// Some rows change, and some come behind.
+    GraphChange(gnnd::KnnGraph& graph, gnnd::detail::AppendedRows rows);
+    GraphChange(const GraphChange&) = delete;
+    GraphChange& operator=(const GraphChange&) = delete;
+    ~GraphChange();
+
+    /// The objects that were there before and have others among their nearest now, ascending.
+    /// \param columns  of a row that count
+    std::vector<std::int32_t> changed(std::int64_t columns) const;
+    void keep() { kept_ = true; }
+
+  private:
+    void swap_rows();
+
+    gnnd::KnnGraph& graph_;
+    gnnd::KnnGraph whole_;                            // the one before
+    std::int64_t old_;                                // objects that there were
+    std::optional<gnnd::detail::AppendedRows> rows_;  // with the rows that were there before
+    bool kept_ = false;
+};
+
+/// Links of an index that change.
+/// \tparam GraphIndex  faiss::IndexNSG or faiss::IndexHNSW
+template <class GraphIndex>
+class LinkChange {
+  public:
+    /// \param index    its links, of so many objects as there are parents; of others where there are none
+    /// \param parents  the tree among them
+    LinkChange(GraphIndex& index, std::vector<std::int32_t>& parents) : index_(index), parents_(parents) {}
+    LinkChange(const LinkChange&) = delete;
+    LinkChange& operator=(const LinkChange&) = delete;
+    ~LinkChange();
+
+    /// Chooses the links of all objects.
+    /// \param rows   the vectors
+    /// \param graph  of them
+    /// \param place  who chooses
+    void choose_all(const VectorSource& source, const faiss::IndexFlat& rows, const gnnd::KnnGraphView& graph,
+                    const LinkPlace& place);
+    /// Chooses those of added objects and where these make a difference: grow_links(). \return how many were chosen
+    std::int64_t choose_added(const VectorSource& source, const faiss::IndexFlat& rows, const gnnd::KnnGraphView& graph,
+                              const std::vector<std::int32_t>& changed);
+    /// What is thrown leaves all as it was.
+    void keep();
+
+  private:
+    GraphIndex& index_;
+    std::vector<std::int32_t>& parents_;
+    LinkTree all_;                   // links of all, chosen anew
+    std::optional<LinkRows> grown_;  // or those of the index, changed
+    std::int64_t old_ = 0, n_ = 0;
+};
+
+extern template class LinkChange<faiss::IndexNSG>;
+extern template class LinkChange<faiss::IndexHNSW>;
+
+}  // namespace faiss_ext::detail
