@@ -136,13 +136,14 @@ struct CrossMatch {
                                                   (count + kTileColumns - 1) / kTileColumns, add);
     }
 
-    /// Keeps the nearest of eight columns.
+    /// Keeps the nearest of eight columns. \param own  the terms of this thread's rows
     template <int P>
-    __device__ __forceinline__ void choose(const Sum (&sum)[4], int column) {
+    __device__ __forceinline__ void choose(const Sum (&sum)[4], const Sum (&own)[2], int column) {
         const int c = column + lane_id() % 4 * 2;
-        const Sum t0 = shared.terms[c], t1 = shared.terms[c + 1];
-        Sum key[4] = {Keys::make(sum[0], factor, t0, c), Keys::make(sum[1], factor, t1, c + 1),
-                      Keys::make(sum[2], factor, t0, c), Keys::make(sum[3], factor, t1, c + 1)};
+        Sum key[4];
+#pragma unroll
+        for (int i = 0; i < 4; ++i)
+            key[i] = Keys::make(sum[i], factor, Keys::pair_term(shared.terms[c + i % 2], own[i / 2]), c + i % 2);
         if (P == kNewNew && column / kTileRows * kTileRows == stripe) {  // no sample is its own partner
             const int r = stripe + lane_id() / 4;
             for (int i = 0; i < 4; ++i)
@@ -161,13 +162,15 @@ struct CrossMatch {
     template <int P>
     __device__ __forceinline__ void choose_all(const ChunkSums& sums, int chunk, int count) {
         const int first = (P == kNewOld ? T : 0) + chunk * kChunk;
+        const int row = (P == kOldNew ? T : 0) + stripe + lane_id() / 4;
+        const Sum own[2] = {shared.terms[row], shared.terms[row + 8]};
 #pragma unroll
         for (int t = 0; t < kChunkTiles; ++t) {
             if (t * kTileColumns >= count) continue;
             if constexpr (kEveryPair)
                 keep(sums[t], first + t * kTileColumns);
             else
-                choose<P>(sums[t], first + t * kTileColumns);
+                choose<P>(sums[t], own, first + t * kTileColumns);
         }
     }
 
@@ -269,7 +272,8 @@ struct CrossMatch {
                                : old || column - T >= old_count)
                     continue;
                 const Sum sum = old ? pairs[column * kPitch + row] : pairs[row * kPitch + column];
-                const Sum key = Keys::make(sum, factor, shared.terms[column], column);
+                const Sum term = Keys::pair_term(shared.terms[column], shared.terms[row]);
+                const Sum key = Keys::make(sum, factor, term, column);
                 found[c] = ranked(Keys::distance(points, key, shared.terms[row]), shared.samples.ids[column] | kNewBit);
             }
             update.take_row(shared.samples.ids[row], shared.bounds[row], found, room);

@@ -24,6 +24,8 @@ __global__ void __launch_bounds__(2 * kBlockRows) find_nearest_kernel(Points poi
     const int stripe = threadIdx.x / kWarp * kTileRows;
     const u32 row = begin + stripe + lane_id() / 4;  // this thread's, and row + 8
     const Sum factor = Keys::factor(points);
+    const auto own_term = [&](u32 at) { return Keys::term(points, args.first_row + min(at, args.rows - 1), 0); };
+    const Sum own[2] = {own_term(row), own_term(row + 8)};
     NearestFour<Sum> best[2];
     best[0].clear();
     best[1].clear();
@@ -47,8 +49,9 @@ __global__ void __launch_bounds__(2 * kBlockRows) find_nearest_kernel(Points poi
                 for (int i = 0; i < 2; ++i) {
                     const int c = t * kTileColumns + lane_id() % 4 * 2 + i;
                     const bool other = c < count && args.first_row + row + r * 8 != memory.ids[kBlockRows + c];
-                    keys[i] =
-                        other ? Keys::make(sums[t][2 * r + i], factor, memory.terms[c], first + c) : Keys::worst();
+                    keys[i] = other ? Keys::make(sums[t][2 * r + i], factor, Keys::pair_term(memory.terms[c], own[r]),
+                                                 first + c)
+                                    : Keys::worst();
                 }
                 best[r].take(keys[0], keys[1]);
             }

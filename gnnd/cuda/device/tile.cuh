@@ -196,13 +196,15 @@ struct ScalarSums {
 };
 
 /// A key is one number that orders the partners of a row by distance and names the partner's column in its low
-/// kColumnBits, so that one minimum finds both. What the row's own bias adds is the same for all its partners and comes
-/// in afterwards (distance()).
+/// kColumnBits, so that one minimum finds both.
 ///
 ///  - integers: (bias + scale * product) << points.shift, with the column in the bits below. The plan chooses the shift
 ///    so that keys stay inside 32 bits. For rows of up to 128 bytes it is at least kColumnBits, and keys are exact; for
-///    longer rows it is less, and the column replaces low bits of the value.
-///  - floats: the column replaces the last kColumnBits of the mantissa, which changes the value by 1 in 2^16.
+///    longer rows it is less, and the column replaces low bits of the value. What the row's own bias adds is the same
+///    for all its partners and comes in afterwards (distance()).
+///  - floats: the column replaces the last kColumnBits of the mantissa, which changes the value by 1 in 2^16: of the
+///    distance, since the row's bias is in it by then. Of rows far from the origin that are near each other the norms
+///    alone would lose more than their distance.
 inline constexpr u32 kColumnMask = (1u << kColumnBits) - 1;
 
 /// \tparam Exact  of integers: the bits below the shift are free for the column, so that a column's term() can hold its
@@ -221,6 +223,8 @@ struct Key<int, Exact> {
     }
     /// Of a column that stands for no object.
     __device__ static int no_term() { return kLast; }
+    /// What make() takes, of a column's term and the row's.
+    __device__ static int pair_term(int term, int) { return term; }
     __device__ static int factor(const Points& points) { return points.scale * (1 << points.shift); }
     /// Without a column, and nothing lost to one.
     __device__ static int plain(int sum, int factor, int term) { return sum * factor + term; }
@@ -247,6 +251,7 @@ struct Key<float, Exact> {
     }
     /// Finite, since a column in the last bits would make a NaN of an infinity.
     __device__ static float no_term() { return 3e38f; }
+    __device__ static float pair_term(float term, float row_term) { return term + row_term; }
     __device__ static float factor(const Points& points) { return float(points.scale); }
     __device__ static float plain(float sum, float factor, float term) { return fmaf(sum, factor, term); }
     __device__ static float make(float sum, float factor, float term, int column) {
@@ -258,8 +263,8 @@ struct Key<float, Exact> {
     __device__ static float lowered(float key, float product, float term, float row_term) {
         return key - 0x1p-14f * (fabsf(product) + fabsf(term) + fabsf(row_term));
     }
-    __device__ static float distance(const Points&, float key, float row_term) {
-        return __uint_as_float(__float_as_uint(key) & ~kColumnMask) + row_term;
+    __device__ static float distance(const Points&, float key, float) {
+        return __uint_as_float(__float_as_uint(key) & ~kColumnMask);
     }
 };
 

@@ -25,6 +25,9 @@ __global__ void __launch_bounds__(2 * kBlockRows) assign_to_pivots_kernel(Points
     if (threadIdx.x < rows) memory.ids[threadIdx.x] = args.order[begin + threadIdx.x];
 
     const Sum factor = Keys::factor(points);
+    const int stripe = threadIdx.x / kWarp * kTileRows;
+    const auto own_term = [&](int row) { return Keys::term(points, args.order[begin + min(row, rows - 1)], 0); };
+    const Sum own[2] = {own_term(stripe + lane_id() / 4), own_term(stripe + lane_id() / 4 + 8)};
     Best<Sum, 1> best[2];
     best[0].clear();
     best[1].clear();
@@ -43,17 +46,19 @@ __global__ void __launch_bounds__(2 * kBlockRows) assign_to_pivots_kernel(Points
 #pragma unroll
         for (int t = 0; t < Memory::kTiles; ++t) {
             const int c = t * kTileColumns + lane_id() % 4 * 2;
-            const Sum t0 = memory.terms[c], t1 = memory.terms[c + 1];
-            best[0].take(Keys::make(sums[t][0], factor, t0, first + c),
-                         Keys::make(sums[t][1], factor, t1, first + c + 1));
-            best[1].take(Keys::make(sums[t][2], factor, t0, first + c),
-                         Keys::make(sums[t][3], factor, t1, first + c + 1));
+            Sum key[4];
+#pragma unroll
+            for (int i = 0; i < 4; ++i)
+                key[i] = Keys::make(sums[t][i], factor, Keys::pair_term(memory.terms[c + i % 2], own[i / 2]),
+                                    first + c + i % 2);
+            best[0].take(key[0], key[1]);
+            best[1].take(key[2], key[3]);
         }
         __syncthreads();
     }
     const Best<Sum, 1> by_row = Best<Sum, 1>::halve(best[0], best[1], 1);
     const Best<Sum, 1> nearest = Best<Sum, 1>::halve(by_row, by_row, 2);
-    const int row = threadIdx.x / kWarp * kTileRows + lane_id() / 4 + lane_id() % 2 * 8;
+    const int row = stripe + lane_id() / 4 + lane_id() % 2 * 8;
     if (lane_id() % 4 < 2 && row < rows)
         args.keys[begin + row] = u32(node) * u32(args.pivots) + u32(Keys::column(nearest.key[0]));
 }

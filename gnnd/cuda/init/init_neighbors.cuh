@@ -36,7 +36,7 @@ __global__ void __launch_bounds__(kWarp* kInitWarps) init_neighbors_kernel(Point
         if (id != kNoId) {
             const Sum sum = Arithmetic::pair(points, u32(object), id), factor = Keys::factor(points);
             const Sum term = Keys::term(points, id, 0), row_term = Keys::term(points, u32(object), 0);
-            Sum key = Keys::make(sum, factor, term, 0);
+            Sum key = Keys::make(sum, factor, Keys::pair_term(term, row_term), 0);
             if (args.ordered) key = Keys::lowered(key, sum * factor, term, row_term);
             distance = Keys::distance(points, key, row_term);
         }

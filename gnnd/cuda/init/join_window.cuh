@@ -117,7 +117,7 @@ __global__ void __launch_bounds__(WindowShape<ShortRows, Across>::kThreads, Wind
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
             const int r = row + i / 2 * 8, c = columns + t * kTileColumns + quarter * 2 + i % 2;
-            key[i] = Keys::make(sum[i], factor, terms[c], t * 2 + i % 2);
+            key[i] = Keys::make(sum[i], factor, Keys::pair_term(terms[c], terms[r]), t * 2 + i % 2);
             if (!Across && (r == c || (!ShortRows && !points.pairs.count(ids[r], ids[c])))) set_worst(key[i]);
         }
         nearest[0].take(key[0], key[1]);
