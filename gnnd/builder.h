@@ -87,7 +87,8 @@ MemoryPlan plan_memory(const VectorView& vectors, const BuildParams& params);
 BuildResult refine(const VectorView& vectors, const KnnGraphView& graph, const BuildParams& params,
                    const Callbacks& callbacks = {}, Resources* resources = nullptr);
 
-/// Exact neighbours of some of the objects by comparing each with all vectors, under any metric.
+/// Exact neighbours of some of the objects by comparing each with all vectors, under any metric. Those that a GPU's
+/// memory does not hold are there in parts, one after the other.
 /// \param vectors    n x d, any type of build()
 /// \param queries    `count` ids in [0, n), in any order, on the host; row i of the result belongs to queries[i]
 /// \param params     of these k, metric, threads, device and device_memory matter

@@ -119,6 +119,50 @@ TEST(CudaExactNeighbors, OfManyFromTheHostAndTheDevice) {
     }
 }
 
+/// In parts, one after the other, for some of the queries at a time.
+TEST(CudaExactNeighbors, OfASetThatTheDeviceDoesNotHold) {
+    SKIP_WITHOUT_GPU();
+    constexpr std::int64_t kN = 60000, kD = 20;
+    std::vector<std::int32_t> queries = all_of(kN);
+    queries.resize(1500);
+    const std::vector<std::int32_t> first(queries.begin(), queries.begin() + 200);
+    for (const Metric metric : {Metric::L2, Metric::InnerProduct, Metric::Cosine, Metric::L1})
+        for (const DType dtype : {DType::f32, DType::u8}) {
+            SCOPED_TRACE(testing::Message() << name_of(metric) << ' ' << name_of(dtype));
+            const Vectors vectors = vectors_for(metric, kN, kD, dtype);
+            BuildParams params = gpu_params(12, metric);
+            params.device_memory = 5 << 20;
+            HeapResources heap;
+            CountedResources counted(heap);
+            const KnnGraph graph = exact_neighbors(vectors, queries.data(), 1500, params, {}, &counted);
+            EXPECT_LE(std::int64_t(counted.peak()), params.device_memory);
+            expect_valid_graph(graph, vectors, &queries);
+            expect_exact(vectors, graph, first);
+            const OnDevice<std::byte> copy(std::size_t(kN * kD) * size_of(dtype),
+                                           static_cast<const std::byte*>(vectors.view().data));
+            EXPECT_TRUE(
+                same_graph(graph, exact_neighbors({copy.get(), kN, kD, dtype, 0}, queries.data(), 1500, params)));
+        }
+}
+
+TEST(CudaExactNeighbors, InPartsNamesBadVectorsByTheirNumberInTheWhole) {
+    SKIP_WITHOUT_GPU();
+    Vectors vectors = random_vectors(60000, 20, DType::f32);
+    vectors.set(45678, 3, NAN);
+    BuildParams params = gpu_params(12);
+    params.device_memory = 5 << 20;
+    for (const std::int32_t query : {0, 45678}) {
+        SCOPED_TRACE(query);
+        EXPECT_EQ(message_of<InvalidArgument>([&] { exact_neighbors(vectors, &query, 1, params); }),
+                  "vector 45678 holds NaN");
+    }
+    params.recall = 1;
+    params.device_memory = 0;
+    params.device_memory = std::int64_t(plan_memory(vectors, params).total() * 3 / 5);
+    EXPECT_GT(plan_memory(vectors, params).choices.parts, 2);
+    EXPECT_EQ(message_of<InvalidArgument>([&] { build(vectors, params); }), "vector 45678 holds NaN");
+}
+
 /// Bounds from the first columns say nothing of the others: objects that lie cluster by cluster.
 TEST(CudaExactNeighbors, OfSortedClusters) {
     SKIP_WITHOUT_GPU();

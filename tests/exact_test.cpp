@@ -7,6 +7,9 @@
 #include <numeric>
 
 #include "gnnd/builder.h"
+#include "gnnd/cpu/backend.h"
+#include "gnnd/detail/checks.h"
+#include "gnnd/detail/run.h"
 #include "gnnd/error.h"
 #include "tests/cpu.h"
 #include "tests/invariants.h"
@@ -64,6 +67,53 @@ TEST(BuildExact, FindsAllUnderEveryMetric) {
             KnnGraph into(1500, 20, metric);
             build_exact_into(vectors, test::cpu_params(20, metric), into.ids(), into.distances());
             EXPECT_TRUE(same_graph(result.graph, into));
+        }
+}
+
+/// Tiles of one set are left out; where one has objects of both, what is inside comes along.
+TEST(BuildExact, AcrossTwoSetsFindsTheNearestOfTheOther) {
+    constexpr std::int64_t kN = 1300;
+    constexpr int kK = 20;
+    for (const std::int64_t border : {384, 500, 1290})
+        for (const Metric metric : {Metric::L2, Metric::InnerProduct, Metric::L1}) {
+            SCOPED_TRACE(testing::Message() << border << ' ' << name_of(metric));
+            const Vectors vectors = test::vectors_for(metric, kN, 24, DType::f32);
+            VectorView first = vectors, second = vectors;
+            first.n = border;
+            second.data = first.row(border);
+            second.n = kN - border;
+            detail::Input input{{first, second}, {}};
+            input.exact = input.across = true;
+            const BuildResult result = detail::run(input, test::cpu_params(kK, metric), {}, nullptr);
+            EXPECT_EQ(result.stats.stop, StopReason::exact);
+            std::vector<std::int32_t> selves(kN, -1);
+            const KnnGraph nearest[] = {
+                cpu::nearest_of(second, vectors, selves.data(), kK, metric, 1, {}, detail::or_heap(nullptr)),
+                cpu::nearest_of(first, vectors, selves.data(), kK, metric, 1, {}, detail::or_heap(nullptr))};
+            for (std::int64_t i = 0; i < kN; ++i) {
+                const bool behind = i >= border;
+                const std::int64_t shift = behind ? 0 : border, others = behind ? border : kN - border;
+                int own = 0;
+                std::vector<std::int32_t> found, wanted;
+                for (int j = 0; j < kK; ++j) {
+                    const std::int32_t id = result.graph.ids_of(i)[j];
+                    if ((id >= border) == behind)
+                        ++own;
+                    else
+                        found.push_back(id);
+                }
+                for (std::size_t j = 0; j < found.size(); ++j)
+                    wanted.push_back(std::int32_t(nearest[behind].ids_of(i)[j] + shift));
+                EXPECT_EQ(found, wanted) << "object " << i;
+                if (border % 128 == 0) {
+                    EXPECT_EQ(own, 0) << "object " << i;
+                }
+                if (std::int64_t(found.size()) < std::min<std::int64_t>(others, kK)) {
+                    const float next = nearest[behind].distances_of(i)[found.size()];
+                    const float last = result.graph.distances_of(i)[kK - 1];
+                    EXPECT_TRUE(is_similarity(metric) ? next <= last : next >= last) << "object " << i;
+                }
+            }
         }
 }
 

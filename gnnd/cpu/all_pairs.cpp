@@ -9,6 +9,13 @@
 namespace gnnd::cpu {
 namespace {
 
+/// True where no pair of the tiles counts: all of their objects are of one set.
+bool are_known(const detail::Pairs& pairs, std::int64_t first_row, std::int64_t first_column) {
+    const auto before = [&](std::int64_t first) { return first + kTile <= std::int64_t(pairs.border); };
+    const auto behind = [&](std::int64_t first) { return first >= std::int64_t(pairs.border); };
+    return !pairs.all() && ((before(first_row) && before(first_column)) || (behind(first_row) && behind(first_column)));
+}
+
 /// Offers the objects of two tiles to each other, or those of one among themselves.
 void join_tiles(State& state, Worker& worker, std::int64_t first_row, std::int64_t first_column) {
     const std::int64_t n = state.lists.n();
@@ -62,7 +69,8 @@ void compare_all(State& state) {
         const std::int64_t row = place < tiles - line ? line : tiles - 1 - line;
         if (place >= tiles - line && row == line) return;  // the middle line of an odd number meets itself
         const std::int64_t column = row == line ? line + place : row + place - (tiles - line);
-        join_tiles(state, state.workers[thread], row * kTile, column * kTile);
+        if (!are_known(state.pairs, row * kTile, column * kTile))
+            join_tiles(state, state.workers[thread], row * kTile, column * kTile);
     });
 }
 

@@ -37,8 +37,11 @@ void prune_rows(const VectorView& vectors, const KnnGraphView& graph, const std:
                 const LinkParams& params, std::int32_t* links, const Callbacks& callbacks, Resources& resources);
 
 /// Refuses vectors with NaN, infinite or overflowing components, zero vectors where the metric normalises, negative
-/// components under chi2. \throws InvalidArgument that names the row
-void check_vectors(const VectorView& vectors, Metric metric, int threads, const Callbacks& callbacks);
+/// components under chi2.
+/// \param first  the number by which an error calls the first of them
+/// \throws InvalidArgument that names the row
+void check_vectors(const VectorView& vectors, Metric metric, int threads, const Callbacks& callbacks,
+                   std::int64_t first = 0);
 
 /// Says for a message why the metric cannot work with the first of the rows; empty where it can.
 std::string fault_of_row(const VectorView& vectors, Metric metric);

@@ -63,9 +63,9 @@ State start(const Space& space, const BuildParams& params, const Choices& choice
     return state;
 }
 
-void compare_all(const Space& space, const BuildParams& params, const Choices& choices, const Team& team,
-                 Resources& resources, BuildStats& stats, std::int32_t* ids, float* distances) {
-    State state = start(space, params, choices, {}, team, resources, params.k);
+void compare_all(const Space& space, detail::Pairs pairs, const BuildParams& params, const Choices& choices,
+                 const Team& team, Resources& resources, BuildStats& stats, std::int32_t* ids, float* distances) {
+    State state = start(space, params, choices, pairs, team, resources, params.k);
     compare_all(state);
     finish(state, ids, distances);
     stats.stop = StopReason::exact;
@@ -102,7 +102,7 @@ void raise_recall(const Space& space, const detail::Input& input, const BuildPar
         const detail::Input whole{{space.vectors}, {{n, params.k, params.metric, ids, distances}}};
         const Choices choices = detail::resolve(params, whole, stats.device);
         if (choices.exhaustive)
-            compare_all(space, params, choices, team, resources, stats, ids, distances);
+            compare_all(space, {}, params, choices, team, resources, stats, ids, distances);
         else
             iterate(space, whole, params, choices, team, callbacks, resources, clock, stats, ids, distances);
         measure();
@@ -184,7 +184,7 @@ BuildStats run(const detail::Input& input, const BuildParams& params, const Choi
 
     const Space space(vectors, params.metric, team, resources);
     if (choices.exhaustive) {
-        compare_all(space, params, choices, team, resources, stats, ids, distances);
+        compare_all(space, input.all_pairs(), params, choices, team, resources, stats, ids, distances);
     } else if (input.inserts) {
         insert(space, input, params, team, callbacks, resources, stats, ids, distances);
         stats.stop = StopReason::searched;

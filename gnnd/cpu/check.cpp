@@ -50,7 +50,8 @@ std::string fault_of_row(const VectorView& vectors, Metric metric) {
     return fault_of(row.data(), vectors.d, needs_of(metric));
 }
 
-void check_vectors(const VectorView& vectors, Metric metric, int threads, const Callbacks& callbacks) {
+void check_vectors(const VectorView& vectors, Metric metric, int threads, const Callbacks& callbacks,
+                   std::int64_t first) {
     const Needs needs = needs_of(metric);
     const bool has_signs = vectors.dtype != DType::u8;
     if (is_byte(vectors.dtype) && !needs.normalized && !(needs.nonnegative && has_signs)) return;
@@ -62,13 +63,13 @@ void check_vectors(const VectorView& vectors, Metric metric, int threads, const 
         copy_as_f32(vectors, i, 1, row);
         return fault_of(row, vectors.d, needs);
     };
-    std::atomic<std::int64_t> first{vectors.n};  // of several bad rows always the first is named
+    std::atomic<std::int64_t> bad{vectors.n};  // of several always the first is named
     team.for_chunks(vectors.n, 256, [&](int thread, std::int64_t begin, std::int64_t end) {
-        for (std::int64_t i = begin; i < std::min<std::int64_t>(end, first); ++i)
+        for (std::int64_t i = begin; i < std::min<std::int64_t>(end, bad); ++i)
             if (!fault_of_row(thread, i).empty())
-                for (std::int64_t seen = first; i < seen && !first.compare_exchange_weak(seen, i);) continue;
+                for (std::int64_t seen = bad; i < seen && !bad.compare_exchange_weak(seen, i);) continue;
     });
-    if (first < vectors.n) throw InvalidArgument("vector " + std::to_string(first) + " " + fault_of_row(0, first));
+    if (bad < vectors.n) throw InvalidArgument("vector " + std::to_string(first + bad) + " " + fault_of_row(0, bad));
 }
 
 }  // namespace gnnd::cpu

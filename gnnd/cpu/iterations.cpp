@@ -129,6 +129,7 @@ void Iterations::sweep() {
         for (std::int64_t i = begin; i < end; ++i) std::copy_n(state_.lists.of(i), state_.params.k, nearest.of(i));
     });
     state_.lists = std::move(nearest);
+    state_.pairs = input_.all_pairs();
     compare_all(state_);
     ++iteration_;
     report();

@@ -144,8 +144,9 @@ class Samples {
 /// lists of both sides with what came out, as BuildParams::update says.
 void cross_match(State& state, const Samples& samples);
 
-/// Instead of steps 1 to 4, or after them: offers all objects to each other, every pair once. Lists that are full
-/// already save work, since few objects are nearer than their last entry.
+/// Instead of steps 1 to 4, or after them: offers all objects to each other, every pair once, but for tiles of which no
+/// pair counts (State::pairs). Lists that are full already save work, since few objects are nearer than their last
+/// entry.
 void compare_all(State& state);
 /// Rows and columns of the blocks that it compares: two of them, and their keys, fit the cache of a core.
 inline constexpr int kTile = 128;

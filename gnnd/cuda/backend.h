@@ -36,8 +36,10 @@ KnnGraph exact_neighbors(const VectorView& vectors, const std::int32_t* queries,
                          const BuildParams& params, const Callbacks& callbacks, Resources& resources);
 
 /// See detail/run.h. The vectors lie on the host or on the device, the sample on the host.
+/// \param first  the number by which an error calls the first of the vectors
+/// \throws InvalidArgument for a vector that the metric cannot work with
 KnnGraph nearest_of(const VectorView& vectors, const VectorView& sample, const std::int32_t* selves, int k,
-                    Metric metric, int device, Resources& resources);
+                    Metric metric, int device, Resources& resources, std::int64_t first = 0);
 
 /// Vectors, the graph's ids and links lie on the host or on the device.
 void search_links(const VectorView& vectors, const KnnGraphView& graph, const LinkParams& params, std::int32_t* links,

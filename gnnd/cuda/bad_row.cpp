@@ -21,7 +21,7 @@ void check_rows(const SpaceInfo& info, const detail::Input& input, Metric metric
     if (info.first_bad == ~0ull) return;
     const auto row = std::int64_t(info.first_bad);
     const int set = input.set_of(row);
-    throw_bad_row("", input.vectors[set], input.number_in(set, row), row, metric);
+    throw_bad_row("", input.vectors[set], input.number_in(set, row), input.first + row, metric);
 }
 
 }  // namespace gnnd::cuda

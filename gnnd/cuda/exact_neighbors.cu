@@ -1,20 +1,98 @@
 // SPDX-License-Identifier: MIT
-// The exact neighbours of chosen objects on a GPU.
+// The exact neighbours of chosen objects on a GPU; of a set that it does not hold in parts, one after the other.
 #include <algorithm>
+#include <string>
+#include <vector>
 
+#include "gnnd/cpu/backend.h"
 #include "gnnd/cuda/backend.h"
 #include "gnnd/cuda/exhaustive.h"
 #include "gnnd/cuda/memory/layout.h"
 #include "gnnd/cuda/memory/transfer.h"
+#include "gnnd/cuda/nearest_of.h"
 #include "gnnd/cuda/sweep/sweep.h"
 #include "gnnd/cuda/sweep/swept_set.h"
 #include "gnnd/cuda/wait.h"
+#include "gnnd/detail/fold.h"
+#include "gnnd/device.h"
+#include "gnnd/error.h"
 
 namespace gnnd::cuda {
+namespace {
+
+/// Queries that are compared at a time.
+constexpr std::int64_t kMostAtOnce = 8192, kLeastAtOnce = 256;
+
+std::int64_t halved(std::int64_t queries) {
+    return queries / 2;
+}
+
+/// The largest part, for as many queries at once as may be.
+struct Parts {
+    std::int64_t rows = 0, at_once = 0;
+
+    Parts(const VectorView& vectors, std::int64_t count, const BuildParams& params, const MemoryLimits& limits) {
+        std::size_t bytes = 0;
+        const auto fits = [&] { return limits.hold(bytes); };
+        const auto lay_out = [&](std::int64_t queries) {
+            at_once = queries;
+            lay_out_to_fit(
+                vectors.n, kMostOnHost,
+                [&](std::int64_t of_part) {
+                    rows = of_part;
+                    const VectorView part{nullptr, rows, vectors.d, vectors.dtype, 0};
+                    bytes = bytes_of_nearest_of(part, at_once, params.k, params.metric);
+                },
+                fits, [](std::int64_t of_part) { return of_part - of_part / 8; });
+        };
+        lay_out_to_fit(std::min(count, kMostAtOnce), kLeastAtOnce, lay_out, fits, halved);
+        limits.check("exact_neighbors", bytes);
+    }
+};
+
+/// Vectors of objects on the host. \throws InvalidArgument for one that the metric cannot work with
+std::vector<std::byte> rows_of(const VectorView& vectors, const std::int32_t* objects, std::int64_t count,
+                               Metric metric) {
+    const std::size_t row = std::size_t(vectors.d) * size_of(vectors.dtype);
+    std::vector<std::byte> rows(std::size_t(count) * row);
+    for (std::int64_t i = 0; i < count; ++i) {
+        std::byte* const to = rows.data() + std::size_t(i) * row;
+        gnnd::copy_to_host({vectors.row(objects[i]), 1, vectors.d, vectors.dtype, 0}, to);
+        const std::string fault = cpu::fault_of_row({to, 1, vectors.d, vectors.dtype, 0}, metric);
+        if (!fault.empty()) throw InvalidArgument("vector " + std::to_string(objects[i]) + " " + fault);
+    }
+    return rows;
+}
+
+KnnGraph search_parts(const VectorView& vectors, const std::int32_t* queries, std::int64_t count, const Parts& parts,
+                      const BuildParams& params, const Callbacks& callbacks, Resources& resources,
+                      cudaStream_t stream) {
+    KnnGraph graph(count, params.k, params.metric);
+    const std::int64_t part_count = (vectors.n + parts.rows - 1) / parts.rows;
+    for (std::int64_t begin = 0; begin < count; begin += parts.at_once) {
+        const std::int64_t size = std::min(parts.at_once, count - begin), entry = begin * params.k;
+        const std::vector<std::byte> rows = rows_of(vectors, queries + begin, size, params.metric);
+        std::vector<std::int32_t> selves(size);
+        for (std::int64_t i = 0; i < part_count; ++i) {
+            const std::int64_t first = vectors.n * i / part_count, last = vectors.n * (i + 1) / part_count;
+            std::transform(queries + begin, queries + begin + size, selves.begin(), [&](std::int32_t query) {
+                return query >= first && query < last ? std::int32_t(query - first) : -1;
+            });
+            const VectorView part{vectors.row(first), last - first, vectors.d, vectors.dtype, vectors.stride};
+            const KnnGraph nearest = nearest_of(part, {rows.data(), size, vectors.d, vectors.dtype, 0}, selves.data(),
+                                                params.k, params.metric, params.device.index, resources, first);
+            detail::fold(nearest, {0, std::int32_t(part.n), first}, params.k, graph.ids() + entry,
+                         graph.distances() + entry, params.threads);
+            await(stream, callbacks);
+        }
+    }
+    return graph;
+}
+
+}  // namespace
 
 KnnGraph exact_neighbors(const VectorView& vectors, const std::int32_t* queries, std::int64_t count,
                          const BuildParams& params, const Callbacks& callbacks, Resources& resources) {
-    constexpr std::int64_t kMostAtOnce = 8192, kLeastAtOnce = 256;
     const UseDevice device(params.device.index);
     const detail::Input input{{vectors}, {}};
     const OwnedStream stream(resources);
@@ -33,8 +111,10 @@ KnnGraph exact_neighbors(const VectorView& vectors, const std::int32_t* queries,
             bytes =
                 of_set + Sweep::bytes_of_some(SweptSet::shape(input, in_place, params.metric), u32(objects), params.k);
         },
-        [&] { return limits.hold(bytes); }, [](std::int64_t objects) { return objects / 2; });
-    limits.check("exact_neighbors", bytes);
+        [&] { return limits.hold(bytes); }, halved);
+    if (!limits.hold(bytes))
+        return search_parts(vectors, queries, count, Parts(vectors, count, params, limits), params, callbacks,
+                            resources, stream);
 
     KnnGraph graph(count, params.k, params.metric);
     const SweptSet set(input, params.metric, resources, stream);

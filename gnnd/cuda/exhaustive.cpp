@@ -20,7 +20,7 @@ KnnGraph compare_on_host(const detail::Input& input, const std::int32_t* queries
         to += row * std::size_t(set.n);
     }
     const VectorView here{copy.data(), input.n(), input.d(), input.dtype(), 0};
-    cpu::check_vectors(here, params.metric, params.threads, callbacks);
+    cpu::check_vectors(here, params.metric, params.threads, callbacks, input.first);
     return cpu::exact_neighbors(here, queries, count, params.k, params.metric, params.threads, callbacks, resources);
 }
 

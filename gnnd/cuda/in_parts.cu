@@ -127,6 +127,7 @@ void compare_in_parts(const detail::Input& input, const PartsPlan& plan, const B
     for (PartOfSet& part : parts) {
         detail::Input alone{{part.vectors, {}}, {}};
         alone.exact = true;
+        alone.first = part.first;
         part.graph = KnnGraph(part.vectors.n, k, params.metric);
         build(alone, params, detail::resolve(params, alone, params.device), callbacks, resources, part.graph.ids(),
               part.graph.distances(), stats);

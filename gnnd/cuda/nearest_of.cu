@@ -21,7 +21,7 @@ std::size_t bytes_of_nearest_of(const VectorView& vectors, std::int64_t sample, 
 }
 
 KnnGraph nearest_of(const VectorView& vectors, const VectorView& sample, const std::int32_t* selves, int k,
-                    Metric metric, int device, Resources& resources) {
+                    Metric metric, int device, Resources& resources, std::int64_t first) {
     const UseDevice use(device);
     const OwnedStream stream(resources);
     // One that is in the set is the object there, so that it is not compared with itself.
@@ -29,8 +29,10 @@ KnnGraph nearest_of(const VectorView& vectors, const VectorView& sample, const s
     for (std::int64_t i = 0; i < sample.n; ++i)
         if (objects[i] < 0) objects[i] = std::int32_t(vectors.n + i);
 
-    const detail::Input input{{vectors, sample}, {}};
+    detail::Input input{{vectors, sample}, {}};
+    input.first = first;
     const SweptSet set(input, metric, resources, stream);
+    set.check();
     SweepSpace space = set.space();
     space.columns = vectors.n;
     Sweep sweep(space, k, resources, stream);

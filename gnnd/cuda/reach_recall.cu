@@ -120,7 +120,8 @@ bool may_compare_all_pairs(const BuildState& state) {
 
 void compare_all_pairs(const BuildState& state, const RecallMeter* meter, const Callbacks& callbacks,
                        BuildStats& stats) {
-    const SweepSpace space = sweep_space_of(state, meter != nullptr ? meter->taken() : 0);
+    SweepSpace space = sweep_space_of(state, meter != nullptr ? meter->taken() : 0);
+    space.border = state.input.all_pairs().border;
     const Lists lists{.ids = reinterpret_cast<u32*>(state.ids),
                       .distances = state.distances,
                       .bounds = state.lists.bounds,

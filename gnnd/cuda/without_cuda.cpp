@@ -45,7 +45,7 @@ KnnGraph exact_neighbors(const VectorView& /*vectors*/, const std::int32_t* /*qu
 }
 
 KnnGraph nearest_of(const VectorView& /*vectors*/, const VectorView& /*sample*/, const std::int32_t* /*selves*/,
-                    int /*k*/, Metric /*metric*/, int /*device*/, Resources& /*resources*/) {
+                    int /*k*/, Metric /*metric*/, int /*device*/, Resources& /*resources*/, std::int64_t /*first*/) {
     refuse();
 }
 

@@ -32,8 +32,11 @@ struct Pairs {
 struct Input {
     VectorView vectors[2];
     KnnGraphView graphs[2];
-    bool exact = false;    ///< all pairs are compared, whatever graphs there are
-    bool inserts = false;  ///< the second set has no graph: its objects are inserted into the first one's (insert.h)
+    bool exact = false;  ///< all pairs are compared, whatever graphs there are
+    /// Only neighbours of the other set are wanted: where all pairs are compared, those inside of each need not be.
+    bool across = false;
+    bool inserts = false;    ///< the second set has no graph: its objects are inserted into the first one's (insert.h)
+    std::int64_t first = 0;  ///< the number by which errors call the first object: that of a part in the whole
 
     std::int64_t n() const { return vectors[0].n + vectors[1].n; }
     std::int64_t d() const { return vectors[0].d; }
@@ -41,6 +44,8 @@ struct Input {
     bool merges() const { return vectors[1].n != 0; }
     bool refines() const { return !merges() && graphs[0].ids != nullptr; }
     Pairs pairs() const { return {merges() ? std::uint32_t(vectors[0].n) : 0}; }
+    /// Where all pairs are compared: those that are.
+    Pairs all_pairs() const { return across ? pairs() : Pairs{}; }
     /// The set that an object is in, and its number there.
     int set_of(std::int64_t object) const { return object >= vectors[0].n; }
     std::int64_t number_in(int set, std::int64_t object) const { return set == 0 ? object : object - vectors[0].n; }

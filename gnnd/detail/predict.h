@@ -15,9 +15,8 @@ namespace gnnd::detail {
 /// A set whose pairs are compared.
 struct ComparedSet {
     std::int64_t n = 0;
-    std::int64_t row_bytes =
-        0;               ///< in the form in which rows are compared: float16 of floats on a GPU, float32 on the CPU
-    bool bytes = false;  ///< of components that are bytes; otherwise floats
+    std::int64_t row_bytes = 0;  ///< of a row as it is compared: of floats as float16 on a GPU, as float32 on the CPU
+    bool bytes = false;          ///< of components that are bytes; otherwise floats
     int k = 0;
     int list_size = 0;  ///< while GNND runs
     int parts = 1;      ///< in which all pairs are compared, each with each

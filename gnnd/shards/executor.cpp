@@ -78,7 +78,9 @@ BuildStats HostExecutor::build_graph(const VectorView& vectors, std::int32_t* id
 
 BuildStats HostExecutor::merge_graphs(const Side& a, const Side& b, std::int32_t* ids, float* distances,
                                       const Callbacks& callbacks) {
-    return run({{a.vectors, b.vectors}, {a.local, b.local}}, ids, distances, callbacks);
+    detail::Input pair{{a.vectors, b.vectors}, {a.local, b.local}};
+    pair.across = true;  // the shards' own lists have seen what is inside of each
+    return run(pair, ids, distances, callbacks);
 }
 
 /// Arguments were checked when the build in shards began.

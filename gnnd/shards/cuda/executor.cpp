@@ -81,10 +81,10 @@ class DeviceExecutor final : public shards::Executor {
         }));
         const std::int64_t n1 = store_.rows(pair.first), n2 = store_.rows(pair.second);
         const DeviceGraph found = result(n1 + n2);
-        const BuildStats stats =
-            run({{held_.vectors(pair.first, first), held_.vectors(pair.second, second)},
-                 {view_of(held_.local(pair.first, first)), view_of(held_.local(pair.second, second))}},
-                found, callbacks);
+        detail::Input both{{held_.vectors(pair.first, first), held_.vectors(pair.second, second)},
+                           {view_of(held_.local(pair.first, first)), view_of(held_.local(pair.second, second))}};
+        both.across = true;  // the shards' own lists have seen what is inside of each
+        const BuildStats stats = run(both, found, callbacks);
         compare(pair.first, first, callbacks);
         compare(pair.second, second, callbacks);
         bringing.wait();
