@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <set>
 #include <thread>
 
 #include "gnnd/builder.h"
@@ -52,6 +53,26 @@ TEST(Cuda, DeviceMemoryInAndOut) {
     for (DType dtype : {DType::f32, DType::u8})
         for (std::int64_t d : {96, 100}) build_on_device(random_vectors(3000, d, dtype));
     build_on_device(random_vectors(500, 8, DType::f32));
+}
+
+/// What a high recall asks for is left out where the memory is short, before the build fails.
+TEST(CudaMemory, AHighRecallMakesDoWithLess) {
+    SKIP_WITHOUT_GPU();
+    const Vectors vectors = random_vectors(20000, 32, DType::f32);
+    BuildParams params = gpu_params(32);
+    params.recall = 0.999f;
+    std::set<int> samples;
+    std::int64_t bytes = std::int64_t(256) << 20;
+    try {
+        for (;; bytes -= bytes / 16) {
+            params.device_memory = bytes;
+            const BuildResult result = build(vectors, params);
+            expect_valid_graph(result.graph, vectors);
+            samples.insert(result.stats.choices.samples);
+        }
+    } catch (const OutOfDeviceMemory&) {  // no build does with less
+    }
+    EXPECT_EQ(samples, (std::set<int>{32, 64}));
 }
 
 TEST(Cuda, RowsApartInDeviceMemory) {

@@ -86,6 +86,14 @@ TEST(BuildParams, ZeroStandsForAChoice) {
     EXPECT_EQ(detail::resolve(params, {{many, few}, {}}, gpu).trees, 8);
     EXPECT_FALSE(on(cpu, params).exhaustive);
     EXPECT_TRUE(detail::resolve(params, {{few}, {}}, cpu).exhaustive);
+    params.recall = 0.999f;
+    EXPECT_EQ(on(cpu, params).list_size, 32);
+    EXPECT_EQ(on(gpu, params).list_size, 64);
+    EXPECT_EQ(on(gpu, params).samples, 64);
+    EXPECT_EQ(detail::resolve(params, {{many, few}, {}}, gpu).list_size, 32);
+    params.samples = 16;
+    EXPECT_EQ(on(gpu, params).samples, 16);
+    params = {};
     params.k = 100;
     EXPECT_EQ(on(cpu, params).list_size, 100);
     params.list_size = 120;

@@ -27,6 +27,14 @@ TEST(RecallAt, IsTenOrKOrWhatIsAsked) {
     EXPECT_EQ(detail::recall_at_of(params), 3);
 }
 
+TEST(SampleObjects, AreMoreForAHighRecallOfALargeSet) {
+    EXPECT_EQ(detail::objects_to_measure(1000000, 0.99), 4096);
+    EXPECT_EQ(detail::objects_to_measure(10000000, 0.998), 8192);
+    EXPECT_EQ(detail::objects_to_measure(1000000, 0.999), 1000000 / 64);
+    EXPECT_EQ(detail::objects_to_measure(10000000, 1.0), 16384);
+    EXPECT_EQ(detail::objects_to_measure(1000, 0.999), 4096);
+}
+
 TEST(SampleObjects, TakesEachAtMostOnceAndAllAlike) {
     EXPECT_EQ(sample_objects(5, 9, 1), (std::vector<std::int32_t>{0, 1, 2, 3, 4}));
     EXPECT_EQ(sample_objects(5, 5, 1), (std::vector<std::int32_t>{0, 1, 2, 3, 4}));

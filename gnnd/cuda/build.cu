@@ -53,6 +53,25 @@ detail::Input all_pairs_of(detail::Input input) {
     return input;
 }
 
+/// \param choices  changed where the memory does not hold what a high recall asks for
+BuildPlan plan_gnnd(const detail::Input& input, const InPlace& in_place, const BuildParams& params, std::size_t free,
+                    Choices& choices) {
+    const auto plan = [&] {
+        return make_build_plan(input, in_place, params, choices, sort_bytes(input.n()),
+                               bytes_beside(input, in_place, params), bytes_of_all_pairs(input, in_place, params),
+                               free);
+    };
+    try {
+        return plan();
+    } catch (const OutOfDeviceMemory&) {
+        BuildParams modest = params;
+        modest.recall = BuildParams{}.recall;
+        if (params.recall <= modest.recall) throw;
+        choices = detail::resolve(modest, input, params.device);
+    }
+    return plan();
+}
+
 void run_gnnd(const detail::Input& input, const BuildParams& params, const Callbacks& callbacks, Resources& resources,
               std::int32_t* ids, float* distances, BuildStats& stats) {
     check_update(params.update);
@@ -60,9 +79,7 @@ void run_gnnd(const detail::Input& input, const BuildParams& params, const Callb
     const InPlace in_place{on_device(input.vectors[0].data) && input.adjoining(),
                            {on_device(input.graphs[0].ids), on_device(input.graphs[1].ids)},
                            on_device(ids) && ids != input.graphs[0].ids};
-    BuildPlan plan = make_build_plan(input, in_place, params, stats.choices, sort_bytes(input.n()),
-                                     bytes_beside(input, in_place, params), bytes_of_all_pairs(input, in_place, params),
-                                     resources.free_device_memory());
+    BuildPlan plan = plan_gnnd(input, in_place, params, resources.free_device_memory(), stats.choices);
     const DeviceMemory memory(resources, plan.total, stream);
     const Drain drain(stream);
     BuildState state = make_state(input, params, stats.choices, plan, in_place.vectors, resources, memory.data(),
@@ -86,16 +103,10 @@ void run_gnnd(const detail::Input& input, const BuildParams& params, const Callb
     stats.choices.batches = plan.passes;
 }
 
-/// What a run takes, from and to host memory.
-BuildPlan plan_from_host(const detail::Input& input, const BuildParams& params, const Choices& choices,
-                         std::size_t free) {
-    return make_build_plan(input, {}, params, choices, sort_bytes(input.n()), bytes_beside(input, {}, params),
-                           bytes_of_all_pairs(input, {}, params), free);
-}
-
 BuildPlan plan_all_pairs(const detail::Input& input, const BuildParams& params, std::size_t free) {
     const BuildParams quick = for_bounds(params);
-    return plan_from_host(all_pairs_of(input), quick, choices_for_bounds(input, quick), free);
+    Choices choices = choices_for_bounds(input, quick);
+    return plan_gnnd(all_pairs_of(input), {}, quick, free, choices);
 }
 
 PartsPlan plan_all_pairs_in_parts(const detail::Input& input, const BuildParams& params, std::size_t free) {
@@ -179,13 +190,13 @@ MemoryPlan plan(const detail::Input& input, const BuildParams& params, const Cho
     if (choices.exhaustive && input.n() <= kMostOnHost) return result;
     try {
         const BuildPlan plan = choices.exhaustive ? plan_all_pairs(input, params, result.free)
-                                                  : plan_from_host(input, params, choices, result.free);
+                                                  : plan_gnnd(input, {}, params, result.free, result.choices);
         result.choices.capacity = plan.capacity;
         result.choices.batches = plan.passes;
         result.vectors = plan.vector_bytes();
         result.graph = plan.graph_bytes();
         result.work = plan.work_bytes();
-        result.why = detail::explain(choices, params, true, plan.all_pairs.bytes != 0);
+        result.why = detail::explain(result.choices, params, true, plan.all_pairs.bytes != 0);
     } catch (const OutOfDeviceMemory&) {
         if (!choices.exhaustive) throw;
         const PartsPlan plan = plan_all_pairs_in_parts(input, params, result.free);

@@ -45,6 +45,7 @@ bool measure(const BuildState& state, RecallMeter& meter, BuildStats& stats) {
     stats.recall_seconds = meter.seconds();
     // Where the interval holds what was asked for, more objects decide: then the estimate itself counts.
     constexpr std::int64_t kObjects = kSharper * detail::kRecallObjects;
+    if (stats.recall.objects >= kObjects) return stats.recall.value >= wanted;
     if (stats.recall.low >= wanted || stats.recall.high < wanted) return stats.recall.low >= wanted;
     SweepSpace space = sweep_space_of(state, meter.taken());
     const std::size_t bytes = RecallMeter::bytes(space, state.params, kObjects);
@@ -92,7 +93,9 @@ bool lengthen(const BuildState& state, const KnnGraphView& lists, int length, Re
 }  // namespace
 
 std::size_t bytes_beside(const detail::Input& input, const InPlace& in_place, const BuildParams& params) {
-    return params.recall > 0 ? RecallMeter::bytes(SweptSet::shape(input, in_place.vectors, params.metric), params) : 0;
+    if (params.recall == 0) return 0;
+    return RecallMeter::bytes(SweptSet::shape(input, in_place.vectors, params.metric), params,
+                              detail::objects_to_measure(input.n(), double(params.recall)));
 }
 
 std::size_t bytes_of_all_pairs(const detail::Input& input, const InPlace& in_place, const BuildParams& params) {

@@ -32,9 +32,10 @@ class RecallMeter {
   public:
     RecallMeter(const SweepSpace& space, const BuildParams& params, const MeasuredPart& part, Resources& resources,
                 cudaStream_t stream);
-    /// \param sample  objects that are compared, or all if there are fewer
-    explicit RecallMeter(const BuildState& state, std::int64_t sample = detail::kRecallObjects)
-        : RecallMeter(sweep_space_of(state), state.params, {0, state.n, sample}, state.resources, state.stream) {}
+    explicit RecallMeter(const BuildState& state)
+        : RecallMeter(sweep_space_of(state), state.params,
+                      {0, state.n, detail::objects_to_measure(state.n, double(state.params.recall))}, state.resources,
+                      state.stream) {}
 
     /// Finds the true neighbours, once; waits for the stream. The nearer the given neighbours are the faster.
     /// \param ids  device: n x stride, of which the first `width` are looked at

@@ -13,8 +13,12 @@
 
 namespace gnnd::detail {
 
-/// The most objects that are measured.
+/// The most objects that are measured, where no high recall asks for more.
 inline constexpr std::int64_t kRecallObjects = 4096;
+
+/// Objects that a GPU measures of n: the more the higher the recall that is asked for, whose interval must be small
+/// beside what may be missing; more than kRecallObjects only of sets large enough that comparing all takes far longer.
+std::int64_t objects_to_measure(std::int64_t n, double recall);
 
 /// The neighbours of an object that count.
 int recall_at_of(const BuildParams& params);

@@ -19,6 +19,10 @@ namespace {
 // Chosen by measurement (benchs/NOTEBOOK.md).
 /// Half as many samples take more iterations, more only more memory.
 constexpr int kCpuSamples = 22, kGpuSamples = 32;
+/// From so high a recall on a GPU's lists and samples are that long: three iterations then find what five with half of
+/// them hardly do.
+constexpr float kHighRecall = 0.9985F;
+constexpr int kHighLength = 64;
 /// More trees cost more than the iterations that they save.
 constexpr int kCpuTrees = 6, kGpuTrees = 10, kGpuMergeTrees = 8;
 /// Candidates that an object is offered in a batch and that fit with few losses, beside one a sample.
@@ -44,8 +48,10 @@ Choices resolve(const BuildParams& params, const Input& input, const Device& dev
     if (gpu && params.samples > kMaxGpuSamples)
         throw InvalidArgument("BuildParams::samples = " + std::to_string(params.samples) +
                               ", on a GPU allowed are 1 to " + std::to_string(kMaxGpuSamples));
-    choices.list_size = length;
-    choices.samples = params.samples != 0 ? params.samples : std::min(length, gpu ? kGpuSamples : kCpuSamples);
+    const bool high = gpu && params.recall >= kHighRecall;
+    choices.list_size = high && params.list_size == 0 && !input.merges() ? std::max(length, kHighLength) : length;
+    const int samples = high ? kHighLength : gpu ? kGpuSamples : kCpuSamples;
+    choices.samples = params.samples != 0 ? params.samples : std::min(choices.list_size, samples);
     if (!input.refines() && grows_trees(params.init))
         choices.trees = params.trees != 0 ? params.trees
                         : !gpu            ? kCpuTrees
