@@ -155,31 +155,35 @@ void set_beam(faiss::Index& index, int beam) {
     faiss_ext::ParameterSpace().set_index_parameter(&index, nsg ? "search_L" : "efSearch", beam);
 }
 
-/// Makes every index, then searches with beam after beam.
+/// Makes all indexes, then searches them with beam after beam; round by round, so that what slows the machine down for
+/// a while slows all of them.
 void search(const Options& options, Data& data) {
+    std::vector<Index> indexes;
+    std::vector<json> lines;
     for (const std::string& text : options.indexes) {
-        const Index index = make(text, data);
+        indexes.push_back(make(text, data));
         const Clock building;
-        if (!index->is_trained) index->train(data.n, data.row(0));
-        index->add(data.n, data.row(0));
-        json line = describe(options, data, text);
-        line["build_seconds"] = building.seconds();
-        line["build_cpu_seconds"] = building.cpu_seconds();
-        for (const int beam : options.beams) {
-            set_beam(*index, beam);
-            const double recall = data.recall(*index, 0, data.n);
-            double seconds = 1e30, cpu_seconds = 1e30;
-            for (int round = 0; round < options.repeat; ++round) {
+        if (!indexes.back()->is_trained) indexes.back()->train(data.n, data.row(0));
+        indexes.back()->add(data.n, data.row(0));
+        lines.push_back(describe(options, data, text));
+        lines.back()["build_seconds"] = building.seconds();
+        lines.back()["build_cpu_seconds"] = building.cpu_seconds();
+    }
+    for (const int beam : options.beams) {
+        std::vector<double> seconds(indexes.size(), INFINITY), cpu_seconds = seconds;
+        for (int round = 0; round < options.repeat; ++round)
+            for (std::size_t i = 0; i < indexes.size(); ++i) {
+                set_beam(*indexes[i], beam);
                 const Clock searching;
-                data.search(*index);
-                seconds = std::min(seconds, searching.seconds());
-                cpu_seconds = std::min(cpu_seconds, searching.cpu_seconds());
+                data.search(*indexes[i]);
+                seconds[i] = std::min(seconds[i], searching.seconds());
+                cpu_seconds[i] = std::min(cpu_seconds[i], searching.cpu_seconds());
             }
-            print(line, {{"beam", beam},
-                         {"recall", recall},
-                         {"qps", double(options.queries) / seconds},
-                         {"qps_a_core", double(options.queries) / cpu_seconds}});
-        }
+        for (std::size_t i = 0; i < indexes.size(); ++i)
+            print(lines[i], {{"beam", beam},
+                             {"recall", data.recall(*indexes[i], 0, data.n)},
+                             {"qps", double(options.queries) / seconds[i]},
+                             {"qps_a_core", double(options.queries) / cpu_seconds[i]}});
     }
 }
 

@@ -76,7 +76,7 @@ struct BuildParams {
     /// On a GPU: the same graph bit for bit, build after build on the same kind of GPU, for more time (half as much
     /// again). The CPU is always so.
     bool deterministic = false;
-    int trees = 0;  ///< projection trees, 1 to 1024, where the init grows them; 0: 6 on the CPU, 8 or 10 on a GPU
+    int trees = 0;  ///< projection trees, 1 to 1024, where the init grows them; 0: 4 or 6 on the CPU, 8 or 10 on a GPU
     std::int64_t device_memory = 0;  ///< most bytes of device memory to take; 0: what is free. Less makes builds slower
 
     /// Throws InvalidArgument that names the field, its value and what is allowed.

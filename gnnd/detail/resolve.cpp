@@ -24,7 +24,7 @@ constexpr int kCpuSamples = 22, kGpuSamples = 32;
 constexpr float kHighRecall = 0.9985F;
 constexpr int kHighLength = 64;
 /// More trees cost more than the iterations that they save.
-constexpr int kCpuTrees = 6, kGpuTrees = 10, kGpuMergeTrees = 8;
+constexpr int kCpuTrees = 6, kCpuMergeTrees = 4, kGpuTrees = 10, kGpuMergeTrees = 8;
 /// Candidates that an object is offered in a batch and that fit with few losses, beside one a sample.
 constexpr int kSpareCapacity = 4;
 /// Up to so many objects all pairs cost less than sampling, and up to so many times the lists' length; less than
@@ -54,9 +54,8 @@ Choices resolve(const BuildParams& params, const Input& input, const Device& dev
     choices.samples = params.samples != 0 ? params.samples : std::min(choices.list_size, samples);
     if (!input.refines() && grows_trees(params.init))
         choices.trees = params.trees != 0 ? params.trees
-                        : !gpu            ? kCpuTrees
-                        : input.merges()  ? kGpuMergeTrees
-                                          : kGpuTrees;
+                        : input.merges()  ? (gpu ? kGpuMergeTrees : kCpuMergeTrees)
+                                          : (gpu ? kGpuTrees : kCpuTrees);
     choices.capacity = gpu ? choices.samples + kSpareCapacity : 0;
     return choices;
 }
