@@ -155,9 +155,12 @@ void set_beam(faiss::Index& index, int beam) {
     faiss_ext::ParameterSpace().set_index_parameter(&index, nsg ? "search_L" : "efSearch", beam);
 }
 
-/// Makes all indexes, then searches them with beam after beam; round by round, so that what slows the machine down for
-/// a while slows all of them.
+/// Makes all indexes, then searches each with every beam; round by round, so that what slows the machine down for a
+/// while slows none of them alone.
 void search(const Options& options, Data& data) {
+    struct Times {
+        double seconds = INFINITY, cpu_seconds = INFINITY;
+    };
     std::vector<Index> indexes;
     std::vector<json> lines;
     for (const std::string& text : options.indexes) {
@@ -169,22 +172,24 @@ void search(const Options& options, Data& data) {
         lines.back()["build_seconds"] = building.seconds();
         lines.back()["build_cpu_seconds"] = building.cpu_seconds();
     }
-    for (const int beam : options.beams) {
-        std::vector<double> seconds(indexes.size(), INFINITY), cpu_seconds = seconds;
-        for (int round = 0; round < options.repeat; ++round)
+    std::vector<std::vector<Times>> times(options.beams.size(), std::vector<Times>(indexes.size()));
+    for (int round = 0; round < options.repeat; ++round)
+        for (std::size_t b = 0; b < options.beams.size(); ++b)
             for (std::size_t i = 0; i < indexes.size(); ++i) {
-                set_beam(*indexes[i], beam);
+                set_beam(*indexes[i], options.beams[b]);
                 const Clock searching;
                 data.search(*indexes[i]);
-                seconds[i] = std::min(seconds[i], searching.seconds());
-                cpu_seconds[i] = std::min(cpu_seconds[i], searching.cpu_seconds());
+                times[b][i].seconds = std::min(times[b][i].seconds, searching.seconds());
+                times[b][i].cpu_seconds = std::min(times[b][i].cpu_seconds, searching.cpu_seconds());
             }
-        for (std::size_t i = 0; i < indexes.size(); ++i)
-            print(lines[i], {{"beam", beam},
+    for (std::size_t i = 0; i < indexes.size(); ++i)
+        for (std::size_t b = 0; b < options.beams.size(); ++b) {
+            set_beam(*indexes[i], options.beams[b]);
+            print(lines[i], {{"beam", options.beams[b]},
                              {"recall", data.recall(*indexes[i], 0, data.n)},
-                             {"qps", double(options.queries) / seconds[i]},
-                             {"qps_a_core", double(options.queries) / cpu_seconds[i]}});
-    }
+                             {"qps", double(options.queries) / times[b][i].seconds},
+                             {"qps_a_core", double(options.queries) / times[b][i].cpu_seconds}});
+        }
 }
 
 json recalls(const Options& options, Data& data, faiss::Index& index, std::int64_t begin, std::int64_t end) {

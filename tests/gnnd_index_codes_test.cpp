@@ -3,7 +3,9 @@
 #include <faiss/impl/IDSelector.h>
 #include <faiss/index_io.h>
 
+#include <ostream>
 #include <typeinfo>
+#include <vector>
 
 #include "tests/gnnd_indexes.h"
 #include "tests/temp_dir.h"
@@ -130,6 +132,58 @@ TEST_P(CodedIndexTest, MergesRemovesAndGoesOnWithWhatFaissHasRead) {
 
     const AnyGnndIndex untrained = GetParam().make(kD, faiss::METRIC_L2);
     expect_faiss_error("not trained", [&] { untrained.index->merge_from(*made.index); });
+}
+
+struct ReadCase {
+    GnndKind kind;
+    faiss::MetricType metric;
+    friend std::ostream& operator<<(std::ostream& out, const ReadCase& c) {
+        return out << c.kind << '_' << gnnd::name_of(faiss_ext::to_gnnd_metric(c.metric));
+    }
+};
+
+/// Every storage under every metric that it compares under.
+std::vector<ReadCase> read_cases() {
+    std::vector<ReadCase> cases;
+    for (const GnndKind& kind : gnnd::test::kGnndKinds)
+        for (const faiss::MetricType metric :
+             {faiss::METRIC_L2, faiss::METRIC_INNER_PRODUCT, faiss::METRIC_L1, faiss::METRIC_Linf})
+            cases.push_back({kind, metric});
+    for (const GnndKind& kind : gnnd::test::kCodedKinds) {
+        cases.push_back({kind, faiss::METRIC_L2});
+        if (kind.make(8, faiss::METRIC_INNER_PRODUCT).index->metric_type == faiss::METRIC_INNER_PRODUCT)
+            cases.push_back({kind, faiss::METRIC_INNER_PRODUCT});
+    }
+    return cases;
+}
+
+class ReadIndexTest : public testing::TestWithParam<ReadCase> {};
+INSTANTIATE_TEST_SUITE_P(All, ReadIndexTest, testing::ValuesIn(read_cases()), testing::PrintToStringParamName());
+
+TEST_P(ReadIndexTest, GrowsAfterItsLinksBecameAGraph) {
+    const gnnd::test::OneFaissThread one_thread;
+    const auto& [kind, metric] = GetParam();
+    constexpr int d = 16, n = 3000, more = 60;
+    const std::vector<float> rows = random_rows(n + more, d), queries = random_rows(100, d, false, 3);
+    const AnyGnndIndex made = kind.make(d, metric);
+    made.index->train(n, rows.data());
+    made.index->add(n, rows.data());
+    const gnnd::test::TempDir dir;
+    faiss::write_index(made.index.get(), dir.file("index").c_str());
+    const AnyGnndIndex read =
+        kind.continued(std::unique_ptr<faiss::Index>(faiss::read_index(dir.file("index").c_str())));
+    EXPECT_EQ(read.graph().n(), 0);
+    for (int i = 0; i < more; i += more / 2) {
+        read.index->add(more / 2, rows.data() + (n + i) * d);
+        EXPECT_EQ(read.index->ntotal, n + i + more / 2);
+        EXPECT_EQ(reachable(*read.index), std::size_t(read.index->ntotal));
+        ASSERT_NO_THROW(gnnd::check_structure(read.graph()));
+    }
+    const faiss::Index& storage = storage_of(*read.index);
+    EXPECT_GE(faiss_ext::recall(faiss_ext::VectorSource(&storage), read.graph(), 10).value,
+              dynamic_cast<const faiss::IndexFlat*>(&storage) != nullptr ? 0.99 : 0.9);
+    read.set_beam(128);
+    EXPECT_GE(search_recall(*read.index, storage, queries, 10), 0.95);
 }
 
 TEST(CodedIndexes, RefuseWhatTheyCannotBe) {
