@@ -104,6 +104,7 @@ TEST_P(CudaInvariantsTest, HoldForAnySamplesAndInit) {
 }
 TEST_P(CudaInvariantsTest, HoldForAnyUpdate) {
     for (const Variant& variant : all_variants()) {
+        if (!test::has_update(variant.update)) continue;
         run(1500, 31, 64, Init::random, 16, variant);
         run(1500, 129, 100, Init::random, 32, variant);
         run(1500, 257, 70, Init::projection, 64, variant);
@@ -160,7 +161,10 @@ TEST(Cuda, RecallIsThatOfTheCpu) {
 
 class CudaVariantTest : public testing::TestWithParam<Variant> {
   protected:
-    void SetUp() override { SKIP_WITHOUT_GPU(); }
+    void SetUp() override {
+        SKIP_WITHOUT_GPU();
+        SKIP_WITHOUT_UPDATE(GetParam().update);
+    }
 };
 INSTANTIATE_TEST_SUITE_P(All, CudaVariantTest, testing::ValuesIn(all_variants()), testing::PrintToStringParamName());
 

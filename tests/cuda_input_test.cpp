@@ -11,6 +11,7 @@
 #include "gnnd/error.h"
 #include "tests/gpu.h"
 #include "tests/invariants.h"
+#include "tests/io_conditions.h"
 
 namespace gnnd {
 namespace {
@@ -103,6 +104,7 @@ TEST(Cuda, CosineOfLongVectors) {
 /// Numbers that go with what objects are: even ones here, odd ones there.
 TEST(Cuda, SegmentsDoNotFollowTheNumbers) {
     SKIP_WITHOUT_GPU();
+    SKIP_WITHOUT_UPDATE(Update::selective);
     Vectors vectors = random_vectors(5000, 20, DType::f32);
     for (std::int64_t i = 0; i < 5000; i += 2) vectors.set(i, 0, 100);
     std::vector<std::int32_t> objects(300);
@@ -111,6 +113,20 @@ TEST(Cuda, SegmentsDoNotFollowTheNumbers) {
     BuildParams params = converging(gpu_params(64));
     params.update = Update::selective;
     EXPECT_GE(truth.recall_of(build(vectors, params).graph), 0.9);
+}
+
+TEST(Cuda, UpdatesThatAreNotCompiledAreRefused) {
+    SKIP_WITHOUT_GPU();
+    if (cuda::has_variants()) GTEST_SKIP() << "all of them are compiled";
+    const Vectors vectors = random_vectors(5000, 20, DType::f32);
+    for (const Update update : {Update::selective, Update::all}) {
+        BuildParams params = gpu_params(10);
+        params.update = update;
+        const std::string message = "update '" + std::string(name_of(update)) +
+                                    "' is not compiled for GPUs here (GNND_CUDA_VARIANTS), update 'auto' is";
+        EXPECT_EQ(test::message_of<Unavailable>([&] { build(vectors, params); }), message);
+        EXPECT_EQ(test::message_of<Unavailable>([&] { plan_memory(vectors, params); }), message);
+    }
 }
 
 TEST(Cuda, InterruptEndsTheBuild) {

@@ -17,6 +17,7 @@ namespace {
 using test::converging;
 using test::gpu_params;
 using test::Halves;
+using test::has_update;
 using test::message_of;
 using test::OnDevice;
 using test::random_vectors;
@@ -26,7 +27,7 @@ TEST(CudaMerge, KeepsTheInvariants) {
     SKIP_WITHOUT_GPU();
     for (const test::MergeCase& c : test::merge_cases())
         for (const bool deterministic : {false, true}) {
-            if (deterministic && c.update != Update::automatic) continue;
+            if (!has_update(c.update) || (deterministic && c.update != Update::automatic)) continue;
             SCOPED_TRACE(testing::Message() << c << (deterministic ? ", deterministic" : ""));
             BuildParams params = gpu_params(c.k, c.metric);
             params.deterministic = deterministic;
@@ -37,6 +38,7 @@ TEST(CudaMerge, KeepsTheInvariants) {
 
 TEST(CudaMerge, WithLocksOfLists) {
     SKIP_WITHOUT_GPU();
+    SKIP_WITHOUT_UPDATE(Update::selective);
     BuildParams params = gpu_params(40);
     params.locks = Locks::list;
     test::expect_good_merge({900, 1200, 9, Metric::L2, DType::u8, 40, 40, 40, Update::selective}, params);
@@ -47,6 +49,7 @@ TEST(CudaMerge, OfHalvesIsAsGoodAsOneBuild) {
     const io::VectorFile sample(GNND_TEST_DATA "/photosift20k.u8bin");
     for (const Init init : {Init::projection, Init::random})
         for (const Update update : {Update::automatic, Update::selective, Update::all}) {
+            if (!has_update(update)) continue;
             BuildParams params = converging(gpu_params(32));
             params.init = init;
             params.update = update;

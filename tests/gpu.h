@@ -15,7 +15,15 @@
 #define SKIP_WITHOUT_GPU() \
     if (std::string why; gnnd::cuda::device_count(&why) == 0) GTEST_SKIP() << "no GPU: " << why
 
+#define SKIP_WITHOUT_UPDATE(update) \
+    if (!gnnd::test::has_update(update)) GTEST_SKIP() << "not compiled: " << name_of(update)
+
 namespace gnnd::test {
+
+/// GNND_CUDA_VARIANTS=OFF leaves all but one out.
+inline bool has_update(Update update) {
+    return update == Update::automatic || cuda::has_variants();
+}
 
 inline BuildParams gpu_params(int k, Metric metric = Metric::L2) {
     BuildParams params;

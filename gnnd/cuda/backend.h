@@ -16,6 +16,9 @@ int device_count(std::string* why = nullptr);
 /// True if there is a GPU of this number that the kernels run on; `why` says the reason otherwise.
 bool usable(int index, std::string& why);
 
+/// True if the paper's variants, Update::selective and Update::all, are compiled in (GNND_CUDA_VARIANTS).
+bool has_variants();
+
 /// The GPU in whose memory the pointer lies, or kHost.
 int device_of(const void* pointer);
 inline constexpr int kHost = -1;

@@ -188,6 +188,7 @@ MemoryPlan plan(const detail::Input& input, const BuildParams& params, const Cho
     result.choices = choices;
     result.why = detail::explain(choices, params, true, true);
     if (choices.exhaustive && input.n() <= kMostOnHost) return result;
+    check_update(params.update);
     try {
         const BuildPlan plan = choices.exhaustive ? plan_all_pairs(input, params, result.free)
                                                   : plan_gnnd(input, {}, params, result.free, result.choices);

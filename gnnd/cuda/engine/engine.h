@@ -89,7 +89,7 @@ struct Engine {
     void (*assign_to_pivots)(const Points&, const AssignToPivotsArgs&, cudaStream_t);
     void (*join_window)(const Points&, const JoinWindowArgs&, cudaStream_t);
     void (*init_neighbors)(const Points&, const InitNeighborsArgs&, cudaStream_t);
-    /// Every update; the paper's variants only where they are compiled in (has_variants).
+    /// Every update; the paper's variants only where they are compiled in (has_variants(), backend.h).
     void (*cross_match)(const Points&, const CrossMatchArgs&, cudaStream_t);
     void (*prune)(const Points&, const PruneArgs&, cudaStream_t);
     void (*find_nearest)(const Points&, const FindNearestArgs&, cudaStream_t);
@@ -99,7 +99,5 @@ struct Engine {
 const Engine& engine_for(PackedType packed, Metric metric);
 /// The engine that assigns to pivots: l2 on tensor cores, whatever the metric.
 const Engine& assigning_engine_for(PackedType packed);
-/// True if the paper's variants, Update::selective and Update::all, are compiled in (GNND_CUDA_VARIANTS).
-bool has_variants();
 
 }  // namespace gnnd::cuda

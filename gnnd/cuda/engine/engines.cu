@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // From packed types and metrics to engines.
+#include "gnnd/cuda/backend.h"
 #include "gnnd/cuda/engine/instances.h"
 
 namespace gnnd::cuda {
