@@ -8,6 +8,7 @@
 
 #include "faiss_ext/detail/errors.h"
 #include "faiss_ext/detail/optimize.h"
+#include "faiss_ext/detail/pages.h"
 #include "faiss_ext/detail/rows.h"
 #include "faiss_ext/faiss_resources.h"
 #include "gnnd/cpu/parallel.h"
@@ -78,6 +79,7 @@ LinkTree make_links(const VectorSource& source, const faiss::IndexFlat& storage,
                     int degree, const LinkPlace& place) {
     LinkTree tree;
     tree.degree = degree;
+    reserve_pages(tree.links, std::size_t(graph.n) * degree);
     tree.links.resize(std::size_t(graph.n) * degree);
     tree.parents.assign(graph.n, -1);
     choose_links(source, graph, place, tree);

@@ -9,6 +9,7 @@
 
 #include "faiss_ext/detail/class_name.h"
 #include "faiss_ext/detail/errors.h"
+#include "faiss_ext/detail/pages.h"
 
 namespace faiss_ext::detail {
 
@@ -21,7 +22,7 @@ void check_links(const char* who, std::int64_t n, std::int64_t links) {
 void set_links(faiss::IndexNSG& index, const SearchGraph& links) {
     const auto n = int(links.links.size() / links.degree);
     auto graph = std::make_shared<faiss::nsg::Graph<int>>(n, links.degree);
-    std::copy(links.links.begin(), links.links.end(), graph->data);
+    copy_parallel(links.links.data(), links.links.size(), graph->data);
     index.nsg.final_graph = std::move(graph);
     index.nsg.ntotal = n;
     index.nsg.enterpoint = links.entry;
@@ -33,8 +34,10 @@ void set_links(faiss::IndexHNSW& index, const SearchGraph& links) {
     std::vector<int> levels(n, 1);
     std::vector<std::size_t> offsets(n + 1);
     for (std::size_t i = 0; i <= n; ++i) offsets[i] = i * links.degree;
-    decltype(index.hnsw.neighbors) neighbors(links.links.size());
-    std::copy(links.links.begin(), links.links.end(), neighbors.data());
+    decltype(index.hnsw.neighbors) neighbors;
+    reserve_pages(neighbors, links.links.size());
+    neighbors.resize(links.links.size());
+    copy_parallel(links.links.data(), links.links.size(), neighbors.data());
     faiss::HNSW& hnsw = index.hnsw;
     hnsw.levels = std::move(levels);
     hnsw.offsets = std::move(offsets);

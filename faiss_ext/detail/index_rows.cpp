@@ -8,6 +8,7 @@
 
 #include "faiss_ext/detail/class_name.h"
 #include "faiss_ext/detail/errors.h"
+#include "faiss_ext/detail/pages.h"
 #include "faiss_ext/detail/rows.h"
 #include "gnnd/cpu/parallel.h"
 
@@ -19,6 +20,10 @@ namespace {
 /// row it does not.
 void encode(const faiss::IndexFlatCodes& storage, idx_t n, const float* x, std::uint8_t* codes) {
     const auto* quantizer = dynamic_cast<const faiss::IndexPQ*>(&storage);
+    if (holds_plain_rows(storage)) {
+        const auto* rows = reinterpret_cast<const std::uint8_t*>(x);
+        return copy_parallel(rows, std::size_t(n) * storage.code_size, codes);
+    }
     if (quantizer == nullptr) return storage.sa_encode(n, x, codes);
     const gnnd::Callbacks hooks = interrupt_hooks();
     const gnnd::cpu::Team team{gnnd::cpu::Team::resolve(0), &hooks.interrupt};
@@ -58,6 +63,8 @@ FloatRows::FloatRows(const faiss::IndexFlatCodes& storage, idx_t first, idx_t n,
 AddedRows::AddedRows(faiss::IndexFlatCodes& storage, idx_t n, const float* x)
     : storage_(storage), before_(storage.ntotal) {
     const std::size_t bytes = storage.code_size;
+    // Only where the vector would move anyway: a few rows more must not copy all.
+    if (n >= before_) reserve_pages(storage.codes, std::size_t(before_ + n) * bytes);
     storage.codes.resize(std::size_t(before_ + n) * bytes);
     try {
         encode(storage, n, x, storage.codes.data() + std::size_t(before_) * bytes);

@@ -2,15 +2,19 @@
 #include "faiss_ext/detail/link_tree.h"
 
 #include <algorithm>
+#include <atomic>
 #include <utility>
 
 #include "faiss_ext/detail/errors.h"
+#include "gnnd/cpu/parallel.h"
 
 namespace faiss_ext::detail {
 
 namespace {
 
-constexpr int kMendings = 4;  // at most so many passes over those attached
+constexpr int kMendings = 4;                // at most so many passes over those attached
+constexpr std::size_t kManyReached = 8192;  // from so many on their links are followed by all threads
+constexpr int kEnoughThreads = 4;           // if there are so many: links are read twice then
 
 }  // namespace
 
@@ -85,16 +89,70 @@ void TreeGrowth::reach(std::int32_t object, std::int32_t parent) {
 }
 
 void TreeGrowth::follow(std::int32_t object) {
-    std::size_t next = reached_.size();
-    for (std::int32_t from = object;; from = reached_[next++]) {
-        const std::int32_t* links = tree_.of(from);
-        for (int j = 0; j < tree_.degree && links[j] >= 0; ++j) {
-            if (tree_.parents[links[j]] >= 0) continue;
-            tree_.parents[links[j]] = from;
-            reached_.push_back(links[j]);
+    std::size_t next = reached_.size();  // whose links come next
+    follow_links(object);
+    while (next != reached_.size()) {
+        const std::size_t end = reached_.size();
+        if (end - next < kManyReached || gnnd::cpu::Team::resolve(0) < kEnoughThreads) {
+            follow_links(reached_[next++]);
+        } else {
+            follow_level(next, end);
+            next = end;
         }
-        if (next == reached_.size()) return;
     }
+}
+
+void TreeGrowth::follow_links(std::int32_t from) {
+    const std::int32_t* links = tree_.of(from);
+    for (int j = 0; j < tree_.degree && links[j] >= 0; ++j) {
+        if (tree_.parents[links[j]] >= 0) continue;
+        tree_.parents[links[j]] = from;
+        reached_.push_back(links[j]);
+    }
+}
+
+/// The same for the places [first, end) of reached_ on all threads: every object that they link to is claimed by the
+/// first of them, and comes in the order in which one thread would have come to it.
+void TreeGrowth::follow_level(std::size_t first, std::size_t end) {
+    constexpr std::int64_t kPlaces = 1024;
+    const gnnd::Callbacks hooks = interrupt_hooks();
+    const gnnd::cpu::Team team{gnnd::cpu::Team::resolve(0), &hooks.interrupt};
+    const auto places = std::int64_t(end - first);
+    const auto for_each_link = [&](std::int64_t begin, std::int64_t stop, const auto& use) {
+        for (std::size_t place = first + std::size_t(begin); place < first + std::size_t(stop); ++place) {
+            const std::int32_t* links = tree_.of(reached_[place]);
+            for (int j = 0; j < tree_.degree && links[j] >= 0; ++j) use(std::uint32_t(place), links[j]);
+        }
+    };
+    // Who was reached before has a claim that comes before all of these.
+    claims_.resize(tree_.parents.size(), ~0U);
+    for (; claimed_ < end; ++claimed_) claims_[reached_[claimed_]] = 0;
+    team.for_chunks(places, kPlaces, [&](int, std::int64_t begin, std::int64_t stop) {
+        for_each_link(begin, stop, [&](std::uint32_t place, std::int32_t object) {
+            const std::atomic_ref<std::uint32_t> claim(claims_[object]);
+            std::uint32_t seen = claim.load(std::memory_order_relaxed);
+            while (place < seen && !claim.compare_exchange_weak(seen, place, std::memory_order_relaxed)) {
+            }
+        });
+    });
+    std::vector<std::vector<std::int32_t>> found((places + kPlaces - 1) / kPlaces);
+    team.for_chunks(places, kPlaces, [&](int, std::int64_t begin, std::int64_t stop) {
+        std::vector<std::int32_t>& here = found[begin / kPlaces];
+        for_each_link(begin, stop, [&](std::uint32_t place, std::int32_t object) {
+            if (claims_[object] == place && (here.empty() || here.back() != object)) here.push_back(object);
+        });
+    });
+    std::vector<std::size_t> offsets{end};
+    for (const auto& here : found) offsets.push_back(offsets.back() + here.size());
+    reached_.resize(offsets.back());
+    team.for_chunks(std::int64_t(found.size()), 1, [&](int, std::int64_t chunk, std::int64_t) {
+        std::size_t place = offsets[chunk];
+        for (const std::int32_t object : found[chunk]) {
+            tree_.parents[object] = reached_[claims_[object]];
+            reached_[place++] = object;
+        }
+    });
+    claimed_ = reached_.size();
 }
 
 /// Links one object to another that it does not link to yet, unless all its links are edges of the tree.

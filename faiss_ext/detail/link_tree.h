@@ -84,6 +84,8 @@ class TreeGrowth {
     };
 
     void reach(std::int32_t object, std::int32_t parent);
+    void follow_links(std::int32_t from);
+    void follow_level(std::size_t first, std::size_t end);
     void mend(const std::vector<std::int32_t>& attached);
     bool make_link(std::int32_t from, std::int32_t to);
     std::int32_t spare_link(const std::vector<Step>& found, std::int32_t object);
@@ -93,6 +95,8 @@ class TreeGrowth {
     LinkRows& tree_;
     StorageDistances distances_;
     std::vector<std::int32_t> reached_;  // in the order in which they were reached
+    std::vector<std::uint32_t> claims_;  // n: the first place in reached_ that links to an object
+    std::size_t claimed_ = 0;            // those before it in reached_ have been claimed
     std::size_t spare_ = 0;              // those before it in reached_ have no link to spare
     std::vector<std::uint32_t> seen_;    // in which search last
     std::uint32_t search_ = 0;
