@@ -5,11 +5,9 @@
 //   index_bench base.u8bin search --rows 50000 --index NSG32 --index GNND64,NSG32 --index HNSW16 efConstruction=200
 //   index_bench base.u8bin grow --rows 35000 --adds 150 --step 100 --index GNND64,NSG32
 //   index_bench base.u8bin merge --rows 20000 --index GNND64,HNSW16
-#include <faiss/IndexFlat.h>
 #include <faiss/IndexHNSW.h>
 #include <faiss/IndexNSG.h>
 #include <faiss/impl/IDSelector.h>
-#include <faiss/utils/distances.h>
 #include <omp.h>
 
 #include <CLI/CLI.hpp>
@@ -22,14 +20,14 @@
 #include <string>
 #include <vector>
 
+#include "benchs/held_out.h"
 #include "benchs/settings.h"
 #include "faiss_ext/index_factory.h"
 #include "faiss_ext/index_operations.h"
-#include "gnnd/io/vector_file.h"
 
 namespace {
 
-using faiss_ext::idx_t;
+using gnnd::benchs::HeldOut;
 using nlohmann::json;
 using Index = std::unique_ptr<faiss::Index>;
 
@@ -53,75 +51,8 @@ class Clock {
     std::clock_t cpu_start_ = std::clock();
 };
 
-/// Vectors of a file, of which the last are the queries and never in an index, and what is found by comparing all.
-class Data {
-  public:
-    explicit Data(const Options& options)
-        : metric(faiss_ext::to_faiss_metric(gnnd::parse_metric(options.metric))), options_(options) {
-        const gnnd::io::VectorFile file(options.path);
-        d = file.d();
-        const std::int64_t most = file.n() - options.queries;
-        if (most < 2) throw gnnd::InvalidArgument(options.path + " has not so many vectors as queries and two more");
-        n = options.rows > 0 ? std::min(options.rows, most) : most;
-        rows.resize(std::size_t(file.n()) * d);
-        gnnd::copy_as_f32(file.view(), 0, file.n(), rows.data());
-        queries.assign(rows.end() - options.queries * d, rows.end());
-        rows.resize(std::size_t(most) * d);
-        if (metric != faiss::METRIC_L2 && metric != faiss::METRIC_INNER_PRODUCT)
-            throw gnnd::InvalidArgument("--metric " + options.metric + ": l2 and ip are measured");
-    }
-    const float* row(std::int64_t i) const { return &rows[i * d]; }
-
-    /// Recall@k of an index of rows [begin, end); ties are counted by distance.
-    double recall(const faiss::Index& index, std::int64_t begin, std::int64_t end) {
-        if (begin != begin_ || end != end_) {
-            faiss::IndexFlat flat(int(d), metric);
-            flat.add(end - begin, row(begin));
-            truth_ = keys(search(flat), begin);
-            begin_ = begin;
-            end_ = end;
-        }
-        const std::vector<float> found = keys(search(index), begin);
-        std::int64_t hits = 0;
-        for (std::size_t i = 0; i < found.size(); ++i) {
-            const float worst = truth_[i / options_.k * options_.k + options_.k - 1];
-            hits += found[i] <= worst + 1e-6f * std::abs(worst);
-        }
-        return double(hits) / double(found.size());
-    }
-
-    std::vector<idx_t> search(const faiss::Index& index) const {
-        const auto count = idx_t(queries.size()) / d;
-        std::vector<float> distances(count * options_.k);
-        std::vector<idx_t> labels(count * options_.k);
-        index.search(count, queries.data(), options_.k, distances.data(), labels.data());
-        return labels;
-    }
-
-    std::int64_t n = 0, d = 0;
-    std::vector<float> rows, queries;
-    const faiss::MetricType metric;
-
-  private:
-    /// Distances to what was found, smaller is nearer: those of the vectors, whatever codes an index compares.
-    std::vector<float> keys(const std::vector<idx_t>& labels, std::int64_t begin) const {
-        std::vector<float> found(labels.size(), INFINITY);
-        for (std::size_t i = 0; i < labels.size(); ++i) {
-            if (labels[i] < 0) continue;
-            const float *query = &queries[i / options_.k * d], *object = row(begin + labels[i]);
-            found[i] = metric == faiss::METRIC_L2 ? faiss::fvec_L2sqr(query, object, d)
-                                                  : -faiss::fvec_inner_product(query, object, d);
-        }
-        return found;
-    }
-
-    const Options& options_;
-    std::int64_t begin_ = -1, end_ = -1;
-    std::vector<float> truth_;
-};
-
 /// "HNSW16 efConstruction=200": a description as faiss_ext::index_factory() takes it, and settings of an HNSW by FAISS.
-Index make(const std::string& text, const Data& data) {
+Index make(const std::string& text, const HeldOut& data) {
     const std::size_t space = text.find(' ');
     Index index = faiss_ext::index_factory(int(data.d), text.substr(0, space), data.metric);
     if (space == std::string::npos) return index;
@@ -133,7 +64,7 @@ Index make(const std::string& text, const Data& data) {
     return index;
 }
 
-json describe(const Options& options, const Data& data, const std::string& index) {
+json describe(const Options& options, const HeldOut& data, const std::string& index) {
     return {{"data", options.path.substr(options.path.find_last_of('/') + 1)},
             {"n", data.n},
             {"d", data.d},
@@ -157,7 +88,7 @@ void set_beam(faiss::Index& index, int beam) {
 
 /// Makes all indexes, then searches each with every beam; round by round, so that what slows the machine down for a
 /// while slows none of them alone.
-void search(const Options& options, Data& data) {
+void search(const Options& options, HeldOut& data) {
     struct Times {
         double seconds = INFINITY, cpu_seconds = INFINITY;
     };
@@ -192,7 +123,7 @@ void search(const Options& options, Data& data) {
         }
 }
 
-json recalls(const Options& options, Data& data, faiss::Index& index, std::int64_t begin, std::int64_t end) {
+json recalls(const Options& options, HeldOut& data, faiss::Index& index, std::int64_t begin, std::int64_t end) {
     json found;
     for (const int beam : options.beams) {
         set_beam(index, beam);
@@ -202,7 +133,7 @@ json recalls(const Options& options, Data& data, faiss::Index& index, std::int64
 }
 
 /// The first rows at once, then little adds; beside them one build of all. Searches in between are measured, too.
-void grow(const Options& options, Data& data) {
+void grow(const Options& options, HeldOut& data) {
     const std::int64_t first = data.n, all = first + options.adds * options.step;
     if (std::size_t(all) * data.d > data.rows.size())
         throw gnnd::InvalidArgument("grow: " + std::to_string(all) + " vectors are wanted, there are " +
@@ -250,7 +181,7 @@ void grow(const Options& options, Data& data) {
 }
 
 /// Two halves become one, beside one build of both.
-void merge(const Options& options, Data& data) {
+void merge(const Options& options, HeldOut& data) {
     for (const std::string& text : options.indexes)
         for (int round = 0; round < options.repeat; ++round) {
             const Index one = make(text, data), other = make(text, data), built = make(text, data);
@@ -282,7 +213,7 @@ int main(int argc, char** argv) {
     Options options;
     app.require_subcommand(1);
     app.add_option("base", options.path, "vector file, whose last vectors are the queries")->required();
-    const auto add_mode = [&](const char* name, const char* help, void (*run)(const Options&, Data&)) {
+    const auto add_mode = [&](const char* name, const char* help, void (*run)(const Options&, HeldOut&)) {
         CLI::App* mode = app.add_subcommand(name, help);
         mode->add_option("--index", options.indexes, "as index_factory() takes it; also 'HNSW16 efConstruction=200'")
             ->capture_default_str();
@@ -295,7 +226,7 @@ int main(int argc, char** argv) {
         mode->add_option("--threads", options.threads, "0: all")->capture_default_str();
         mode->callback([&options, run] {
             if (options.threads > 0) omp_set_num_threads(options.threads);
-            Data data(options);
+            HeldOut data(options.path, options.queries, options.rows, options.k, options.metric);
             run(options, data);
         });
         return mode;

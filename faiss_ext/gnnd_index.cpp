@@ -27,25 +27,11 @@ namespace faiss_ext {
 using detail::AddedRows;
 using detail::fail;
 using detail::FloatRows;
+using detail::graph_of_one;
 using detail::GraphChange;
 using detail::LinkChange;
 using detail::Unmeasured;
-
-namespace {
-
-VectorSource view_rows(const faiss::IndexFlat& rows, idx_t begin, idx_t end, gnnd::Metric metric) {
-    return {{rows.get_xb() + begin * rows.d, end - begin, rows.d, gnnd::DType::f32, 0}, metric};
-}
-
-/// A graph of one object. gnnd::build() needs two, and two that are equal are as good as one.
-gnnd::KnnGraph graph_of_one(const float* x, int d, gnnd::Metric metric, int k, GnndGraphBuilder& builder) {
-    std::vector<float> twice(x, x + d);
-    twice.insert(twice.end(), x, x + d);
-    builder.build(VectorSource({twice.data(), 2, d, gnnd::DType::f32, 0}, metric), 1);
-    return {1, k, metric};
-}
-
-}  // namespace
+using detail::view_rows;
 
 /// The vectors and links are those of another index so far.
 template <class FaissIndex>
@@ -274,16 +260,8 @@ std::size_t GnndIndex<FaissIndex>::remove_ids(const faiss::IDSelector& selector)
         }
         prepare();
         const FloatRows all(storage);
-        faiss::IndexFlat kept(this->d, this->metric_type);
-        kept.codes.resize(std::size_t(count) * kept.code_size);
-        kept.ntotal = count;
-        gnnd::KnnGraph rest(count, graph_.k(), metric());
-        for (idx_t i = 0; i < count; ++i) {
-            std::copy_n(all.flat().get_xb() + std::int64_t(left[i]) * this->d, this->d, kept.get_xb() + i * this->d);
-            std::int32_t* to = rest.ids() + i * rest.k();
-            for (std::int64_t j = 0; j < rest.k(); ++j)
-                if (const std::int32_t id = graph_.ids_of(left[i])[j]; id >= 0 && numbers[id] >= 0) *to++ = numbers[id];
-        }
+        const faiss::IndexFlat kept = detail::copy_rows(all.flat(), left);
+        gnnd::KnnGraph rest = detail::graph_of_some(graph_, left, numbers);
         GraphChange change(graph_, count == 1 ? std::move(rest)
                                               : builder.refine(view_rows(kept, 0, count, metric()), rest, graph_k()));
         link_all(kept);

@@ -53,10 +53,10 @@ class WithGnnd {
     WithGnnd(const WithGnnd&) = delete;
     WithGnnd& operator=(const WithGnnd&) = delete;
 
-    gnnd::KnnGraph graph_;               // of so many objects as there are, or out of date
-    std::vector<std::int32_t> parents_;  // the tree that holds all objects, see detail/link_tree.h; like graph_
-    std::int64_t chosen_ = 0;            // objects whose links were chosen since those of all were
-    std::int64_t unmeasured_ = 0;        // objects added since the recall was measured
+    gnnd::KnnGraph graph_;               ///< of so many objects as there are, or out of date
+    std::vector<std::int32_t> parents_;  ///< the tree that holds all objects, see detail/link_tree.h; like graph_
+    std::int64_t chosen_ = 0;            ///< objects whose links were chosen since those of all were
+    std::int64_t unmeasured_ = 0;        ///< objects added since the recall was measured
 };
 
 /// An index with GNND, derived from one of FAISS. Metrics: L2, inner product, L1 and Linf, as FAISS takes them: for
@@ -153,8 +153,8 @@ class GnndNSG : public GnndIndex<FaissIndex> {
     void search(idx_t n, const float* x, idx_t k, float* distances, idx_t* labels,
                 const faiss::SearchParameters* params = nullptr) const override;
 
-    int graph_k() const override { return this->GK; }
-    void set_graph_k(int k) override { this->GK = k; }
+    int graph_k() const override { return this->GK; }   ///< GK
+    void set_graph_k(int k) override { this->GK = k; }  ///< sets GK
 
   private:
     void fit_beam() override;
@@ -168,8 +168,8 @@ class GnndHNSW : public GnndIndex<FaissIndex> {
   public:
     using GnndIndex<FaissIndex>::GnndIndex;
 
-    int graph_k() const override { return GK; }
-    void set_graph_k(int k) override { GK = k; }
+    int graph_k() const override { return GK; }   ///< GK
+    void set_graph_k(int k) override { GK = k; }  ///< sets GK
 
     int GK = 64;  ///< columns of the graphs to be built
 };
@@ -194,6 +194,7 @@ class IndexNSGGnnd : public GnndNSG<faiss::IndexNSGFlat> {
     /// \param R  links of an object, 1 to 4096; a GPU chooses up to 128, more are left to the CPU
     explicit IndexNSGGnnd(int d, int R = 32, faiss::MetricType metric = faiss::METRIC_L2);
     using GnndNSG::GnndNSG;
+    /// A copy of everything.
     std::unique_ptr<faiss::Index> copy() const override { return std::make_unique<IndexNSGGnnd>(*this); }
 };
 
@@ -206,6 +207,7 @@ class IndexNSGSQGnnd : public GnndNSG<faiss::IndexNSGSQ> {
     IndexNSGSQGnnd(int d, faiss::ScalarQuantizer::QuantizerType type, int R = 32,
                    faiss::MetricType metric = faiss::METRIC_L2);
     using GnndNSG::GnndNSG;
+    /// A copy of everything.
     std::unique_ptr<faiss::Index> copy() const override { return std::make_unique<IndexNSGSQGnnd>(*this); }
 };
 
@@ -216,6 +218,7 @@ class IndexNSGPQGnnd : public GnndNSG<faiss::IndexNSGPQ> {
     /// \param pq_m  parts that a vector is divided into, a divisor of d
     IndexNSGPQGnnd(int d, int pq_m, int R = 32);
     using GnndNSG::GnndNSG;
+    /// A copy of everything.
     std::unique_ptr<faiss::Index> copy() const override { return std::make_unique<IndexNSGPQGnnd>(*this); }
 };
 
@@ -226,6 +229,7 @@ class IndexHNSWGnnd : public GnndHNSW<faiss::IndexHNSWFlat> {
     /// \param M  half of the links of an object, 2 to 2048
     explicit IndexHNSWGnnd(int d, int M = 32, faiss::MetricType metric = faiss::METRIC_L2);
     using GnndHNSW::GnndHNSW;
+    /// A copy of everything.
     std::unique_ptr<faiss::Index> copy() const override { return std::make_unique<IndexHNSWGnnd>(*this); }
 };
 
@@ -237,6 +241,7 @@ class IndexHNSWSQGnnd : public GnndHNSW<faiss::IndexHNSWSQ> {
     IndexHNSWSQGnnd(int d, faiss::ScalarQuantizer::QuantizerType type, int M = 32,
                     faiss::MetricType metric = faiss::METRIC_L2);
     using GnndHNSW::GnndHNSW;
+    /// A copy of everything.
     std::unique_ptr<faiss::Index> copy() const override { return std::make_unique<IndexHNSWSQGnnd>(*this); }
 };
 
@@ -246,6 +251,7 @@ class IndexHNSWPQGnnd : public GnndHNSW<faiss::IndexHNSWPQ> {
     /// \param pq_m  parts that a vector is divided into, a divisor of d
     IndexHNSWPQGnnd(int d, int pq_m, int M = 32);
     using GnndHNSW::GnndHNSW;
+    /// A copy of everything.
     std::unique_ptr<faiss::Index> copy() const override { return std::make_unique<IndexHNSWPQGnnd>(*this); }
 };
 

@@ -9,6 +9,26 @@
 
 namespace faiss_ext::detail {
 
+/// gnnd::build() needs two, and two that are equal are as good as one.
+gnnd::KnnGraph graph_of_one(const float* x, int d, gnnd::Metric metric, int k, GnndGraphBuilder& builder) {
+    std::vector<float> twice(x, x + d);
+    twice.insert(twice.end(), x, x + d);
+    builder.build(VectorSource({twice.data(), 2, d, gnnd::DType::f32, 0}, metric), 1);
+    return {1, k, metric};
+}
+
+gnnd::KnnGraph graph_of_some(const gnnd::KnnGraphView& graph, const std::vector<std::int32_t>& objects,
+                             const std::vector<std::int32_t>& numbers) {
+    gnnd::KnnGraph rest(std::int64_t(objects.size()), graph.k, graph.metric);
+    for (std::int64_t i = 0; i < rest.n(); ++i) {
+        const std::int32_t* row = graph.ids_of(objects[i]);
+        std::int32_t* to = rest.ids() + i * rest.k();
+        for (std::int64_t j = 0; j < graph.k; ++j)
+            if (row[j] >= 0 && numbers[row[j]] >= 0) *to++ = numbers[row[j]];
+    }
+    return rest;
+}
+
 GraphChange::GraphChange(gnnd::KnnGraph& graph, gnnd::KnnGraph whole)
     : graph_(graph), whole_(std::move(whole)), old_(graph.n()) {
     std::swap(graph_, whole_);

@@ -31,6 +31,15 @@ class Unmeasured {
     float asked_;
 };
 
+/// A graph of one object, whose vector is checked as others are.
+gnnd::KnnGraph graph_of_one(const float* x, int d, gnnd::Metric metric, int k, GnndGraphBuilder& builder);
+
+/// The rows of some objects, as far as they hold these; without distances.
+/// \param objects  whose rows they are, ascending
+/// \param numbers  of every object which of these it is, or -1
+gnnd::KnnGraph graph_of_some(const gnnd::KnnGraphView& graph, const std::vector<std::int32_t>& objects,
+                             const std::vector<std::int32_t>& numbers);
+
 /// A k-NN graph that changes.
 class GraphChange {
   public:

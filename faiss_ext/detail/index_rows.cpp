@@ -60,6 +60,19 @@ FloatRows::FloatRows(const faiss::IndexFlatCodes& storage, idx_t first, idx_t n,
     if (n > 0) std::memcpy(rows.get_xb() + first * rows.d, x, std::size_t(n) * rows.code_size);
 }
 
+VectorSource view_rows(const faiss::IndexFlat& rows, idx_t begin, idx_t end, gnnd::Metric metric) {
+    return {{rows.get_xb() + begin * rows.d, end - begin, rows.d, gnnd::DType::f32, 0}, metric};
+}
+
+faiss::IndexFlat copy_rows(const faiss::IndexFlat& rows, const std::vector<std::int32_t>& objects) {
+    faiss::IndexFlat copy(rows.d, rows.metric_type);
+    copy.codes.resize(objects.size() * copy.code_size);
+    copy.ntotal = idx_t(objects.size());
+    for (std::size_t i = 0; i < objects.size(); ++i)
+        std::memcpy(copy.get_xb() + i * rows.d, rows.get_xb() + std::int64_t(objects[i]) * rows.d, copy.code_size);
+    return copy;
+}
+
 AddedRows::AddedRows(faiss::IndexFlatCodes& storage, idx_t n, const float* x)
     : storage_(storage), before_(storage.ntotal) {
     const std::size_t bytes = storage.code_size;

@@ -10,7 +10,7 @@
 #include <optional>
 #include <vector>
 
-#include "faiss_ext/compat.h"
+#include "faiss_ext/vector_source.h"
 
 namespace faiss_ext::detail {
 
@@ -38,6 +38,12 @@ class FloatRows {
     const faiss::IndexFlat* kept_ = nullptr;
     std::optional<faiss::IndexFlat> decoded_;
 };
+
+/// A view of rows [begin, end).
+VectorSource view_rows(const faiss::IndexFlat& rows, idx_t begin, idx_t end, gnnd::Metric metric);
+
+/// A copy of some of the rows.
+faiss::IndexFlat copy_rows(const faiss::IndexFlat& rows, const std::vector<std::int32_t>& objects);
 
 /// Codes of vectors that a storage has for the time of a change, unless they are kept.
 class AddedRows {
