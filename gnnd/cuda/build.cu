@@ -139,17 +139,19 @@ void run_all_pairs(const detail::Input& input, const BuildParams& params, const 
     }
 }
 
-Prediction predict(const detail::Input& input, const BuildParams& params, int parts) {
+Prediction predict(const detail::Input& input, const BuildParams& params, const Choices& choices) {
     if (!detail::is_predictable(params.metric)) return {};
     cudaDeviceProp properties{};
     GNND_CUDA(cudaGetDeviceProperties(&properties, params.device.index));
     const VectorForm form = form_of(input.vectors[0], false, params.metric);
-    return detail::predict_on_gpu(properties.name, {.n = input.n(),
-                                                    .row_bytes = form.row_bytes,
-                                                    .bytes = form.packed != PackedType::f16,
-                                                    .k = params.k,
-                                                    .list_size = detail::list_size_of(params),
-                                                    .parts = parts});
+    return detail::predict_on_gpu(properties.name,
+                                  {.n = input.n(),
+                                   .row_bytes = form.row_bytes,
+                                   .bytes = form.packed != PackedType::f16,
+                                   .k = params.k,
+                                   .list_size = std::max(choices.list_size, detail::list_size_of(params)),
+                                   .samples = choices.samples,
+                                   .parts = choices.parts});
 }
 
 /// Searches, and compares all pairs of both sets as of one; where the memory does not hold that, of parts of each.
@@ -206,7 +208,7 @@ MemoryPlan plan(const detail::Input& input, const BuildParams& params, const Cho
         result.graph = plan.graph;
         result.work = plan.total - plan.vectors - plan.graph;
     }
-    result.predicted = predict(input, params, result.choices.parts);
+    result.predicted = predict(input, params, result.choices);
     return result;
 }
 

@@ -19,6 +19,7 @@ struct ComparedSet {
     bool bytes = false;          ///< of components that are bytes; otherwise floats
     int k = 0;
     int list_size = 0;  ///< while GNND runs
+    int samples = 0;    ///< likewise, of a list
     int parts = 1;      ///< in which all pairs are compared, each with each
 };
 
