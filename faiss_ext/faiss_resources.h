@@ -12,11 +12,11 @@
 namespace faiss_ext {
 
 /// Device memory comes from GpuResources::allocMemoryHandle: from the temporary memory where it fits (a stack: in
-/// whatever order a build gives pieces back, FAISS gets them from the last one on, and nobody else may use the resources
-/// meanwhile), else from the device. Builds run on the default stream
-/// of the device (where that is the null stream, on one of their own in order with it), copy on the asynchronous copy
-/// stream through the page-locked buffer, and take work memory on the host from the heap.
-/// FAISS does not get over a device that had too little memory when it was first used: try again with new resources.
+/// whatever order a build gives pieces back, FAISS gets them from the last one on, and nobody else may use the
+/// resources meanwhile), else from the device. Builds run on the default stream of the device (where that is the null
+/// stream, on one of their own in order with it), copy on the asynchronous copy stream through the page-locked buffer,
+/// and take work memory on the host from the heap. FAISS does not get over a device that had too little memory when it
+/// was first used: try again with new resources.
 class FaissResources final : public gnnd::Resources {
   public:
     /// \throws faiss::FaissException for null resources or a device that does not exist
