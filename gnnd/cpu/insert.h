@@ -23,7 +23,7 @@ KnnGraph nearest_among(const Space& space, const Team& team, const std::int32_t*
 inline constexpr int kQueries = 32, kColumns = 128;
 
 /// Objects that are searched for before their rows are offered to others.
-inline constexpr std::int64_t kInsertBatch = 1024;
+inline constexpr std::int64_t kInsertBatch = detail::kMostAppended;
 
 /// See detail/insert.h.
 /// \param space  of both sets, one behind the other
