@@ -7,9 +7,11 @@
 #include <map>
 
 #include "gnnd/builder.h"
+#include "gnnd/error.h"
 #include "gnnd/io/vector_file.h"
 #include "tests/gpu.h"
 #include "tests/invariants.h"
+#include "tests/own_stream.h"
 
 namespace gnnd {
 namespace {
@@ -254,6 +256,27 @@ TEST_P(CudaVariantTest, SmallBuildOfEachKind) {
             params.trees = 2;
             expect_valid_graph(build(vectors, params).graph, vectors);
         }
+}
+
+/// What a high recall asks for is left out for the sake of `device_memory`, not of what happens to be free.
+TEST(CudaBuild, DeterministicOnesMakeDoWithLessOnlyWhereTold) {
+    SKIP_WITHOUT_GPU();
+    const Vectors vectors = random_vectors(20000, 32, DType::f32);
+    BuildParams params = gpu_params(32);
+    params.recall = 0.999f;
+    params.iterations = 5;  // by hand, so that lists do not get longer
+    params.deterministic = true;
+    BuildParams limited = params;
+    limited.device_memory = std::int64_t(256) << 20;
+    ASSERT_EQ(plan_memory(vectors, limited).choices.samples, 64);
+    while (plan_memory(vectors, limited).choices.samples == 64) limited.device_memory -= limited.device_memory / 32;
+    struct Little : test::OwnStream {
+        std::size_t free_device_memory() override { return free; }
+        std::size_t free = 0;
+    } resources;
+    resources.free = std::size_t(limited.device_memory);
+    EXPECT_EQ(build(vectors, limited, {}, &resources).stats.choices.samples, 32);
+    EXPECT_THROW(build(vectors, params, {}, &resources), OutOfDeviceMemory);
 }
 
 }  // namespace

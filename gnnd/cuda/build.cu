@@ -56,20 +56,22 @@ detail::Input all_pairs_of(detail::Input input) {
 /// \param choices  changed where the memory does not hold what a high recall asks for
 BuildPlan plan_gnnd(const detail::Input& input, const InPlace& in_place, const BuildParams& params, std::size_t free,
                     Choices& choices) {
-    const auto plan = [&] {
+    const auto plan = [&](std::size_t there) {
         return make_build_plan(input, in_place, params, choices, sort_bytes(input.n()),
                                bytes_beside(input, in_place, params), bytes_of_all_pairs(input, in_place, params),
-                               free);
+                               there);
     };
     try {
-        return plan();
+        // What is free must not decide what a deterministic build does; 0: any number.
+        const BuildPlan wanted = plan(params.deterministic ? 0 : free);
+        if (!params.deterministic) return wanted;
     } catch (const OutOfDeviceMemory&) {
         BuildParams modest = params;
         modest.recall = BuildParams{}.recall;
         if (params.recall <= modest.recall) throw;
         choices = detail::resolve(modest, input, params.device);
     }
-    return plan();
+    return plan(free);
 }
 
 void run_gnnd(const detail::Input& input, const BuildParams& params, const Callbacks& callbacks, Resources& resources,

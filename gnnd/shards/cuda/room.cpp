@@ -22,6 +22,11 @@ std::size_t graph_bytes(std::int64_t rows, std::int64_t k) {
     return Piece::aligned(std::size_t(rows * k) * sizeof(std::int32_t));
 }
 
+/// Only its shape.
+detail::Input input_of(const shards::Manifest& manifest, std::int64_t rows) {
+    return {{{nullptr, rows, manifest.base.d, manifest.base.dtype, 0}}, {}};
+}
+
 std::size_t bytes_to_measure(const shards::Manifest& manifest) {
     const BuildParams& params = manifest.params;
     if (params.recall == 0 || params.recall == 1) return 0;
@@ -40,7 +45,7 @@ ShardSizes::ShardSizes(const shards::Manifest& manifest)
       result(graph_bytes(2 * manifest.most_rows(), manifest.params.k)) {}
 
 MemoryPlan plan_of(const shards::Manifest& manifest, std::int64_t rows, const BuildParams& params) {
-    const detail::Input input{{{nullptr, rows, manifest.base.d, manifest.base.dtype, 0}}, {}};
+    const detail::Input input = input_of(manifest, rows);
     MemoryPlan plan = cuda::plan(input, params, detail::resolve(params, input, params.device));
     if (plan.choices.parts > 1)
         throw OutOfDeviceMemory("all pairs of " + std::to_string(rows) + " objects do not fit at once");
@@ -52,7 +57,11 @@ Room room_for(const shards::Manifest& manifest, const BuildParams& params, const
     const ShardSizes sizes(manifest);
     try {
         // As if from host memory: the union's vectors are copied to one place, the graphs are not.
-        const MemoryPlan plan = plan_of(manifest, 2 * manifest.most_rows(), params);
+        const std::int64_t rows = 2 * manifest.most_rows();
+        const MemoryPlan plan = plan_of(manifest, rows, params);
+        // A deterministic build makes do with less for the sake of device_memory only, not of a piece of it.
+        const int samples = detail::resolve(params, input_of(manifest, rows), params.device).samples;
+        if (params.deterministic && plan.choices.samples != samples) return {};
         const std::size_t work =
             Piece::aligned(std::max(plan.vectors + plan.work, bytes_to_measure(manifest)) + kBetweenBlocks);
         const std::size_t fixed = 2 * sizes.result + work;
