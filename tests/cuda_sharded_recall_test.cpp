@@ -19,6 +19,7 @@
 #include "tests/gpu.h"
 #include "tests/hard_sets.h"
 #include "tests/invariants.h"
+#include "tests/io_conditions.h"
 #include "tests/shard_graph.h"
 #include "tests/shard_recall.h"
 #include "tests/temp_dir.h"
@@ -232,6 +233,15 @@ TEST_F(CudaShardedRecall, IsReachedOnHardData) {
             EXPECT_GE(Truth(base.view(), set.metric).recall_of(read_all(ShardedGraph(dir_.file("work")))), 0.985);
         }
     }
+}
+
+/// The sample has all vectors, those of shards too that come later.
+TEST_F(CudaShardedRecall, ABadVectorIsNamedByItsShard) {
+    Vectors vectors = random_vectors(3000, 8, DType::f32);
+    vectors.set(2043, 2, NAN);
+    const io::VectorFile base = file_of(vectors);
+    EXPECT_EQ(message_of<InvalidArgument>([&] { build_sharded(base, gpu_params(10), shard_params(3)); }),
+              "of the vectors from 2000 on: vector 43 holds NaN");
 }
 
 /// A limit on the trees that is none keeps it from comparing all pairs, and its lists grow instead.

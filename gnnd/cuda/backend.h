@@ -40,7 +40,7 @@ KnnGraph exact_neighbors(const VectorView& vectors, const std::int32_t* queries,
 
 /// See detail/run.h. The vectors lie on the host or on the device, the sample on the host.
 /// \param first  the number by which an error calls the first of the vectors
-/// \throws InvalidArgument for a vector that the metric cannot work with
+/// \throws InvalidArgument for a vector that the metric cannot work with; the sample is not looked at
 KnnGraph nearest_of(const VectorView& vectors, const VectorView& sample, const std::int32_t* selves, int k,
                     Metric metric, int device, Resources& resources, std::int64_t first = 0);
 

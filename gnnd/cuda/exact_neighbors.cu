@@ -118,7 +118,7 @@ KnnGraph exact_neighbors(const VectorView& vectors, const std::int32_t* queries,
 
     KnnGraph graph(count, params.k, params.metric);
     const SweptSet set(input, params.metric, resources, stream);
-    set.check();
+    set.check(vectors.n);
     Sweep sweep(set.space(), params.k, resources, stream);
     for (std::int64_t begin = 0; begin < count; begin += at_once) {
         const std::int64_t rows = std::min(at_once, count - begin), first = begin * params.k;

@@ -32,7 +32,7 @@ KnnGraph nearest_of(const VectorView& vectors, const VectorView& sample, const s
     detail::Input input{{vectors, sample}, {}};
     input.first = first;
     const SweptSet set(input, metric, resources, stream);
-    set.check();
+    set.check(vectors.n);
     SweepSpace space = set.space();
     space.columns = vectors.n;
     Sweep sweep(space, k, resources, stream);

@@ -15,8 +15,10 @@ class SweptSet {
     SweptSet(const detail::Input& input, Metric metric, Resources& resources, cudaStream_t stream);
 
     const SweepSpace& space() const { return space_; }
-    /// Waits for the stream. \throws InvalidArgument for a vector that the metric cannot work with
-    void check() const;
+    /// Waits for the stream.
+    /// \param rows  so many of the first vectors are looked at
+    /// \throws InvalidArgument for one of them that the metric cannot work with
+    void check(std::int64_t rows) const;
 
     /// Device memory that it takes; and the shape of its space, which tells what a Sweep takes, and that of a build.
     /// \param in_place  the vectors lie on the device, those of two sets adjoining; the pointers may be null
