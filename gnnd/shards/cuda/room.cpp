@@ -60,8 +60,9 @@ Room room_for(const shards::Manifest& manifest, const BuildParams& params, const
         const std::int64_t rows = 2 * manifest.most_rows();
         const MemoryPlan plan = plan_of(manifest, rows, params);
         // A deterministic build makes do with less for the sake of device_memory only, not of a piece of it.
-        const int samples = detail::resolve(params, input_of(manifest, rows), params.device).samples;
-        if (params.deterministic && plan.choices.samples != samples) return {};
+        const Choices wanted = detail::resolve(params, input_of(manifest, rows), params.device);
+        const bool modest = plan.choices.samples != wanted.samples || plan.choices.list_size != wanted.list_size;
+        if (params.deterministic && modest) return {};
         const std::size_t work =
             Piece::aligned(std::max(plan.vectors + plan.work, bytes_to_measure(manifest)) + kBetweenBlocks);
         const std::size_t fixed = 2 * sizes.result + work;
