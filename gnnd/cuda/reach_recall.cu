@@ -45,7 +45,7 @@ bool measure(const BuildState& state, RecallMeter& meter, BuildStats& stats) {
     stats.recall_seconds = meter.seconds();
     // Where the interval holds what was asked for, more objects decide: then the estimate itself counts.
     constexpr std::int64_t kObjects = kSharper * detail::kRecallObjects;
-    if (stats.recall.objects >= kObjects) return stats.recall.value >= wanted;
+    if (stats.recall.objects >= kObjects * 3 / 4) return stats.recall.value >= wanted;  // few more tell no more
     if (stats.recall.low >= wanted || stats.recall.high < wanted) return stats.recall.low >= wanted;
     SweepSpace space = sweep_space_of(state, meter.taken());
     const std::size_t bytes = RecallMeter::bytes(space, state.params, kObjects);
