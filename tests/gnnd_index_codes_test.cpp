@@ -114,10 +114,11 @@ TEST_P(CodedIndexTest, MergesRemovesAndGoesOnWithWhatFaissHasRead) {
     EXPECT_EQ(other.index->ntotal, 0);
     EXPECT_EQ(made.index->ntotal, n + n / 2);
     expect_found(made);
+    const std::int64_t first = n / 20, end = 2 * n / 5, removed = end - first, behind = end + first;
     std::vector<float> kept(kD), row(kD);
-    made.index->reconstruct(900, kept.data());
-    EXPECT_EQ(made.index->remove_ids(faiss::IDSelectorRange(100, 800)), 700U);
-    made.index->reconstruct(200, row.data());
+    made.index->reconstruct(behind, kept.data());
+    EXPECT_EQ(made.index->remove_ids(faiss::IDSelectorRange(first, end)), std::size_t(removed));
+    made.index->reconstruct(behind - removed, row.data());
     EXPECT_EQ(row, kept);
     expect_found(made);
 
@@ -127,7 +128,7 @@ TEST_P(CodedIndexTest, MergesRemovesAndGoesOnWithWhatFaissHasRead) {
         GetParam().continued(std::unique_ptr<faiss::Index>(faiss::read_index(dir.file("index").c_str())));
     read.set_beam(64);
     read.index->add(200, sample_rows(10000, 200).data());
-    EXPECT_EQ(read.index->ntotal, n + n / 2 - 500);
+    EXPECT_EQ(read.index->ntotal, n + n / 2 - removed + 200);
     expect_found(read);
 
     const AnyGnndIndex untrained = GetParam().make(kD, faiss::METRIC_L2);
