@@ -61,13 +61,7 @@ struct FaissResources::State {
     std::unordered_map<void*, faiss::gpu::GpuMemoryReservation> held;
 
     ~State() {
-        release([](const Temporary&) { return true; });
-    }
-
-    /// Gives back to FAISS from the last piece on, while the pieces are `done`.
-    template <class Done>
-    void release(Done done) {
-        while (!temporary.empty() && done(temporary.back())) temporary.pop_back();
+        while (!temporary.empty()) temporary.pop_back();  // a vector would begin with the first
     }
 };
 
@@ -119,7 +113,7 @@ void* FaissResources::allocate_device(std::size_t bytes, gnnd::Stream) {
 void FaissResources::deallocate_device(void* pointer, std::size_t, gnnd::Stream) noexcept {
     const std::lock_guard lock(state_->mutex);
     for (State::Temporary& piece : state_->temporary) piece.given_back |= piece.start == pointer;
-    state_->release([](const State::Temporary& piece) { return piece.given_back; });
+    while (!state_->temporary.empty() && state_->temporary.back().given_back) state_->temporary.pop_back();
     state_->held.erase(pointer);
 }
 

@@ -79,8 +79,7 @@ LinkTree make_links(const VectorSource& source, const faiss::IndexFlat& storage,
                     int degree, const LinkPlace& place) {
     LinkTree tree;
     tree.degree = degree;
-    reserve_pages(tree.links, std::size_t(graph.n) * degree);
-    tree.links.resize(std::size_t(graph.n) * degree);
+    resize_with_pages(tree.links, std::size_t(graph.n) * degree);
     tree.parents.assign(graph.n, -1);
     choose_links(source, graph, place, tree);
     tree.entry = find_entry(storage);

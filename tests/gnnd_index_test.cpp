@@ -19,6 +19,7 @@ namespace {
 using gnnd::Metric;
 using gnnd::test::add_rows;
 using gnnd::test::AnyGnndIndex;
+using gnnd::test::expect_as_good;
 using gnnd::test::expect_faiss_error;
 using gnnd::test::expect_whole;
 using gnnd::test::GnndKind;
@@ -88,13 +89,7 @@ TEST_P(GnndIndexTest, GrowsAsGoodAsOneBuild) {
     expect_whole(grown, flat);
     const std::vector<float> rows = sample_rows(0, n);
     built.index->add(n, rows.data());
-    for (const int beam : {16, 64}) {
-        grown.set_beam(beam);
-        built.set_beam(beam);
-        const double one = search_recall(*built.index, flat, queries, 10);
-        EXPECT_GE(search_recall(*grown.index, flat, queries, 10), one - 0.005)
-            << "beam " << beam << ", one build " << one;
-    }
+    expect_as_good(grown, built, flat, queries, 0.005);
 }
 
 TEST_P(GnndIndexTest, TakesTheMetricsOfFaiss) {

@@ -107,6 +107,18 @@ inline void add_rows(faiss::Index& index, faiss::IndexFlat& flat, const std::vec
     flat.add(faiss_ext::idx_t(rows.size()) / index.d, rows.data());
 }
 
+/// Searches of a grown index find as much as those of one build, but for `less`.
+inline void expect_as_good(const AnyGnndIndex& grown, const AnyGnndIndex& built, const faiss::IndexFlat& flat,
+                           const std::vector<float>& queries, double less) {
+    for (const int beam : {16, 64}) {
+        grown.set_beam(beam);
+        built.set_beam(beam);
+        const double one = search_recall(*built.index, flat, queries, 10);
+        EXPECT_GE(search_recall(*grown.index, flat, queries, 10), one - less)
+            << "beam " << beam << ", one build " << one;
+    }
+}
+
 /// The index holds the same vectors as the flat one, is what a file may hold, reaches all, and keeps a good graph.
 /// \param recall  of the graph at least
 inline void expect_whole(const AnyGnndIndex& made, const faiss::IndexFlat& flat, double recall = 0.99) {

@@ -35,8 +35,7 @@ void set_links(faiss::IndexHNSW& index, const SearchGraph& links) {
     std::vector<std::size_t> offsets(n + 1);
     for (std::size_t i = 0; i <= n; ++i) offsets[i] = i * links.degree;
     decltype(index.hnsw.neighbors) neighbors;
-    reserve_pages(neighbors, links.links.size());
-    neighbors.resize(links.links.size());
+    resize_with_pages(neighbors, links.links.size());
     copy_parallel(links.links.data(), links.links.size(), neighbors.data());
     faiss::HNSW& hnsw = index.hnsw;
     hnsw.levels = std::move(levels);

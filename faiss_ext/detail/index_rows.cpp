@@ -76,9 +76,7 @@ faiss::IndexFlat copy_rows(const faiss::IndexFlat& rows, const std::vector<std::
 AddedRows::AddedRows(faiss::IndexFlatCodes& storage, idx_t n, const float* x)
     : storage_(storage), before_(storage.ntotal) {
     const std::size_t bytes = storage.code_size;
-    // Only where the vector would move anyway: a few rows more must not copy all.
-    if (n >= before_) reserve_pages(storage.codes, std::size_t(before_ + n) * bytes);
-    storage.codes.resize(std::size_t(before_ + n) * bytes);
+    resize_with_pages(storage.codes, std::size_t(before_ + n) * bytes);
     try {
         encode(storage, n, x, storage.codes.data() + std::size_t(before_) * bytes);
     } catch (...) {

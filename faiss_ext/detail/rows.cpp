@@ -46,8 +46,7 @@ void float_rows(const VectorSource& source, std::int64_t begin, std::int64_t cou
 void fill_storage(faiss::IndexFlat& storage, const VectorSource& source) {
     const std::int64_t n = source.vectors().n;
     // IndexFlat::add() in parts would move all rows each time that it grows.
-    reserve_pages(storage.codes, std::size_t(n) * storage.code_size);
-    storage.codes.resize(std::size_t(n) * storage.code_size);
+    resize_with_pages(storage.codes, std::size_t(n) * storage.code_size);
     float_rows(source, 0, n, storage.get_xb());
     storage.ntotal = n;
 }

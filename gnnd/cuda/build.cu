@@ -61,15 +61,14 @@ BuildPlan plan_gnnd(const detail::Input& input, const InPlace& in_place, const B
                                bytes_beside(input, in_place, params), bytes_of_all_pairs(input, in_place, params),
                                there);
     };
-    try {
-        // What is free must not decide what a deterministic build does; 0: any number.
-        const BuildPlan wanted = plan(params.deterministic ? 0 : free);
-        if (!params.deterministic) return wanted;
-    } catch (const OutOfDeviceMemory&) {
-        BuildParams modest = params;
-        modest.recall = BuildParams{}.recall;
-        if (params.recall <= modest.recall) throw;
-        choices = detail::resolve(modest, input, params.device);
+    BuildParams modest = params;
+    modest.recall = BuildParams{}.recall;
+    if (params.recall > modest.recall) {
+        try {
+            plan(params.deterministic ? 0 : free);  // what is free must not decide then; 0: any number
+        } catch (const OutOfDeviceMemory&) {
+            choices = detail::resolve(modest, input, params.device);
+        }
     }
     return plan(free);
 }

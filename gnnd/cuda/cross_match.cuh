@@ -136,7 +136,8 @@ struct CrossMatch {
                                                   (count + kTileColumns - 1) / kTileColumns, add);
     }
 
-    /// Keeps the nearest of eight columns. \param own  the terms of this thread's rows
+    /// Keeps the nearest of eight columns.
+    /// \param own  the terms of this thread's rows
     template <int P>
     __device__ __forceinline__ void choose(const Sum (&sum)[4], const Sum (&own)[2], int column) {
         const int c = column + lane_id() % 4 * 2;

@@ -60,8 +60,7 @@ class RecallMeter {
     double seconds_of_all_pairs() const;
 
     /// Device memory that it takes for so many objects.
-    static std::size_t bytes(const SweepSpace& shape, const BuildParams& params,
-                             std::int64_t sample = detail::kRecallObjects);
+    static std::size_t bytes(const SweepSpace& shape, const BuildParams& params, std::int64_t sample);
 
   private:
     const SweepSpace space_;

@@ -30,74 +30,50 @@ struct Rates {
 constexpr int kManySamples = 32;
 constexpr double kMicro = 1e-6, kNano = 1e-9, kPico = 1e-12;
 
-/// Measured (benchs/NOTEBOOK.md): on the H200 with vectors in its memory, bytes with rows of 128 and taken for floats
-/// of as many bytes beyond; on the CPU with rows of 32 and 128 components.
-constexpr Rates kRates[] = {
-    {.machine = "an H200",
-     .gpu = "H200",
-     .bytes = false,
-     .start = 2e-3,
-     .object = 20 * kNano,
-     .object_byte = 0.075 * kNano,
-     .object_neighbor = 0.7 * kNano,
-     .pair = 0.25 * kPico,
-     .pair_step = 0.15 * kPico,
-     .step_bytes = 128,
-     .resident_steps = 5,
-     .pair_step_beyond = 0.27 * kPico,
-     .gnnd_object = 12 * kNano,
-     .gnnd_byte = 0.14 * kNano,
-     .gnnd_place = 0.4 * kNano,
-     .gnnd_many_samples = 1.4},
-    {.machine = "an H200",
-     .gpu = "H200",
-     .bytes = true,
-     .start = 2e-3,
-     .object = 20 * kNano,
-     .object_byte = 0.075 * kNano,
-     .object_neighbor = 0.7 * kNano,
-     .pair = 0.15 * kPico,
-     .pair_step = 0.15 * kPico,
-     .step_bytes = 128,
-     .resident_steps = 5,
-     .pair_step_beyond = 0.27 * kPico,
-     .gnnd_object = 12 * kNano,
-     .gnnd_byte = 0.14 * kNano,
-     .gnnd_place = 0.4 * kNano,
-     .gnnd_many_samples = 1.4},
-    {.machine = "an AVX-512 Xeon",
-     .gpu = "",
-     .bytes = false,
-     .start = 0,
-     .object = 0,
-     .object_byte = 0,
-     .object_neighbor = 0.4 * kMicro,
-     .pair = 1.5 * kNano,
-     .pair_step = 0.022 * kNano,
-     .step_bytes = 4,
-     .resident_steps = HUGE_VAL,
-     .pair_step_beyond = 0,
-     .gnnd_object = 0,
-     .gnnd_byte = 0.033 * kMicro,
-     .gnnd_place = 0.85 * kMicro,
-     .gnnd_many_samples = 1},
-    {.machine = "an AVX-512 Xeon",
-     .gpu = "",
-     .bytes = true,
-     .start = 0,
-     .object = 0,
-     .object_byte = 0,
-     .object_neighbor = 0.4 * kMicro,
-     .pair = 1.65 * kNano,
-     .pair_step = 0.014 * kNano,
-     .step_bytes = 1,
-     .resident_steps = HUGE_VAL,
-     .pair_step_beyond = 0,
-     .gnnd_object = 0,
-     .gnnd_byte = 0.08 * kMicro,
-     .gnnd_place = 0.85 * kMicro,
-     .gnnd_many_samples = 1},
-};
+/// With vectors in its memory; of bytes measured with rows of 128 and taken for floats of as many bytes beyond.
+constexpr Rates of_h200(bool bytes, double pair) {
+    return {.machine = "an H200",
+            .gpu = "H200",
+            .bytes = bytes,
+            .start = 2e-3,
+            .object = 20 * kNano,
+            .object_byte = 0.075 * kNano,
+            .object_neighbor = 0.7 * kNano,
+            .pair = pair,
+            .pair_step = 0.15 * kPico,
+            .step_bytes = 128,
+            .resident_steps = 5,
+            .pair_step_beyond = 0.27 * kPico,
+            .gnnd_object = 12 * kNano,
+            .gnnd_byte = 0.14 * kNano,
+            .gnnd_place = 0.4 * kNano,
+            .gnnd_many_samples = 1.4};
+}
+
+/// One thread, rows of 32 and 128 components; a step is a component.
+constexpr Rates of_xeon(bool bytes, double pair, double pair_step, double gnnd_byte) {
+    return {.machine = "an AVX-512 Xeon",
+            .gpu = "",
+            .bytes = bytes,
+            .start = 0,
+            .object = 0,
+            .object_byte = 0,
+            .object_neighbor = 0.4 * kMicro,
+            .pair = pair,
+            .pair_step = pair_step,
+            .step_bytes = bytes ? 1.0 : 4.0,
+            .resident_steps = HUGE_VAL,
+            .pair_step_beyond = 0,
+            .gnnd_object = 0,
+            .gnnd_byte = gnnd_byte,
+            .gnnd_place = 0.85 * kMicro,
+            .gnnd_many_samples = 1};
+}
+
+/// Measured (benchs/NOTEBOOK.md).
+constexpr Rates kRates[] = {of_h200(false, 0.25 * kPico), of_h200(true, 0.15 * kPico),
+                            of_xeon(false, 1.5 * kNano, 0.022 * kNano, 0.033 * kMicro),
+                            of_xeon(true, 1.65 * kNano, 0.014 * kNano, 0.08 * kMicro)};
 
 /// \return the rates of that GPU, or those of the first one
 const Rates& rates_of_gpu(std::string_view name, bool bytes) {
