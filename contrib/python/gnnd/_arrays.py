@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: MIT
+"""Arrays in: numpy's and whatever speaks DLPack or the CUDA array interface, without a copy where none is needed."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from . import _native
+
+# The element types of vectors: numpy's name (ml_dtypes' for bfloat16) and gnnd's.
+_DTYPES = {"float32": "f32", "float16": "f16", "bfloat16": "bf16", "uint8": "u8", "int8": "i8"}
+_DTYPE_NAMES = "float32, float16, bfloat16, uint8 and int8"
+
+# Kinds of devices in DLPack.
+_CPU, _CUDA, _CUDA_HOST = 1, 2, 3
+
+# CUDA's names for its two default streams, in DLPack and in the CUDA array interface.
+_LEGACY_STREAM = 1
+
+
+@dataclass(frozen=True)
+class Vectors:
+    """n x d vectors, and what keeps their memory alive."""
+
+    native: _native.Array
+    owner: Any
+    stream: int = 0  # that the caller's work is on; 0 on the host
+
+    @property
+    def n(self) -> int:
+        return self.native.rows
+
+    @property
+    def d(self) -> int:
+        return self.native.columns
+
+    @property
+    def device(self) -> int:
+        """The GPU in whose memory they lie, -1 for the host."""
+        return self.native.device
+
+
+def vectors(x: Any, *, stream: Any = None, name: str = "x") -> Vectors:
+    """The vectors in any array.
+
+    Anything that numpy makes an array of is one on the host: float32, float16, bfloat16 (ml_dtypes), uint8 and int8 are
+    taken as they are, rows may lie apart (slices, memory-mapped files); float64 is converted, and so is what is not in C
+    order. Of other libraries' arrays DLPack gives the memory, on the host or a GPU, and the CUDA array interface that of
+    libraries without DLPack.
+
+    :param stream: of arrays on a GPU; None: the caller's current one (torch, cupy), else the legacy default stream
+    :raises TypeError: for types that are no vectors', ValueError for shapes that are none
+    """
+    if isinstance(x, np.ndarray):
+        return _of_numpy(x, name)
+    if hasattr(x, "__dlpack_device__"):
+        return _of_dlpack(x, stream, name)
+    if hasattr(x, "__cuda_array_interface__"):
+        return _of_cuda_array(x, stream, name)
+    if hasattr(x, "tocsr"):
+        raise TypeError(f"{name} is a sparse matrix; vectors are dense: {name}.toarray()")
+    array = np.asarray(x)
+    if array.dtype.kind in "iub" and not hasattr(x, "__array__"):  # lists of numbers, as they are written
+        array = array.astype(np.float32)
+    return _of_numpy(array, name)
+
+
+def stream_of(given: Any, x: Any, device: int) -> int:
+    """A stream's number: CUDA's handle, 1 for the legacy default stream, 2 for the thread's default stream."""
+    if given is None:
+        library = type(x).__module__.partition(".")[0]
+        if library == "torch":
+            given = sys.modules["torch"].cuda.current_stream(device)
+        elif library == "cupy":
+            given = sys.modules["cupy"].cuda.get_current_stream()
+        else:
+            return _LEGACY_STREAM
+    if hasattr(given, "__cuda_stream__"):
+        given = given.__cuda_stream__()[1]
+    elif hasattr(given, "cuda_stream"):
+        given = given.cuda_stream
+    elif hasattr(given, "ptr"):
+        given = given.ptr
+    try:
+        number = int(given)
+    except (TypeError, ValueError):
+        raise TypeError(f"stream must be an int or a stream of torch or cupy, not {type(given).__name__}") from None
+    if number < 0:
+        raise ValueError(f"stream = {number}; a stream is a handle, or 1 or 2 for CUDA's default streams")
+    return number or _LEGACY_STREAM
+
+
+def _require_matrix(shape: tuple[int, ...], name: str) -> None:
+    if len(shape) != 2:
+        raise ValueError(f"{name} has {len(shape)} dimensions, of shape {tuple(shape)}; vectors are n x d")
+
+
+def _of_numpy(x: np.ndarray, name: str) -> Vectors:
+    _require_matrix(x.shape, name)
+    if x.dtype == np.float64:
+        if not isinstance(x, np.memmap) or x.flags.c_contiguous:
+            with np.errstate(over="ignore"):  # infinities are found, and their row is named
+                x = x.astype(np.float32)
+    elif x.dtype.name not in _DTYPES:
+        raise TypeError(f"{name} is of {x.dtype}; vectors are of {_DTYPE_NAMES}, and float64 is converted")
+    if not x.dtype.isnative:
+        x = x.astype(x.dtype.newbyteorder("="))
+    size, (rows, columns) = x.dtype.itemsize, x.shape
+    row_stride, column_stride = x.strides
+    if (columns > 1 and column_stride != size) or (rows > 1 and row_stride < columns * size) or not x.flags.aligned:
+        x = np.ascontiguousarray(x)
+        row_stride = x.strides[0]
+    stride = row_stride if rows > 1 else columns * size
+    return Vectors(_native.Array(x.ctypes.data, rows, columns, stride, _DTYPES[x.dtype.name]), x)
+
+
+def _of_dlpack(x: Any, stream: Any, name: str) -> Vectors:
+    _require_matrix(tuple(x.shape), name)
+    kind, index = x.__dlpack_device__()
+    if kind in (_CPU, _CUDA_HOST):
+        if str(x.dtype).endswith("float64"):
+            return _of_numpy(np.from_dlpack(x), name)
+        return _of_capsule(x.__dlpack__(), x, 0, name)
+    if kind != _CUDA:
+        raise TypeError(f"{name} lies on a device of DLPack's kind {kind}; gnnd works on host memory and on CUDA's")
+    number = stream_of(stream, x, index)
+    return _of_capsule(x.__dlpack__(stream=number), x, number, name)
+
+
+def _of_capsule(capsule: Any, x: Any, stream: int, name: str) -> Vectors:
+    try:
+        native = _native.Array.from_dlpack(capsule)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"{name}: {error}") from None
+    if native.dtype not in _DTYPES.values():
+        raise TypeError(f"{name} is of {native.dtype}; vectors are of {_DTYPE_NAMES}")
+    return Vectors(native, x, stream)
+
+
+def _of_cuda_array(x: Any, stream: Any, name: str) -> Vectors:
+    interface = x.__cuda_array_interface__
+    shape, (pointer, _) = interface["shape"], interface["data"]
+    _require_matrix(shape, name)
+    if interface.get("mask") is not None:
+        raise TypeError(f"{name} is a masked array; vectors have all their components")
+    dtype = np.dtype(interface["typestr"])
+    if dtype.name not in _DTYPES:
+        raise TypeError(f"{name} is of {dtype}; vectors on a GPU are of {_DTYPE_NAMES}")
+    rows, columns = shape
+    row_stride, column_stride = interface.get("strides") or (columns * dtype.itemsize, dtype.itemsize)
+    if (columns > 1 and column_stride != dtype.itemsize) or (rows > 1 and row_stride < columns * dtype.itemsize):
+        raise ValueError(f"{name}: rows whose components do not lie one behind the other; make it contiguous")
+    if rows == 0 or columns == 0:
+        raise ValueError(f"{name} is of shape {tuple(shape)}; there are no vectors in it")
+    device = _native.device_of(pointer)
+    if device < 0:
+        raise ValueError(f"{name}: the CUDA array interface gives a pointer that is not one of a GPU's memory")
+    number = stream_of(stream, x, device)
+    producer = interface.get("stream")
+    if producer is not None and producer != number:
+        _native.synchronize(device, producer)  # what is still written there is complete then
+    native = _native.Array(pointer, rows, columns, row_stride if rows > 1 else columns * dtype.itemsize,
+                           _DTYPES[dtype.name], device)
+    return Vectors(native, x, number)

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: MIT
+"""A graph's arrays in the memory of a GPU."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from . import _native
+
+_NUMPY = {"i32": np.dtype(np.int32), "f32": np.dtype(np.float32)}
+
+
+class DeviceArray:
+    """An n x k array on a GPU. ``torch.from_dlpack(a)``, ``cupy.from_dlpack(a)`` and the like see it without a copy;
+    ``a.numpy()`` copies it to the host. All work that made it is complete: it may be used on any stream."""
+
+    def __init__(self, device: int, shape: tuple[int, int], dtype: str) -> None:
+        self._memory = _native.DeviceMatrix(device, shape[0], shape[1], dtype)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self._memory.rows, self._memory.columns
+
+    @property
+    def dtype(self) -> np.dtype:
+        return _NUMPY[self._memory.dtype]
+
+    @property
+    def device(self) -> int:
+        """The number of the GPU."""
+        return self._memory.device
+
+    def _view(self) -> _native.Array:
+        return self._memory.view()
+
+    def numpy(self) -> np.ndarray:
+        """A copy on the host."""
+        out = np.empty(self.shape, self.dtype)
+        self._memory.copy_to_host(
+            _native.Array(out.ctypes.data, out.shape[0], out.shape[1], out.strides[0], self._memory.dtype))
+        return out
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        if copy is False:
+            raise ValueError("an array on a GPU becomes one of numpy by a copy only")
+        out = self.numpy()
+        return out if dtype is None else out.astype(dtype, copy=False)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 2, self.device  # kDLCUDA
+
+    def __dlpack__(self, *, stream: int | None = None, max_version: tuple[int, int] | None = None,
+                   dl_device: tuple[int, int] | None = None, copy: bool | None = None) -> Any:
+        if dl_device is not None and tuple(dl_device) != self.__dlpack_device__():
+            raise BufferError(f"lies on cuda:{self.device}, not on DLPack's device {tuple(dl_device)}")
+        if copy:
+            raise BufferError("gives its memory itself, no copy")
+        return self._memory.to_dlpack()
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        return {"shape": self.shape, "typestr": self.dtype.str, "data": (self._view().pointer, False), "version": 3,
+                "strides": None, "stream": None}
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __repr__(self) -> str:
+        return f"DeviceArray(cuda:{self.device}, {self.shape[0]} x {self.shape[1]}, {self.dtype})"

@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: MIT
+"""Graphs and vectors in files, and graphs of more vectors than fit into memory."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from . import _native
+from ._graph import Graph, Recall, _recall_of, graph_of
+from ._progress import Progress, shown
+
+_NUMPY = {"f32": "float32", "f16": "float16", "u8": "uint8", "i8": "int8", "i32": "int32"}
+
+
+class ShardedGraph:
+    """A finished graph in shards, read row by row: ``graph[begin:end]``, ``graph[i]`` and :meth:`read`. Its ids are
+    int64. Use :func:`gnnd.load`."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._native = _native.ShardedGraph(os.fspath(path))
+        self._about = self._native.about()
+
+    @property
+    def n(self) -> int:
+        return self._native.n
+
+    @property
+    def k(self) -> int:
+        return self._native.k
+
+    @property
+    def shards(self) -> int:
+        return self._native.shards
+
+    @property
+    def metric(self) -> str:
+        return self._about["metric"]
+
+    @property
+    def base(self) -> str:
+        """The file of vectors, by the path under which it was last built from."""
+        return self._native.base_path
+
+    @property
+    def measured(self) -> Recall | None:
+        """The recall of the whole graph, as the build has measured it."""
+        return _recall_of(self._about["recall"])
+
+    @property
+    def recall(self) -> float | None:
+        return None if self.measured is None else self.measured.value
+
+    @property
+    def recall_interval(self) -> tuple[float, float] | None:
+        return None if self.measured is None else (self.measured.low, self.measured.high)
+
+    def read(self, begin: int, count: int) -> tuple[np.ndarray, np.ndarray]:
+        """ids and distances of rows [begin, begin + count)."""
+        if not 0 <= begin <= begin + count <= self.n:
+            raise IndexError(f"rows {begin} to {begin + count} of a graph of {self.n}")
+        ids, distances = np.empty((count, self.k), np.int64), np.empty((count, self.k), np.float32)
+        self._native.read(begin, count, ids.ctypes.data, distances.ctypes.data)
+        return ids, distances
+
+    def __getitem__(self, rows: int | slice) -> tuple[np.ndarray, np.ndarray]:
+        if isinstance(rows, slice):
+            begin, end, step = rows.indices(self.n)
+            if step != 1:
+                raise ValueError("rows are read one behind the other: a step of 1")
+            return self.read(begin, max(end - begin, 0))
+        ids, distances = self.read(range(self.n)[rows], 1)
+        return ids[0], distances[0]
+
+    def to_graph(self) -> Graph:
+        """All of it in memory."""
+        ids, distances = self.read(0, self.n)
+        return graph_of(ids, distances, self.metric, stats={}, base=self._about["base"], dtype=self._about["dtype"],
+                        recall=self._about["recall"] or {})
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes all of it to one graph file, in 32 MiB of memory."""
+        self._native.write(os.fspath(path))
+
+    def __len__(self) -> int:
+        return self.n
+
+    def __repr__(self) -> str:
+        measured = "recall not measured" if self.measured is None else str(self.measured)
+        return f"ShardedGraph({self.n} x {self.k} in {self.shards} shards, {self.metric}, {measured})"
+
+
+def load(path: str | os.PathLike[str]) -> Graph | ShardedGraph:
+    """Reads a graph file, every byte of which is verified, or opens the folder of a graph in shards.
+
+    :raises FileNotFoundError, OSError: missing, truncated, altered, of another kind
+    """
+    name = _existing(path)
+    if _native.ShardedGraph.is_one(name):
+        return ShardedGraph(name)
+    (ids, distances), about = _native.load(name)
+    return graph_of(ids, distances, about["metric"], stats={}, base=about["base"], dtype=about["dtype"],
+                    recall=about["recall"] or {})
+
+
+def save(graph: Graph | ShardedGraph, path: str | os.PathLike[str]) -> None:
+    """Writes a graph file: see :meth:`Graph.save`."""
+    graph.save(path)
+
+
+def read_vectors(path: str | os.PathLike[str]) -> np.ndarray:
+    """The vectors, or ids, of a file: fvecs, bvecs, ivecs, fbin, f16bin, bf16bin, u8bin, i8bin, ibin or npy."""
+    name = _existing(path)
+    rows, columns, dtype = _native.shape_of_file(name)
+    if dtype == "bf16":
+        import ml_dtypes
+
+        numpy_dtype = np.dtype(ml_dtypes.bfloat16)
+    else:
+        numpy_dtype = np.dtype(_NUMPY[dtype])
+    out = np.empty((rows, columns), numpy_dtype)
+    _native.read_vectors(name, _native.Array(out.ctypes.data, rows, columns, out.strides[0], dtype))
+    return out
+
+
+def build_sharded(base: str | os.PathLike[str], work: str | os.PathLike[str], k: int = 32, metric: str = "l2", *,
+                  recall: float = 0.99, device: Any = "auto", shards: int = 0, resume: bool = False,
+                  host_memory: int = 0, checkpoint_seconds: float = 60, devices: Sequence[Any] = (), workers: int = 0,
+                  progress: bool | Progress | None = None, **params: Any) -> ShardedGraph:
+    """Builds the graph of a file of vectors that need not fit into memory, in shards that are merged pair by pair.
+
+    :param base: file of vectors
+    :param work: folder that becomes the graph; what is durable there survives whatever ends the call
+    :param shards: 0: as few as there is memory for
+    :param resume: go on with what an earlier call has left in the folder
+    :param host_memory: most bytes to take; 0: three quarters of the machine's
+    :param checkpoint_seconds: results become durable so often
+    :param devices: one worker each; workers: so many, sharing the devices
+    :param params: as for :func:`gnnd.build`
+    """
+    shard_params = {"work": os.fspath(work), "shards": shards, "resume": resume, "host_memory": host_memory,
+                    "checkpoint_seconds": float(checkpoint_seconds), "workers": workers,
+                    "devices": [str(one) for one in devices]}
+    build_params = {"k": k, "metric": metric, "recall": recall, "device": str(device), **params}
+    with shown(progress, "gnnd.build_sharded") as report:
+        _native.build_sharded(_existing(base), build_params, shard_params, report)
+    return ShardedGraph(work)
+
+
+def _existing(path: str | os.PathLike[str]) -> str:
+    name = os.fspath(path)
+    if not os.path.exists(name):
+        raise FileNotFoundError(2, "No such file or directory", name)
+    return name

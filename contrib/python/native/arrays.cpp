@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: MIT
+#include "arrays.h"
+
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/string.h>
+
+#include <optional>
+
+#include "device_memory.h"
+#include "gnnd/error.h"
+
+namespace gnnd::python {
+
+namespace {
+
+/// The type of one component, or none.
+std::optional<DType> dtype_of(nb::dlpack::dtype dtype) {
+    if (dtype.lanes != 1) return std::nullopt;
+    const auto is = [&](nb::dlpack::dtype_code code, int bits) {
+        return dtype.code == std::uint8_t(code) && dtype.bits == bits;
+    };
+    using Code = nb::dlpack::dtype_code;
+    if (is(Code::Float, 32)) return DType::f32;
+    if (is(Code::Float, 16)) return DType::f16;
+    if (is(Code::Bfloat, 16)) return DType::bf16;
+    if (is(Code::UInt, 8)) return DType::u8;
+    if (is(Code::Int, 8)) return DType::i8;
+    if (is(Code::Int, 32)) return DType::i32;
+    return std::nullopt;
+}
+
+template <class T>
+T* elements(const Array& array, DType dtype) {
+    if (array.dtype != dtype)
+        throw nb::type_error(("an array of " + std::string(name_of(array.dtype)) + " where " +
+                              std::string(name_of(dtype)) + " was expected")
+                                 .c_str());
+    if (array.stride != array.columns * std::int64_t(sizeof(T)))
+        throw nb::value_error("an array of a graph must be contiguous");
+    return reinterpret_cast<T*>(array.pointer);
+}
+
+/// An n x k array on a GPU that Python owns, and that leaves by DLPack.
+class DeviceArray {
+  public:
+    DeviceArray(int device, std::int64_t rows, std::int64_t columns, const std::string& dtype)
+        : memory_(device, std::size_t(rows * columns) * size_of(parse_dtype(dtype))),
+          rows_(rows),
+          columns_(columns),
+          dtype_(parse_dtype(dtype)) {}
+
+    Array view() const {
+        return {memory_.pointer(), rows_,       columns_, columns_ * std::int64_t(size_of(dtype_)), dtype_,
+                memory_.device(),  nb::object()};
+    }
+    std::int64_t rows() const { return rows_; }
+    std::int64_t columns() const { return columns_; }
+    std::string dtype() const { return std::string(name_of(dtype_)); }
+    int device() const { return memory_.device(); }
+
+    /// A capsule whose consumer keeps `self` alive.
+    static nb::object to_dlpack(const nb::object& self) {
+        const auto& array = nb::cast<const DeviceArray&>(self);
+        const std::size_t shape[] = {std::size_t(array.rows_), std::size_t(array.columns_)};
+        const nb::dlpack::dtype dtype = array.dtype_ == DType::i32 ? nb::dtype<std::int32_t>() : nb::dtype<float>();
+        return nb::cast(nb::ndarray<nb::device::cuda>(reinterpret_cast<void*>(array.memory_.pointer()), 2, shape, self,
+                                                      nullptr, dtype, nb::device::cuda::value, array.device()));
+    }
+    void copy_to_host(const Array& out) const { memory_.copy_to_host(reinterpret_cast<void*>(out.pointer)); }
+
+  private:
+    DeviceMemory memory_;
+    std::int64_t rows_, columns_;
+    DType dtype_;
+};
+
+}  // namespace
+
+std::int32_t* Array::ids() const {
+    return elements<std::int32_t>(*this, DType::i32);
+}
+
+float* Array::distances() const {
+    return elements<float>(*this, DType::f32);
+}
+
+KnnGraphView graph_of(const Array& ids, const Array& distances, const std::string& metric) {
+    if (ids.rows != distances.rows || ids.columns != distances.columns)
+        throw InvalidArgument("a graph whose ids are " + std::to_string(ids.rows) + " x " +
+                              std::to_string(ids.columns) + " and whose distances are " +
+                              std::to_string(distances.rows) + " x " + std::to_string(distances.columns));
+    return {ids.rows, ids.columns, parse_metric(metric), ids.ids(), distances.distances()};
+}
+
+Array from_dlpack(const nb::object& capsule) {
+    nb::ndarray<nb::ro> array;
+    if (!nb::try_cast(capsule, array, false)) throw nb::type_error("not a DLPack capsule that can be read");
+    if (array.ndim() != 2)
+        throw nb::value_error(
+            ("an array of " + std::to_string(array.ndim()) + " dimensions; vectors are n x d").c_str());
+    const std::optional<DType> dtype = dtype_of(array.dtype());
+    if (!dtype) {
+        const std::string message = "DLPack's type of code " + std::to_string(array.dtype().code) + " and " +
+                                    std::to_string(array.dtype().bits) + " bits; vectors are of " +
+                                    std::string(vector_dtype_names());
+        throw nb::type_error(message.c_str());
+    }
+    const bool cuda = array.device_type() == nb::device::cuda::value;
+    const auto size = std::int64_t(size_of(*dtype));
+    const auto rows = std::int64_t(array.shape(0)), columns = std::int64_t(array.shape(1));
+    if (columns > 1 && array.stride(1) != 1)
+        throw nb::value_error("rows whose components do not lie one behind the other; make the array contiguous");
+    const std::int64_t stride = rows > 1 ? array.stride(0) * size : columns * size;
+    if (stride < columns * size) throw nb::value_error("rows that overlap; make the array contiguous");
+    return {reinterpret_cast<std::uintptr_t>(array.data()),
+            rows,
+            columns,
+            stride,
+            *dtype,
+            cuda ? array.device_id() : -1,
+            nb::cast(array)};
+}
+
+void bind_arrays(nb::module_& module) {
+    nb::class_<Array>(module, "Array")
+        .def(
+            "__init__",
+            [](Array* self, std::uintptr_t pointer, std::int64_t rows, std::int64_t columns, std::int64_t stride,
+               const std::string& dtype, int device) {
+                new (self) Array{pointer, rows, columns, stride, parse_dtype(dtype), device, nb::object()};
+            },
+            nb::arg("pointer"), nb::arg("rows"), nb::arg("columns"), nb::arg("stride"), nb::arg("dtype"),
+            nb::arg("device") = -1)
+        .def_static("from_dlpack", &from_dlpack, nb::arg("capsule"))
+        .def_ro("pointer", &Array::pointer)
+        .def_ro("rows", &Array::rows)
+        .def_ro("columns", &Array::columns)
+        .def_ro("stride", &Array::stride)
+        .def_prop_ro("dtype", [](const Array& self) { return std::string(name_of(self.dtype)); })
+        .def_ro("device", &Array::device);
+    nb::class_<DeviceArray>(module, "DeviceMatrix")
+        .def(nb::init<int, std::int64_t, std::int64_t, const std::string&>(), nb::arg("device"), nb::arg("rows"),
+             nb::arg("columns"), nb::arg("dtype"))
+        .def("view", &DeviceArray::view)
+        .def_prop_ro("rows", &DeviceArray::rows)
+        .def_prop_ro("columns", &DeviceArray::columns)
+        .def_prop_ro("dtype", &DeviceArray::dtype)
+        .def_prop_ro("device", &DeviceArray::device)
+        .def("to_dlpack", [](nb::object self) { return DeviceArray::to_dlpack(self); })
+        .def("copy_to_host", &DeviceArray::copy_to_host, nb::arg("out"), nb::call_guard<nb::gil_scoped_release>());
+}
+
+}  // namespace gnnd::python

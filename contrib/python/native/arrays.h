@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+/// \file arrays.h
+/// Arrays of Python's world as gnnd sees them. What makes them of numpy, DLPack and CUDA arrays is gnnd/_arrays.py.
+
+#include <nanobind/nanobind.h>
+
+#include <cstdint>
+#include <string>
+
+#include "gnnd/dtype.h"
+#include "gnnd/graph.h"
+#include "gnnd/vectors.h"
+
+namespace gnnd::python {
+
+namespace nb = nanobind;
+
+/// rows x columns elements in somebody else's memory, rows `stride` bytes apart. Whoever made it keeps the memory.
+struct Array {
+    std::uintptr_t pointer = 0;
+    std::int64_t rows = 0, columns = 0;
+    std::int64_t stride = 0;  ///< bytes from one row to the next
+    DType dtype = DType::f32;
+    int device = -1;  ///< the GPU in whose memory it lies; -1: the host
+    nb::object owner;
+
+    VectorView vectors() const { return {reinterpret_cast<const void*>(pointer), rows, columns, dtype, stride}; }
+    /// The elements, as a graph's arrays are read and written. \throws nb::type_error for others than i32 and f32
+    std::int32_t* ids() const;
+    float* distances() const;
+};
+
+/// \throws InvalidArgument where both do not have one shape
+KnnGraphView graph_of(const Array& ids, const Array& distances, const std::string& metric);
+
+/// Reads a capsule of DLPack, which it consumes. \throws nb::type_error that names what is not taken
+Array from_dlpack(const nb::object& capsule);
+
+void bind_arrays(nb::module_& module);
+
+}  // namespace gnnd::python

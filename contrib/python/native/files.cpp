@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: MIT
+#include "files.h"
+
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "arrays.h"
+#include "convert.h"
+#include "gnnd/io/base_identity.h"
+#include "gnnd/io/graph_file.h"
+#include "gnnd/io/vector_file.h"
+#include "gnnd/sharded.h"
+#include "graph_arrays.h"
+#include "hooks.h"
+
+namespace gnnd::python {
+
+namespace {
+
+nb::tuple to_tuple(const io::BaseIdentity& base) {
+    return nb::make_tuple(base.n, base.d, std::string(name_of(base.dtype)), base.checksum);
+}
+
+io::BaseIdentity identity_of(const nb::tuple& parts) {
+    io::BaseIdentity base;
+    base.n = nb::cast<std::int64_t>(parts[0]);
+    base.d = nb::cast<std::int64_t>(parts[1]);
+    base.dtype = parse_dtype(nb::cast<std::string>(parts[2]));
+    base.checksum = nb::cast<std::uint64_t>(parts[3]);
+    return base;
+}
+
+RecallEstimate recall_of(const nb::object& given) {
+    RecallEstimate recall;
+    if (given.is_none()) return recall;
+    recall.value = nb::cast<double>(given["recall"]);
+    recall.low = nb::cast<double>(given["recall_low"]);
+    recall.high = nb::cast<double>(given["recall_high"]);
+    recall.at = nb::cast<int>(given["recall_at"]);
+    recall.objects = nb::cast<std::int64_t>(given["recall_objects"]);
+    return recall;
+}
+
+/// What a graph keeps of itself, of a file or of a folder.
+nb::dict about(Metric metric, DType dtype, const std::optional<io::BaseIdentity>& base, const RecallEstimate& recall) {
+    nb::dict dict;
+    dict["metric"] = std::string(name_of(metric));
+    dict["dtype"] = std::string(name_of(dtype));
+    dict["base"] = base ? nb::object(to_tuple(*base)) : nb::none();
+    dict["recall"] = to_object(recall);
+    return dict;
+}
+
+/// \param base    the identity of the vectors; None: it is not known, and `dtype` is what remains of it
+/// \param recall  as measure() gives it, or None
+void save(const std::string& path, const nb::tuple& graph, const std::string& dtype, const nb::object& base,
+          const nb::object& recall) {
+    const KnnGraphView view =
+        graph_of(nb::cast<const Array&>(graph[0]), nb::cast<const Array&>(graph[1]), nb::cast<std::string>(graph[2]));
+    const DType of_vectors = parse_dtype(dtype);
+    if (base.is_none()) {
+        const nb::gil_scoped_release released;
+        return io::write_graph(path, view, of_vectors);
+    }
+    const io::BaseIdentity identity = identity_of(nb::cast<nb::tuple>(base));
+    const RecallEstimate measured = recall_of(recall);
+    const nb::gil_scoped_release released;
+    io::write_graph(path, view, identity, measured);
+}
+
+nb::tuple load(const std::string& path) {
+    const io::GraphFile file(path);
+    if (file.objects() != file.n())
+        throw InvalidArgument(path + ": the rows of " + std::to_string(file.n()) + " of " +
+                              std::to_string(file.objects()) + " objects, no whole graph");
+    KnnGraph graph;
+    {
+        const nb::gil_scoped_release released;
+        graph = file.read();
+    }
+    return nb::make_tuple(to_arrays(std::move(graph)), about(file.metric(), file.dtype(), file.base(), file.recall()));
+}
+
+ShardParams shard_params_of(const nb::dict& given) {
+    ShardParams params;
+    for (const auto& [name, value] : given) {
+        const auto field = nb::cast<std::string>(name);
+        if (field == "work") {
+            params.work = nb::cast<std::string>(value);
+        } else if (field == "shards") {
+            params.shards = nb::cast<int>(value);
+        } else if (field == "resume") {
+            params.resume = nb::cast<bool>(value);
+        } else if (field == "host_memory") {
+            params.host_memory = nb::cast<std::int64_t>(value);
+        } else if (field == "checkpoint_seconds") {
+            params.checkpoint_seconds = nb::cast<double>(value);
+        } else if (field == "workers") {
+            params.workers = nb::cast<int>(value);
+        } else if (field == "devices") {
+            for (const std::string& device : nb::cast<std::vector<std::string>>(value))
+                params.devices.push_back(Device::parse(device));
+        } else {
+            throw nb::type_error(("unknown parameter '" + field + "'").c_str());
+        }
+    }
+    return params;
+}
+
+nb::dict build_shards(const std::string& base, const nb::dict& given, const nb::dict& shards, nb::object progress) {
+    const BuildParams params = params_of(given);
+    const ShardParams shard_params = shard_params_of(shards);
+    Hooks hooks(std::move(progress));
+    return to_dict(
+        hooks.run([&] { return build_sharded(io::VectorFile(base), params, shard_params, hooks.shard_callbacks()); }));
+}
+
+/// Rows [begin, begin + count): (ids as int64, distances), into the caller's arrays.
+void read_rows(const ShardedGraph& graph, std::int64_t begin, std::int64_t count, std::uintptr_t ids,
+               std::uintptr_t distances) {
+    const nb::gil_scoped_release released;
+    graph.read(begin, count, reinterpret_cast<std::int64_t*>(ids), reinterpret_cast<float*>(distances));
+}
+
+/// Vectors of a file, converted where it says so, copied.
+nb::tuple shape_of_file(const std::string& path) {
+    const io::VectorFile file(path);
+    return nb::make_tuple(file.n(), file.d(), std::string(name_of(file.dtype())));
+}
+
+void read_vectors(const std::string& path, const Array& out) {
+    const nb::gil_scoped_release released;
+    io::VectorFile(path).read(0, out.rows, reinterpret_cast<void*>(out.pointer));
+}
+
+}  // namespace
+
+void bind_files(nb::module_& module) {
+    module.def(
+        "identify", [](const Array& x) { return to_tuple(io::identify(x.vectors())); }, nb::arg("x"));
+    module.def("save", &save, nb::arg("path"), nb::arg("graph"), nb::arg("dtype"), nb::arg("base").none(),
+               nb::arg("recall").none());
+    module.def("load", &load, nb::arg("path"));
+    module.def("shape_of_file", &shape_of_file, nb::arg("path"));
+    module.def("read_vectors", &read_vectors, nb::arg("path"), nb::arg("out"));
+    module.def("build_sharded", &build_shards, nb::arg("base"), nb::arg("params"), nb::arg("shards"),
+               nb::arg("progress").none());
+    module.def(
+        "plan_sharded",
+        [](const std::string& base, const nb::dict& given, const nb::dict& shards) {
+            return to_dict(plan_sharded(io::VectorFile(base), params_of(given), shard_params_of(shards)));
+        },
+        nb::arg("base"), nb::arg("params"), nb::arg("shards"));
+    nb::class_<ShardedGraph>(module, "ShardedGraph")
+        .def(nb::init<const std::string&>(), nb::arg("path"))
+        .def_static("is_one", &ShardedGraph::is_one, nb::arg("path"))
+        .def_prop_ro("n", &ShardedGraph::n)
+        .def_prop_ro("k", &ShardedGraph::k)
+        .def_prop_ro("shards", &ShardedGraph::shards)
+        .def_prop_ro("bytes", &ShardedGraph::bytes)
+        .def_prop_ro("base_path", [](const ShardedGraph& self) { return self.base(); })
+        .def("about",
+             [](const ShardedGraph& self) {
+                 return about(self.metric(), self.dtype(), self.base_identity(), self.recall());
+             })
+        .def("read", &read_rows, nb::arg("begin"), nb::arg("count"), nb::arg("ids"), nb::arg("distances"))
+        .def(
+            "write",
+            [](const ShardedGraph& self, const std::string& path) {
+                Hooks hooks{nb::none()};
+                hooks.run([&] { self.write(path, hooks.callbacks().interrupt); });
+            },
+            nb::arg("path"));
+}
+
+}  // namespace gnnd::python

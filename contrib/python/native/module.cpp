@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: MIT
+// gnnd._native: the C++ library as it is. The package around it gives it Python's shape.
+
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
+#include <omp.h>
+
+#include <string>
+
+#include "arrays.h"
+#include "build.h"
+#include "convert.h"
+#include "device_memory.h"
+#include "files.h"
+#include "gnnd/device.h"
+#include "gnnd/error.h"
+#include "gnnd/metric.h"
+#include "gnnd/version.h"
+
+namespace gnnd::python {
+
+namespace {
+
+/// Exceptions of Python's kinds, with the C++ text.
+void translate(const std::exception_ptr& pointer, void* /*payload*/) {
+    const auto raise = [](PyObject* type, const std::exception& error) { PyErr_SetString(type, error.what()); };
+    try {
+        std::rethrow_exception(pointer);
+    } catch (const InvalidArgument& error) {
+        raise(PyExc_ValueError, error);
+    } catch (const IoError& error) {
+        raise(PyExc_OSError, error);
+    } catch (const OutOfDeviceMemory& error) {
+        raise(PyExc_MemoryError, error);
+    } catch (const OutOfWorkMemory& error) {
+        raise(PyExc_MemoryError, error);
+    } catch (const Error& error) {
+        raise(PyExc_RuntimeError, error);
+    }
+}
+
+nb::list names_of_metrics() {
+    nb::list names;
+    for (const Metric metric : kMetrics) names.append(std::string(name_of(metric)));
+    return names;
+}
+
+}  // namespace
+
+}  // namespace gnnd::python
+
+NB_MODULE(_native, module) {
+    using namespace gnnd::python;  // NOLINT(google-build-using-namespace)
+    nb::register_exception_translator(translate);
+    module.attr("version") = GNND_VERSION_STRING;
+    module.attr("metrics") = names_of_metrics();
+    module.def(
+        "is_similarity", [](const std::string& metric) { return gnnd::is_similarity(gnnd::parse_metric(metric)); },
+        nb::arg("metric"));
+    module.def("params_fields", &params_fields);
+    module.def("device_count", [] {
+        std::string why;
+        const int count = gnnd::device_count(&why);
+        return nb::make_tuple(count, why);
+    });
+    module.def(
+        "device_of", [](std::uintptr_t pointer) { return gnnd::device_of(reinterpret_cast<const void*>(pointer)); },
+        nb::arg("pointer"));
+    module.def("synchronize", &synchronize, nb::arg("device"), nb::arg("stream"),
+               nb::call_guard<nb::gil_scoped_release>());
+    module.def("pause_threads", [] { omp_pause_resource_all(omp_pause_hard); });
+    bind_arrays(module);
+    bind_build(module);
+    bind_files(module);
+}
