@@ -14,9 +14,10 @@ namespace gnnd {
 namespace {
 
 void check_size(std::int64_t n, std::int64_t k) {
-    if (n < 0 || n > kMaxObjects || k < 1 || k > 65535)
+    if (n < 0 || n > kMaxObjects || k < 1 || k > kMaxColumns)
         throw InvalidArgument("KnnGraph of " + std::to_string(n) + " x " + std::to_string(k) +
-                              ", allowed are n up to " + std::to_string(kMaxObjects) + " and k from 1 to 65535");
+                              ", allowed are n up to " + std::to_string(kMaxObjects) + " and k from 1 to " +
+                              std::to_string(kMaxColumns));
 }
 
 }  // namespace

@@ -10,12 +10,14 @@
 ///  3. distances are the metric's value of the pair, in float32 arithmetic on the input vectors (L2 is squared).
 
 #include <cstdint>
-#include <memory>
-#include <vector>
 
+#include "gnnd/array.h"
 #include "gnnd/metric.h"
 
 namespace gnnd {
+
+/// Entries of a row, at most.
+inline constexpr std::int64_t kMaxColumns = 65535;
 
 /// A graph in somebody else's memory.
 struct KnnGraphView {
@@ -36,7 +38,7 @@ class KnnGraph {
     KnnGraph() = default;
     /// An n x k graph without neighbours: all ids -1, all distances worst_value(metric). Takes 8 n k bytes of the heap.
     /// \param n       0 to kMaxObjects
-    /// \param k       1 to 65535
+    /// \param k       1 to kMaxColumns
     /// \param metric  what the distances will be of
     /// \throws InvalidArgument for n or k outside of these, std::bad_alloc
     KnnGraph(std::int64_t n, std::int64_t k, Metric metric);
@@ -63,26 +65,10 @@ class KnnGraph {
     operator KnnGraphView() const { return view(); }  ///< view()
 
   private:
-    /// \cond
-    /// Leaves elements as they are, for the constructor to fill by several threads: touching new memory takes longer
-    /// than a GPU needs for the graph.
-    template <class T>
-    struct Untouched : std::allocator<T> {
-        template <class U>
-        struct rebind {
-            using other = Untouched<U>;
-        };
-        template <class U, class... Arguments>
-        void construct(U* at, Arguments&&... arguments) {
-            if constexpr (sizeof...(arguments) != 0) ::new (static_cast<void*>(at)) U(arguments...);
-        }
-    };
-    /// \endcond
-
     std::int64_t n_ = 0, k_ = 0;
     Metric metric_ = Metric::L2;
-    std::vector<std::int32_t, Untouched<std::int32_t>> ids_;
-    std::vector<float, Untouched<float>> distances_;
+    Array<std::int32_t> ids_;
+    Array<float> distances_;  // untouched: several threads fill them
 };
 
 /// Checks invariants 1 and 2 (not the distances themselves); throws InvalidArgument that names the first offending row.

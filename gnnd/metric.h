@@ -79,6 +79,8 @@ struct Sum {
     static constexpr int faiss_metric = -1;               ///< the number of its faiss::MetricType; -1: there is none
     /// Each component takes a division, as `ratio` does, which GPUs take many instructions for.
     static constexpr bool divides = false;
+    /// A distance of 0 for equal vectors, from the metric's value: see true_distances() of gnnd/operations.h.
+    GNND_HOST_DEVICE static float true_distance(float value) { return value; }
     template <class A>
     GNND_HOST_DEVICE static A combine(A x, A y) {
         return x + y;
@@ -90,6 +92,8 @@ struct L2 : Sum {
     static constexpr std::string_view name = "l2";
     static constexpr bool is_product = true, translation_invariant = true;
     static constexpr int degree = 2, faiss_metric = 1;
+    /// The Euclidean distance.
+    GNND_HOST_DEVICE static float true_distance(float value) { return std::sqrt(value); }
     template <class A, class T>
     GNND_HOST_DEVICE static A accumulate(A acc, T a, T b) {
         const T difference = a - b;
@@ -102,6 +106,8 @@ struct InnerProduct : Sum {
     static constexpr std::string_view name = "ip";
     static constexpr bool is_product = true, similarity = true;
     static constexpr int degree = 2, faiss_metric = 0;
+    /// The cosine distance, for vectors of length 1. Rounding may take the value past 1.
+    GNND_HOST_DEVICE static float true_distance(float value) { return value < 1 ? 1 - value : 0; }
     template <class A, class T>
     GNND_HOST_DEVICE static A accumulate(A acc, T a, T b) {
         return acc + product(a, b);

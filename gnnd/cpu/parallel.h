@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 /// \file parallel.h
-/// The one parallel loop of the CPU backend.
+/// The parallel loops of the CPU backend.
 
 #include <omp.h>
 
@@ -46,6 +46,38 @@ struct Team {
 #pragma omp critical(gnnd_for_chunks)
                 if (!error) error = std::current_exception();
             }
+        }
+        if (error) std::rethrow_exception(error);
+    }
+
+    /// Calls make(thread, i), in_turn(thread, i) and finish(thread, i) for every i of [0, count), by the same thread.
+    /// Those of different i run side by side, but for in_turn, which is called for one i after the other. What they
+    /// throw ends the loop as in for_chunks().
+    template <class Make, class InTurn, class Finish>
+    void for_ordered(std::int64_t count, const Make& make, const InTurn& in_turn, const Finish& finish) const {
+        std::atomic<bool> stop{false};
+        std::exception_ptr error;
+        const auto attempt = [&](const auto& step) {
+            if (stop.load(std::memory_order_relaxed)) return;
+            try {
+                step();
+            } catch (...) {
+                stop.store(true, std::memory_order_relaxed);
+#pragma omp critical(gnnd_for_ordered)
+                if (!error) error = std::current_exception();
+            }
+        };
+#pragma omp parallel for ordered schedule(dynamic, 1) num_threads(threads)
+        for (std::int64_t i = 0; i < count; ++i) {
+            const int thread = omp_get_thread_num();
+            attempt([&] {
+                if (thread == 0 && interrupt != nullptr && *interrupt && (*interrupt)())
+                    throw Interrupted("interrupted by the caller");
+                make(thread, i);
+            });
+#pragma omp ordered
+            attempt([&] { in_turn(thread, i); });
+            attempt([&] { finish(thread, i); });
         }
         if (error) std::rethrow_exception(error);
     }

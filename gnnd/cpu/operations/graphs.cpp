@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: MIT
+// The graph's entries as a sparse matrix: one direction, either, both.
+#include <vector>
+
+#include "gnnd/cpu/operations/join.h"
+#include "gnnd/detail/checks.h"
+
+namespace gnnd {
+namespace {
+
+using cpu::Edges;
+using cpu::OwnedEdges;
+using cpu::Team;
+
+template <bool kUnion>
+CsrGraph join(const char* who, const KnnGraphView& graph, const EdgeParams& params, const Callbacks& callbacks) {
+    const Team team = cpu::team_of(params.threads, &callbacks.interrupt);
+    Resources& heap = detail::or_heap(nullptr);
+    const OwnedEdges own = edges_of(who, graph, params, team, heap);
+    return cpu::join_directions(own.edges, cpu::Nearer<kUnion>{own.edges.larger_is_nearer}, team, heap);
+}
+
+}  // namespace
+
+CsrGraph neighbors_graph(const KnnGraphView& graph, const EdgeParams& params, const Callbacks& callbacks) {
+    const Team team = cpu::team_of(params.threads, &callbacks.interrupt);
+    const OwnedEdges own = edges_of("neighbors_graph", graph, params, team, detail::or_heap(nullptr));
+    const Edges& edges = own.edges;
+    CsrGraph result;
+    result.n = edges.n;
+    result.indptr.resize(std::size_t(edges.n) + 1);
+    team.for_chunks(edges.n, cpu::kRowsAtOnce, [&](int, std::int64_t begin, std::int64_t end) {
+        for (std::int64_t i = begin; i < end; ++i) {
+            std::int64_t count = 0;
+            for (std::int64_t j = 0; j < edges.columns; ++j)
+                count += int(edges.counts(edges.ids_of(i)[j], edges.values_of(i)[j]));
+            result.indptr[i + 1] = count;
+        }
+    });
+    const std::int64_t entries = add_up(result.indptr, team);
+    result.indices.resize(std::size_t(entries));
+    result.values.resize(std::size_t(entries));
+    team.for_chunks(edges.n, cpu::kRowsAtOnce, [&](int, std::int64_t begin, std::int64_t end) {
+        std::vector<cpu::Key> keys(std::size_t(edges.columns) + 1);
+        for (std::int64_t i = begin; i < end; ++i) {
+            const int count = cpu::sorted_row(edges, i, keys.data());
+            for (int j = 0; j < count; ++j) {
+                result.indices[std::size_t(result.indptr[i] + j)] = cpu::id_of(keys[j]);
+                result.values[std::size_t(result.indptr[i] + j)] = cpu::value_of(keys[j]);
+            }
+        }
+    });
+    return result;
+}
+
+std::int64_t full_rows(const KnnGraphView& graph, const EdgeParams& params, const Callbacks& callbacks) {
+    const Team team = cpu::team_of(params.threads, &callbacks.interrupt);
+    const OwnedEdges own = edges_of("full_rows", graph, params, team, detail::or_heap(nullptr));
+    const Edges& edges = own.edges;
+    if (edges.n < 2) return 0;
+    const std::int64_t last = std::min(edges.columns, edges.n - 1) - 1;
+    std::atomic<std::int64_t> full{0};
+    team.for_chunks(edges.n, cpu::kRowsAtOnce, [&](int, std::int64_t begin, std::int64_t end) {
+        std::int64_t count = 0;
+        for (std::int64_t i = begin; i < end; ++i)
+            count += int(edges.counts(edges.ids_of(i)[last], edges.values_of(i)[last]));
+        full += count;
+    });
+    return full;
+}
+
+CsrGraph symmetric_graph(const KnnGraphView& graph, const EdgeParams& params, const Callbacks& callbacks) {
+    return join<true>("symmetric_graph", graph, params, callbacks);
+}
+
+CsrGraph mutual_graph(const KnnGraphView& graph, const EdgeParams& params, const Callbacks& callbacks) {
+    return join<false>("mutual_graph", graph, params, callbacks);
+}
+
+}  // namespace gnnd

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+/// \file join.h
+/// Both directions of a graph's entries in one symmetric matrix.
+///
+/// Every entry (i, j) is written a second time, for row j, into the bucket of some thousand rows that j is in: threads
+/// count first what each of them will write where, and then write without a lock. A bucket fits the cache. There its
+/// entries are sorted by row (their columns ascend by themselves, since rows were read in order), and each row is
+/// merged with the row's own entries. Memory is read and written in streams, whatever the ids are.
+
+#include <cstdint>
+#include <exception>
+#include <vector>
+
+#include "gnnd/cpu/operations/rows.h"
+
+namespace gnnd::cpu {
+
+/// An entry of row `row` that stands in row `column` of the graph.
+struct Reverse {
+    std::int32_t row, column;
+    float value;
+};
+
+/// The reverse entries of all rows, by buckets of 2^shift rows.
+struct Buckets {
+    int shift = 0;
+    std::int64_t count = 0;
+    std::vector<std::int64_t> begins;  ///< count + 1
+    Buffer<Reverse> entries;
+
+    Buckets(const Edges& edges, const Team& team, Resources& resources);
+};
+
+/// Merges two rows of ascending ids.
+/// \param rule  both(a, b) is the value of what is in both, in either order; one(a) that of what is in one of them, if
+///              rule.keeps_one; only those with keeps(value) remain
+/// \return how many
+template <class Rule>
+std::int64_t merge_rows(const Key* a, const Key* a_end, const Key* b, const Key* b_end, const Rule& rule,
+                        std::int32_t* ids, float* values) {
+    std::int64_t count = 0;
+    const auto put = [&](std::int32_t id, float value, bool wanted) {
+        ids[count] = id;
+        values[count] = value;
+        count += int(wanted && rule.keeps(value));
+    };
+    while (a != a_end && b != b_end) {
+        const std::int32_t of_a = id_of(*a), of_b = id_of(*b);
+        const bool same = of_a == of_b;
+        const Key first = of_a <= of_b ? *a : *b;
+        const float alone = rule.one(value_of(first)), joined = rule.both(value_of(*a), value_of(*b));
+        put(id_of(first), same ? joined : alone, Rule::keeps_one || same);
+        a += int(of_a <= of_b);
+        b += int(of_b <= of_a);
+    }
+    if (!Rule::keeps_one) return count;
+    for (; a != a_end; ++a) put(id_of(*a), rule.one(value_of(*a)), true);
+    for (; b != b_end; ++b) put(id_of(*b), rule.one(value_of(*b)), true);
+    return count;
+}
+
+/// What a thread needs for a bucket.
+struct JoinScratch {
+    std::vector<std::int64_t> begins;
+    std::vector<Key> reverse, own;
+    std::vector<std::int32_t> ids;
+    std::vector<float> values;
+    std::vector<std::int64_t> sizes;
+    std::int64_t count = 0;  ///< entries of the bucket's rows of the result
+    std::int64_t place = 0;  ///< of the first of them in it
+
+    /// Makes room, and sorts the bucket's entries into `reverse`: row r's are begins[r] to begins[r + 1].
+    void load(const Edges& edges, const Buckets& buckets, std::int64_t bucket);
+};
+
+/// The matrix of both directions by the rule, which see.
+template <class Rule>
+CsrGraph join_directions(const Edges& edges, const Rule& rule, const Team& team, Resources& resources) {
+    CsrGraph joined;
+    joined.n = edges.n;
+    joined.indptr.resize(std::size_t(edges.n) + 1);
+    joined.indptr[0] = 0;
+    if (edges.n == 0) return joined;
+    const Buckets buckets(edges, team, resources);
+    // Room for all that there may be: what is not needed stays untouched.
+    const std::size_t most = buckets.entries.size() * (Rule::keeps_one ? 2 : 1);
+    joined.indices.resize(most);
+    joined.values.resize(most);
+    std::vector<JoinScratch> scratch(std::size_t(team.threads));
+    std::int64_t done = 0;
+    const std::int64_t rows_of_one = std::int64_t(1) << buckets.shift;
+    team.for_ordered(
+        buckets.count,
+        [&](int thread, std::int64_t bucket) {
+            JoinScratch& s = scratch[std::size_t(thread)];
+            s.load(edges, buckets, bucket);
+            const std::int64_t begin = bucket * rows_of_one, rows = std::min(rows_of_one, edges.n - begin);
+            s.count = 0;
+            for (std::int64_t r = 0; r < rows; ++r) {
+                const int own = sorted_row(edges, begin + r, s.own.data());
+                const Key* reverse = s.reverse.data();
+                s.sizes[r] =
+                    merge_rows(s.own.data(), s.own.data() + own, reverse + s.begins[r], reverse + s.begins[r + 1], rule,
+                               s.ids.data() + s.count, s.values.data() + s.count);
+                s.count += s.sizes[r];
+            }
+        },
+        [&](int thread, std::int64_t) {
+            JoinScratch& s = scratch[std::size_t(thread)];
+            s.place = done;
+            done += s.count;
+        },
+        [&](int thread, std::int64_t bucket) {
+            const JoinScratch& s = scratch[std::size_t(thread)];
+            const std::int64_t begin = bucket * rows_of_one, rows = std::min(rows_of_one, edges.n - begin);
+            std::copy_n(s.ids.data(), s.count, joined.indices.data() + s.place);
+            std::copy_n(s.values.data(), s.count, joined.values.data() + s.place);
+            std::int64_t end = s.place;
+            for (std::int64_t r = 0; r < rows; ++r) joined.indptr[begin + r + 1] = end += s.sizes[r];
+        });
+    joined.indices.resize(std::size_t(done));
+    joined.values.resize(std::size_t(done));
+    return joined;
+}
+
+/// The rule of symmetric and mutual graphs: the nearer value.
+template <bool kUnion>
+struct Nearer {
+    static constexpr bool keeps_one = kUnion;
+    bool larger;
+    float one(float a) const { return a; }
+    float both(float a, float b) const { return larger ? std::max(a, b) : std::min(a, b); }
+    bool keeps(float) const { return true; }
+};
+
+}  // namespace gnnd::cpu
