@@ -55,6 +55,8 @@ def vectors(x: Any, *, stream: Any = None, name: str = "x") -> Vectors:
     :param stream: of arrays on a GPU; None: the caller's current one (torch, cupy), else the legacy default stream
     :raises TypeError: for types that are no vectors', ValueError for shapes that are none
     """
+    if isinstance(x, np.ma.MaskedArray):
+        raise TypeError(f"{name} is a masked array; vectors have all their components")
     if isinstance(x, np.ndarray):
         return _of_numpy(x, name)
     if hasattr(x, "__dlpack_device__"):
@@ -102,9 +104,8 @@ def _require_matrix(shape: tuple[int, ...], name: str) -> None:
 def _of_numpy(x: np.ndarray, name: str) -> Vectors:
     _require_matrix(x.shape, name)
     if x.dtype == np.float64:
-        if not isinstance(x, np.memmap) or x.flags.c_contiguous:
-            with np.errstate(over="ignore"):  # infinities are found, and their row is named
-                x = x.astype(np.float32)
+        with np.errstate(over="ignore"):  # infinities are found, and their row is named
+            x = x.astype(np.float32)
     elif x.dtype.name not in _DTYPES:
         raise TypeError(f"{name} is of {x.dtype}; vectors are of {_DTYPE_NAMES}, and float64 is converted")
     if not x.dtype.isnative:
@@ -121,24 +122,20 @@ def _of_numpy(x: np.ndarray, name: str) -> Vectors:
 def _of_dlpack(x: Any, stream: Any, name: str) -> Vectors:
     _require_matrix(tuple(x.shape), name)
     kind, index = x.__dlpack_device__()
-    if kind in (_CPU, _CUDA_HOST):
-        if str(x.dtype).endswith("float64"):
-            return _of_numpy(np.from_dlpack(x), name)
-        return _of_capsule(x.__dlpack__(), x, 0, name)
-    if kind != _CUDA:
-        raise TypeError(f"{name} lies on a device of DLPack's kind {kind}; gnnd works on host memory and on CUDA's")
-    number = stream_of(stream, x, index)
-    return _of_capsule(x.__dlpack__(stream=number), x, number, name)
-
-
-def _of_capsule(capsule: Any, x: Any, stream: int, name: str) -> Vectors:
+    if kind not in (_CPU, _CUDA, _CUDA_HOST):
+        raise TypeError(f"{name} lies on a device of DLPack's kind {int(kind)}; gnnd works on host and CUDA memory")
+    dtype = str(x.dtype).rpartition(".")[2]
+    if dtype not in _DTYPES and (dtype != "float64" or kind == _CUDA):
+        raise TypeError(f"{name} is of {dtype}; vectors are of {_DTYPE_NAMES}, and float64 on the host is converted")
+    if kind == _CUDA:
+        number = stream_of(stream, x, index)
+        return Vectors(_native.Array.from_dlpack(x.__dlpack__(stream=number)), x, number)
+    if dtype == "float64":
+        return _of_numpy(np.from_dlpack(x), name)
     try:
-        native = _native.Array.from_dlpack(capsule)
-    except (TypeError, ValueError) as error:
-        raise type(error)(f"{name}: {error}") from None
-    if native.dtype not in _DTYPES.values():
-        raise TypeError(f"{name} is of {native.dtype}; vectors are of {_DTYPE_NAMES}")
-    return Vectors(native, x, stream)
+        return Vectors(_native.Array.from_dlpack(x.__dlpack__()), x)
+    except ValueError:  # not in C order
+        return _of_numpy(np.from_dlpack(x), name)
 
 
 def _of_cuda_array(x: Any, stream: Any, name: str) -> Vectors:

@@ -4,14 +4,14 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from . import _native
 from ._arrays import Vectors, vectors
 from ._device_array import DeviceArray
-from ._graph import Graph, Recall, _recall_of, graph_of
+from ._graph import Graph, Recall, checked_ids, graph_of, recall_of
 from ._progress import Progress, shown
 
 _cuda_process: int | None = None  # that has used a GPU; a fork of it cannot
@@ -103,10 +103,10 @@ def exact_neighbors(x: Any, objects: Any, k: int = 32, metric: str = "l2", *, de
     :return: ids and distances, len(objects) x k, as a graph's
     """
     given = vectors(x)
-    numbers = np.ascontiguousarray(objects, dtype=np.int32).reshape(-1, 1)
+    numbers = checked_ids(objects, "objects", dimensions=1)
     if numbers.size == 0:
         raise ValueError("there are no objects")
-    rows = _native.Array(numbers.ctypes.data, numbers.shape[0], 1, 4, "i32")
+    rows = _native.Array(numbers.ctypes.data, len(numbers), 1, 4, "i32")
     return _native.exact_rows(given.native, rows, _params(given, device, k=k, metric=metric, **params))
 
 
@@ -123,9 +123,7 @@ def eval(graph: Graph, x: Any, at: int | None = None, *, objects: int = 4096, se
     if objects < 0:
         raise ValueError(f"objects = {objects}, allowed are 0 (all) and more")
     report = _native.measure(given.native, on_host._parts(), params, min(objects or given.n, given.n), seed)
-    recall = _recall_of(report)
-    assert recall is not None
-    return recall
+    return cast(Recall, recall_of(report))  # objects were measured: there is a report
 
 
 def plan(n: int, d: int, dtype: Any = "float32", k: int = 32, metric: str = "l2", *, device: Any = "auto",

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from . import _native
-from ._graph import Graph, Recall, _recall_of, graph_of
+from ._graph import Graph, Recall, graph_of, recall_of
 from ._progress import Progress, shown
 
 _NUMPY = {"f32": "float32", "f16": "float16", "u8": "uint8", "i8": "int8", "i32": "int32"}
@@ -48,7 +48,7 @@ class ShardedGraph:
     @property
     def measured(self) -> Recall | None:
         """The recall of the whole graph, as the build has measured it."""
-        return _recall_of(self._about["recall"])
+        return recall_of(self._about["recall"])
 
     @property
     def recall(self) -> float | None:

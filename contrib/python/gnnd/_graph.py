@@ -27,7 +27,7 @@ class Recall(NamedTuple):
         return f"Recall@{self.at} {self.value:.4f} +- {half:.4f}, measured on {self.objects:,} objects"
 
 
-def _recall_of(report: dict[str, Any] | None) -> Recall | None:
+def recall_of(report: dict[str, Any] | None) -> Recall | None:
     if not report or "recall" not in report:
         return None
     return Recall(*(report[name] for name in ("recall", "recall_low", "recall_high", "recall_at", "recall_objects")))
@@ -52,7 +52,7 @@ class Graph:
         if metric not in _native.metrics:
             raise ValueError(f"unknown metric '{metric}'; known are {', '.join(_native.metrics)}")
         if not isinstance(ids, DeviceArray):
-            ids, distances = _checked_ids(ids), np.ascontiguousarray(distances, dtype=np.float32)
+            ids, distances = checked_ids(ids), np.ascontiguousarray(distances, dtype=np.float32)
         if ids.shape != distances.shape:
             raise ValueError(f"ids are of shape {ids.shape}, distances of {distances.shape}")
         self.ids, self.distances, self.metric = ids, distances, metric
@@ -103,7 +103,7 @@ class Graph:
         :raises OSError: when it cannot be written
         """
         known = self._base if base is None else _native.identify(_host_vectors(base).native)
-        recall = None if self._recall is None else _report_of(self._recall)
+        recall = None if self._recall is None else report_of(self._recall)
         _native.save(os.fspath(path), self.on_host()._parts(), self._dtype if known is None else known[2], known,
                      recall)
 
@@ -121,14 +121,15 @@ class Graph:
         return f"Graph({self.n} x {self.k}, {self.metric}, {measured})"
 
 
-def _checked_ids(ids: Any) -> np.ndarray:
+def checked_ids(ids: Any, name: str = "ids", dimensions: int = 2) -> np.ndarray:
+    """Ids as the native functions take them: int32, in C order."""
     array = np.asarray(ids)
-    if array.ndim != 2:
-        raise ValueError(f"ids have {array.ndim} dimensions; a graph's are n x k")
-    if array.dtype.kind not in "iu":
-        raise TypeError(f"ids are of {array.dtype}; they are whole numbers")
+    if array.ndim != dimensions:
+        raise ValueError(f"{name} have {array.ndim} dimensions, not {dimensions}")
+    if array.dtype.kind not in "iu" and array.size:
+        raise TypeError(f"{name} are of {array.dtype}; they are whole numbers")
     if array.dtype != np.int32 and array.size and (array.min() < -1 or array.max() > np.iinfo(np.int32).max):
-        raise ValueError("ids out of -1 to 2,147,483,647")
+        raise ValueError(f"{name} out of -1 to 2,147,483,647")
     return np.ascontiguousarray(array, dtype=np.int32)
 
 
@@ -145,7 +146,7 @@ def _host_vectors(x: Any) -> Vectors:
     return given
 
 
-def _report_of(recall: Recall) -> dict[str, Any]:
+def report_of(recall: Recall) -> dict[str, Any]:
     return {"recall": recall.value, "recall_low": recall.low, "recall_high": recall.high, "recall_at": recall.at,
             "recall_objects": recall.objects}
 
@@ -155,5 +156,5 @@ def graph_of(ids: Any, distances: Any, metric: str, *, stats: dict[str, Any], ba
     """A graph with all that its build, or its file, tells of it."""
     graph = Graph(ids, distances, metric)
     graph.stats, graph._base, graph._dtype = stats, base, dtype
-    graph._recall = _recall_of(stats if recall is None else recall)
+    graph._recall = recall_of(stats if recall is None else recall)
     return graph

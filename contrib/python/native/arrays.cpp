@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 #include "arrays.h"
 
-#include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
 
 #include <optional>
+#include <utility>
 
 #include "device_memory.h"
 #include "gnnd/error.h"
@@ -50,8 +50,8 @@ class DeviceArray {
           dtype_(parse_dtype(dtype)) {}
 
     Array view() const {
-        return {memory_.pointer(), rows_,       columns_, columns_ * std::int64_t(size_of(dtype_)), dtype_,
-                memory_.device(),  nb::object()};
+        return {memory_.pointer(), rows_, columns_, columns_ * std::int64_t(size_of(dtype_)), dtype_,
+                memory_.device(),  {}};
     }
     std::int64_t rows() const { return rows_; }
     std::int64_t columns() const { return columns_; }
@@ -105,20 +105,14 @@ Array from_dlpack(const nb::object& capsule) {
                                     std::string(vector_dtype_names());
         throw nb::type_error(message.c_str());
     }
-    const bool cuda = array.device_type() == nb::device::cuda::value;
+    const int device = array.device_type() == nb::device::cuda::value ? array.device_id() : -1;
     const auto size = std::int64_t(size_of(*dtype));
     const auto rows = std::int64_t(array.shape(0)), columns = std::int64_t(array.shape(1));
     if (columns > 1 && array.stride(1) != 1)
         throw nb::value_error("rows whose components do not lie one behind the other; make the array contiguous");
     const std::int64_t stride = rows > 1 ? array.stride(0) * size : columns * size;
     if (stride < columns * size) throw nb::value_error("rows that overlap; make the array contiguous");
-    return {reinterpret_cast<std::uintptr_t>(array.data()),
-            rows,
-            columns,
-            stride,
-            *dtype,
-            cuda ? array.device_id() : -1,
-            nb::cast(array)};
+    return {reinterpret_cast<std::uintptr_t>(array.data()), rows, columns, stride, *dtype, device, std::move(array)};
 }
 
 void bind_arrays(nb::module_& module) {
@@ -126,9 +120,8 @@ void bind_arrays(nb::module_& module) {
         .def(
             "__init__",
             [](Array* self, std::uintptr_t pointer, std::int64_t rows, std::int64_t columns, std::int64_t stride,
-               const std::string& dtype, int device) {
-                new (self) Array{pointer, rows, columns, stride, parse_dtype(dtype), device, nb::object()};
-            },
+               const std::string& dtype,
+               int device) { new (self) Array{pointer, rows, columns, stride, parse_dtype(dtype), device, {}}; },
             nb::arg("pointer"), nb::arg("rows"), nb::arg("columns"), nb::arg("stride"), nb::arg("dtype"),
             nb::arg("device") = -1)
         .def_static("from_dlpack", &from_dlpack, nb::arg("capsule"))

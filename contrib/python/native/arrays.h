@@ -4,6 +4,7 @@
 /// Arrays of Python's world as gnnd sees them. What makes them of numpy, DLPack and CUDA arrays is gnnd/_arrays.py.
 
 #include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
 
 #include <cstdint>
 #include <string>
@@ -16,14 +17,15 @@ namespace gnnd::python {
 
 namespace nb = nanobind;
 
-/// rows x columns elements in somebody else's memory, rows `stride` bytes apart. Whoever made it keeps the memory.
+/// rows x columns elements in somebody else's memory, rows `stride` bytes apart. Whoever makes it keeps the memory, but
+/// for what came by DLPack.
 struct Array {
     std::uintptr_t pointer = 0;
     std::int64_t rows = 0, columns = 0;
     std::int64_t stride = 0;  ///< bytes from one row to the next
     DType dtype = DType::f32;
-    int device = -1;  ///< the GPU in whose memory it lies; -1: the host
-    nb::object owner;
+    int device = -1;              ///< the GPU in whose memory it lies; -1: the host
+    nb::ndarray<nb::ro> owner{};  ///< of those that came by DLPack
 
     VectorView vectors() const { return {reinterpret_cast<const void*>(pointer), rows, columns, dtype, stride}; }
     /// The elements, as a graph's arrays are read and written. \throws nb::type_error for others than i32 and f32

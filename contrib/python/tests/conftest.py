@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: MIT
+"""Data and checks that the tests share."""
+
+from __future__ import annotations
+
+import os
+
+# Threads that wait give way to those of other tests at the same time; read when gnnd is imported.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+
+import numpy as np  # noqa: E402
+import pytest  # noqa: E402
+
+
+def clustered(n: int, d: int, seed: int = 0) -> np.ndarray:
+    """Gaussian vectors around 20 centres: float32."""
+    random = np.random.default_rng(seed)
+    centres = random.normal(size=(20, d)) * 3
+    return (centres[random.integers(20, size=n)] + random.normal(size=(n, d))).astype(np.float32)
+
+
+def values(x: np.ndarray, metric: str) -> np.ndarray:
+    """The metric's value of every pair, in float64: n x n."""
+    x = x.astype(np.float64)
+    if metric == "cosine":
+        x = x / np.linalg.norm(x, axis=1, keepdims=True)
+    if metric in ("ip", "cosine"):
+        return x @ x.T
+    difference = np.abs(x[:, None, :] - x[None, :, :])
+    if metric == "l1":
+        return difference.sum(2)
+    if metric == "linf":
+        return difference.max(2)
+    if metric == "chi2":
+        total = x[:, None, :] + x[None, :, :]
+        return np.divide(difference**2, total, out=np.zeros_like(difference), where=total > 0).sum(2)
+    assert metric == "l2"
+    return (difference**2).sum(2)
+
+
+def check_graph(graph, x: np.ndarray, metric: str, tolerance: float = 1e-4) -> None:
+    """The invariants of every graph, the values computed anew."""
+    n, k = graph.n, graph.k
+    ids, distances = np.asarray(graph.ids), np.asarray(graph.distances)
+    assert ids.shape == distances.shape == (n, k)
+    assert ids.dtype == np.int32 and distances.dtype == np.float32
+    best_first = -distances if metric in ("ip", "cosine") else distances
+    assert (np.diff(best_first[:, : min(k, n - 1)], axis=1) >= 0).all()
+    expected = values(x, metric)
+    for i, row in enumerate(ids):
+        found = row[row >= 0]
+        assert len(found) == min(k, n - 1) and (row[len(found):] == -1).all()
+        assert np.isinf(distances[i, len(found):]).all()
+        assert i not in found and len(set(found)) == len(found) and found.max(initial=0) < n
+        np.testing.assert_allclose(distances[i, : len(found)], expected[i, found], rtol=tolerance, atol=tolerance)
+
+
+def recall_of(graph, x: np.ndarray, metric: str, at: int) -> float:
+    """By brute force; ties count whichever of them was taken."""
+    expected = values(x, metric) * (-1 if metric in ("ip", "cosine") else 1)
+    np.fill_diagonal(expected, np.inf)
+    last = np.sort(expected, axis=1)[:, at - 1]
+    found = np.take_along_axis(expected, np.asarray(graph.ids)[:, :at], axis=1)
+    return float((found <= last[:, None] * (1 + 1e-5 * np.sign(last[:, None])) + 1e-6).mean())
+
+
+@pytest.fixture(scope="session")
+def x() -> np.ndarray:
+    return clustered(1200, 12)

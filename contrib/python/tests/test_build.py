@@ -1,0 +1,293 @@
+# SPDX-License-Identifier: MIT
+"""Builds, merges, measurements, and what goes wrong in them."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import resource
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import gnnd
+import numpy as np
+import pytest
+from conftest import check_graph, clustered, recall_of, values
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+
+@pytest.mark.parametrize("metric", gnnd.metrics)
+def test_the_graph_has_the_recall_that_it_says(x, metric):
+    x = np.abs(x) + 0.1 if metric == "chi2" else x
+    graph = gnnd.build(x, k=12, metric=metric)
+    check_graph(graph, x, metric)
+    assert graph.metric == metric and len(graph) == graph.n == 1200 and graph.k == 12
+    assert graph.recall >= 0.99 or graph.stats["stop"] == "exact"
+    low, high = graph.recall_interval
+    assert low <= graph.recall <= high
+    assert recall_of(graph, x, metric, 10) >= low - 0.01
+    assert graph.stats["device"] in ("cpu", "cuda:0") and graph.stats["seconds"] > 0
+
+
+def test_hard_data_get_the_same_promise():
+    x = np.random.default_rng(1).normal(size=(3000, 64)).astype(np.float32)
+    graph = gnnd.build(x, k=10)
+    assert graph.recall >= 0.99 or graph.stats["stop"] == "exact"
+    assert recall_of(graph, x, "l2", 10) >= 0.985
+
+
+def test_all_pairs_are_exact(x):
+    graph = gnnd.build_exact(x, k=9)
+    check_graph(graph, x, "l2")
+    assert recall_of(graph, x, "l2", 9) == 1 and graph.recall == 1 and graph.stats["stop"] == "exact"
+    assert gnnd.build(x, k=9, recall=1).stats["stop"] == "exact"
+
+
+def test_paper_rule_measures_nothing(x):
+    graph = gnnd.build(x, k=10, recall=0, iterations=2, samples=5)
+    assert graph.recall is None and graph.recall_interval is None and graph.measured is None
+    assert graph.stats["stop"] in ("converged", "iterations")
+    assert "not measured" in repr(graph)
+
+
+def test_a_seed_gives_one_graph_on_the_cpu(x):
+    graphs = [gnnd.build(x, k=8, seed=7, device="cpu", threads=threads) for threads in (1, 2)]
+    np.testing.assert_array_equal(graphs[0].ids, graphs[1].ids)
+    assert gnnd.build(x, k=8, seed=8, recall=0, iterations=1, device="cpu").ids.tolist() != graphs[0].ids.tolist()
+
+
+@settings(max_examples=40, deadline=None)
+@given(n=st.integers(2, 70), d=st.integers(1, 9), k=st.integers(1, 40), metric=st.sampled_from(gnnd.metrics),
+       dtype=st.sampled_from(["float32", "float16", "uint8", "int8", "float64"]), seed=st.integers(0, 9))
+def test_any_shape(n, d, k, metric, dtype, seed):
+    random = np.random.default_rng(seed)
+    x = random.integers(1, 100, size=(n, d)).astype(dtype)
+    graph = gnnd.build(x, k=k, metric=metric)
+    check_graph(graph, x, metric, tolerance=1e-3)
+
+
+def test_copies_of_one_vector():
+    graph = gnnd.build(np.ones((500, 4), np.float32), k=6)
+    assert (graph.distances == 0).all()
+    check_graph(graph, np.ones((500, 4)), "l2")
+
+
+def test_refine_mends_a_bad_graph(x):
+    random = np.random.default_rng(3)
+    ids = np.array([random.choice(1200, 10, replace=False) for _ in range(1200)])
+    start = gnnd.Graph(ids, np.zeros(ids.shape), "l2")  # int64 ids, wrong distances, selves
+    better = gnnd.refine(x, start)
+    check_graph(better, x, "l2")
+    assert better.k == 10 and better.recall >= 0.99
+    assert gnnd.refine(x, better, k=5).k == 5
+
+
+def test_merge_and_append(x):
+    first, second = x[:700], x[700:]
+    merged = gnnd.merge(first, gnnd.build(first, k=10), second, gnnd.build(second, k=8))
+    check_graph(merged, x, "l2")
+    assert merged.k == 10 and recall_of(merged, x, "l2", 10) >= 0.985
+    for method in ("auto", "search", "merge"):
+        grown = gnnd.append(first, gnnd.build(first, k=16), second, method=method)
+        check_graph(grown, x, "l2")
+        assert grown.k == 16 and recall_of(grown, x, "l2", 10) >= 0.985
+    assert gnnd.append(first, gnnd.build(first, k=16), second[:1]).n == 701
+    none_added = gnnd.append(first, gnnd.build(first, k=4), second[:0])
+    assert none_added.n == 700
+
+
+def test_merge_wants_one_metric(x):
+    with pytest.raises(ValueError, match="two metrics: l2 and cosine"):
+        gnnd.merge(x, gnnd.build(x, k=3), x, gnnd.build(x, k=3, metric="cosine"))
+
+
+def test_exact_neighbors_of_some(x):
+    ids, distances = gnnd.exact_neighbors(x, [5, 0, 5], k=4)
+    expected = values(x, "l2")
+    np.fill_diagonal(expected, np.inf)
+    order = np.argsort(expected, axis=1)[:, :4]
+    np.testing.assert_array_equal(ids, order[[5, 0, 5]])
+    np.testing.assert_allclose(distances, np.sort(expected, axis=1)[[5, 0, 5], :4], rtol=1e-4)
+    for bad, error in (([], ValueError), ([1200], ValueError), ([-1], ValueError), ([0.5], TypeError), ([[1]], ValueError)):
+        with pytest.raises(error):
+            gnnd.exact_neighbors(x, bad, k=4)
+
+
+def test_eval_measures(x):
+    graph = gnnd.build(x, k=10)
+    recall = gnnd.eval(graph, x, objects=0)
+    assert recall.objects == 1200 and recall.at == 10
+    assert recall.low == recall.value == recall.high == pytest.approx(recall_of(graph, x, "l2", 10), abs=1e-3)
+    worse = gnnd.Graph(np.roll(graph.ids, 1, axis=0), np.full(graph.ids.shape, 1e9), "l2")
+    assert gnnd.eval(worse, x, objects=200, at=5).value < 0.2
+    with pytest.raises(ValueError, match="at = 11"):
+        gnnd.eval(graph, x, at=11)
+    with pytest.raises(ValueError, match="1199 vectors"):
+        gnnd.eval(graph, x[:-1])
+    with pytest.raises(ValueError, match="objects = -1"):
+        gnnd.eval(graph, x, objects=-1)
+
+
+def test_plan_allocates_nothing():
+    plan = gnnd.plan(1_000_000_000, 128, "uint8", k=64, device="cpu")
+    assert plan["graph"] == 1_000_000_000 * 64 * 8 and plan["total"] > plan["graph"]
+    assert plan["device"] == "cpu" and plan["why"]
+
+
+def test_every_parameter_is_taken(x):
+    names = gnnd.parameters()
+    assert {"k", "metric", "recall", "seed", "device"} <= set(names)
+    for name, (text, default) in names.items():
+        assert text
+        if name not in ("k", "metric", "recall", "device"):
+            assert gnnd.build(x[:50], k=3, **{name: default}).n == 50
+    assert names["recall"][1] == 0.99 and names["k"][1] == 32
+
+
+@pytest.mark.parametrize(
+    "params, error, text",
+    [
+        ({"k": 0}, ValueError, "k = 0"),
+        ({"k": 1025}, ValueError, "1024"),
+        ({"k": 2.0}, TypeError, "k must be an int, not float"),
+        ({"k": True}, TypeError, "k must be an int, not bool"),
+        ({"k": 2**70}, ValueError, "k"),
+        ({"recall": 1.5}, ValueError, "recall"),
+        ({"recall": float("nan")}, ValueError, "recall"),
+        ({"recall": "0.9"}, TypeError, "recall must be a number, not str"),
+        ({"recall_at": 40}, ValueError, "recall_at"),
+        ({"metric": "euclidean"}, ValueError, "known are l2, ip"),
+        ({"metric": 1}, TypeError, "metric must be a str"),
+        ({"device": "tpu"}, ValueError, "unknown device 'tpu'"),
+        ({"device": "cuda:99"}, RuntimeError, "cuda:99"),
+        ({"seed": -1}, ValueError, "seed"),
+        ({"deterministic": 1}, TypeError, "deterministic must be a bool"),
+        ({"neighbors": 3}, TypeError, "unknown parameter 'neighbors'; known are k, metric"),
+        ({"progress": 3}, TypeError, "progress"),
+    ],
+)
+def test_parameters_out_of_range(x, params, error, text):
+    with pytest.raises(error, match=text):
+        gnnd.build(x, **params)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_a_bad_vector_is_named(x, bad):
+    broken = x.copy()
+    broken[77, 3] = bad
+    with pytest.raises(ValueError, match="vector 77"):
+        gnnd.build(broken, k=5)
+
+
+def test_progress_is_called_and_its_errors_end_the_build(x):
+    records = []
+    graph = gnnd.build(x, k=20, recall=0, progress=records.append)
+    assert [record["iteration"] for record in records] == list(range(len(records)))
+    assert records == graph.stats["iterations"] and len(records) > 1
+
+    def fails(record):
+        raise LookupError("enough")
+
+    with pytest.raises(LookupError, match="enough"):
+        gnnd.build(x, k=20, recall=0, progress=fails)
+
+
+def test_progress_for_people(x, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "tqdm.auto", None)  # as if it were not installed
+    gnnd.build(x, k=20, recall=0, progress=True)
+    assert "gnnd.build: iteration 0" in capsys.readouterr().err
+
+
+def test_ctrl_c_ends_a_build():
+    x = np.random.default_rng(0).normal(size=(60_000, 48)).astype(np.float32)
+    timer = threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT))
+    start = time.monotonic()
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        gnnd.build_exact(x, k=10, device="cpu")
+    assert time.monotonic() - start < 5
+    assert gnnd.build(x[:500], k=5).n == 500  # and the next one works
+
+
+def test_other_threads_run_meanwhile():
+    x = clustered(20_000, 16)
+    counted, stop = [0], threading.Event()
+
+    def count():
+        while not stop.is_set():
+            counted[0] += 1
+            time.sleep(0.005)
+
+    thread = threading.Thread(target=count)
+    thread.start()
+    gnnd.build(x, k=10, device="cpu")
+    stop.set()
+    thread.join()
+    assert counted[0] > 5
+
+
+def test_two_threads_at_once(x):
+    graphs: list = [None] * 4
+
+    def build(i):
+        graphs[i] = gnnd.build(x, k=10, seed=5, device="cpu")
+
+    threads = [threading.Thread(target=build, args=[i]) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for graph in graphs:
+        np.testing.assert_array_equal(graph.ids, graphs[0].ids)
+
+
+def _build_in_child(queue, x):
+    queue.put(gnnd.build(x, k=5, seed=1, device="cpu").ids)
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
+def test_a_forked_child_can_build(x):
+    graph = gnnd.build(x, k=5, seed=1, device="cpu")  # starts OpenMP's threads, which do not survive a fork
+    context = multiprocessing.get_context("fork")
+    queue = context.Queue()
+    child = context.Process(target=_build_in_child, args=(queue, x))
+    child.start()
+    np.testing.assert_array_equal(queue.get(timeout=60), graph.ids)
+    child.join(60)
+    assert child.exitcode == 0
+
+
+def test_a_fork_after_cuda_is_an_error(x, monkeypatch):
+    monkeypatch.setattr(gnnd._build, "_cuda_process", os.getpid() + 1)
+    with pytest.raises(RuntimeError, match="before this process was forked"):
+        gnnd.build(x, k=5)
+    assert gnnd.build(x, k=5, device="cpu").n == 1200
+
+
+def test_a_thousand_builds_leak_nothing():
+    x = clustered(100, 8)
+
+    def builds(count):
+        for _ in range(count):
+            gnnd.build(x, k=32, threads=1)
+            with pytest.raises(ValueError):
+                gnnd.build(x, k=32, recall=2)
+
+    builds(200)
+    before = _resident()
+    builds(1000)
+    assert _resident() - before < 8 << 20  # the graphs alone would be 26 MB
+
+
+def _resident() -> int:
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * resource.getpagesize()
+
+
+def test_import_is_light():
+    code = "import sys, gnnd; print(sorted(m for m in ('scipy', 'sklearn', 'torch', 'faiss', 'tqdm') if m in sys.modules))"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: MIT
+"""Graph files, vector files, and graphs in shards."""
+
+from __future__ import annotations
+
+import gnnd
+import numpy as np
+import pytest
+from conftest import clustered, recall_of
+
+
+def test_a_graph_comes_back(x, tmp_path):
+    graph = gnnd.build(x, k=10)
+    graph.save(tmp_path / "a.gnnd")
+    read = gnnd.load(tmp_path / "a.gnnd")
+    np.testing.assert_array_equal(read.ids, graph.ids)
+    np.testing.assert_array_equal(read.distances, graph.distances)
+    assert read.measured == graph.measured and read.metric == "l2" and read.stats == {}
+    gnnd.save(read, str(tmp_path / "b.gnnd"))
+    assert (tmp_path / "a.gnnd").read_bytes() == (tmp_path / "b.gnnd").read_bytes()
+
+
+def test_a_graph_without_a_base(x, tmp_path):
+    graph = gnnd.build(x, k=4)
+    plain = gnnd.Graph(graph.ids, graph.distances, "l2")
+    plain.save(tmp_path / "plain.gnnd")
+    assert gnnd.load(tmp_path / "plain.gnnd").recall is None
+    plain.save(tmp_path / "known.gnnd", base=x)
+    graph._recall = None
+    graph.save(tmp_path / "same.gnnd")
+    assert (tmp_path / "known.gnnd").read_bytes() == (tmp_path / "same.gnnd").read_bytes()
+
+
+def test_damaged_files(x, tmp_path):
+    path = tmp_path / "a.gnnd"
+    gnnd.build(x, k=4).save(path)
+    good = path.read_bytes()
+    for bad in (b"", good[:-1], good[:500] + bytes([good[500] ^ 1]) + good[501:], b"GNNDGRPH" + bytes(200)):
+        path.write_bytes(bad)
+        with pytest.raises(OSError, match="a.gnnd"):
+            gnnd.load(path)
+    with pytest.raises(FileNotFoundError, match="nothing.gnnd"):
+        gnnd.load(tmp_path / "nothing.gnnd")
+    with pytest.raises(OSError, match="there"):
+        gnnd.build(x, k=4).save(tmp_path / "there" / "a.gnnd")
+
+
+@pytest.mark.parametrize("name, dtype", [("x.npy", "float32"), ("x.npy", "uint8"), ("x.npy", "float64")])
+def test_vector_files(tmp_path, name, dtype):
+    x = np.random.default_rng(0).integers(0, 99, size=(20, 6)).astype(dtype)
+    np.save(tmp_path / name, x)
+    read = gnnd.read_vectors(tmp_path / name)
+    np.testing.assert_array_equal(read, x)
+    assert read.dtype == (np.float32 if dtype == "float64" else dtype)
+
+
+def test_vector_files_of_other_formats(tmp_path):
+    x = clustered(20, 6)
+    (tmp_path / "x.fbin").write_bytes(np.array(x.shape, np.int32).tobytes() + x.tobytes())
+    np.testing.assert_array_equal(gnnd.read_vectors(tmp_path / "x.fbin"), x)
+    bits = (x.view(np.uint32) >> 16).astype(np.uint16)
+    (tmp_path / "x.bf16bin").write_bytes(np.array(x.shape, np.int32).tobytes() + bits.tobytes())
+    assert gnnd.read_vectors(tmp_path / "x.bf16bin").dtype.name == "bfloat16"
+    with pytest.raises(OSError, match="x.txt"):
+        (tmp_path / "x.txt").write_text("1 2 3")
+        gnnd.read_vectors(tmp_path / "x.txt")
+
+
+def test_in_shards(x, tmp_path):
+    np.save(tmp_path / "x.npy", x)
+    records = []
+    graph = gnnd.build_sharded(tmp_path / "x.npy", tmp_path / "work", k=10, shards=3, progress=records.append)
+    assert graph.shards == 3 and len(graph) == 1200 and graph.k == 10 and graph.metric == "l2"
+    assert graph.recall >= 0.98 and graph.recall_interval[0] <= graph.recall
+    assert records[-1]["tasks_done"] == records[-1]["tasks"] == 6
+    whole = graph.to_graph()
+    assert recall_of(whole, x, "l2", 10) >= 0.98 and whole.measured == graph.measured
+    ids, distances = graph[100:110]
+    assert ids.dtype == np.int64
+    np.testing.assert_array_equal(ids, whole.ids[100:110])
+    np.testing.assert_array_equal(graph[-1][0], whole.ids[-1])
+    np.testing.assert_array_equal(graph[5][1], whole.distances[5])
+    assert graph[30:10][0].shape == (0, 10)
+    for rows in (slice(0, 10, 2), slice(10, 0, -1)):
+        with pytest.raises(ValueError, match="step"):
+            graph[rows]
+    for read in (lambda: graph[1200], lambda: graph.read(1190, 11), lambda: graph.read(-1, 2)):
+        with pytest.raises(IndexError):
+            read()
+    graph.save(tmp_path / "one.gnnd")
+    np.testing.assert_array_equal(gnnd.load(tmp_path / "one.gnnd").ids, whole.ids)
+    assert isinstance(gnnd.load(tmp_path / "work"), gnnd.ShardedGraph)
+    assert "3 shards" in repr(graph) and str(tmp_path / "x.npy") in graph.base
+
+
+def test_shards_that_cannot_be(x, tmp_path):
+    np.save(tmp_path / "x.npy", x)
+    with pytest.raises(FileNotFoundError):
+        gnnd.build_sharded(tmp_path / "y.npy", tmp_path / "work")
+    with pytest.raises(ValueError, match="shards"):
+        gnnd.build_sharded(tmp_path / "x.npy", tmp_path / "work", shards=-1)
+    with pytest.raises(RuntimeError, match="host_memory|bytes"):
+        gnnd.build_sharded(tmp_path / "x.npy", tmp_path / "work", shards=2, host_memory=1000)
+
+    def stop(record):
+        if record["tasks_done"] == 2:
+            raise InterruptedError("later")
+
+    with pytest.raises(InterruptedError, match="later"):
+        gnnd.build_sharded(tmp_path / "x.npy", tmp_path / "work", k=6, shards=3, checkpoint_seconds=0, progress=stop)
+    with pytest.raises(OSError, match="work"):
+        gnnd.load(tmp_path / "work")  # not finished
+    assert gnnd.build_sharded(tmp_path / "x.npy", tmp_path / "work", k=6, resume=True).n == 1200
