@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Installs what is missing, from apt. Usage: contrib/setup.sh [build] [test] [tsan] [lint] [docs] [ccache] [faiss-gpu]   (default: build test)
+# Installs what is missing, from apt. Usage: contrib/setup.sh [build] [test] [tsan] [lint] [docs] [ccache] [python] [faiss-gpu]
+# (default: build test)
 # As root or with sudo; does nothing when everything is there.
 set -euo pipefail
 
@@ -12,9 +13,10 @@ packages_for() {
         lint) echo git clang-format clang-tidy libomp-dev shellcheck ;;
         docs) echo doxygen ;;
         ccache) echo ccache ;;
+        python) echo g++ cmake ninja-build libxxhash-dev libcli11-dev nlohmann-json3-dev python3-dev python3-venv patchelf ;;
         faiss-gpu) echo dpkg-dev ca-certificates ;;
         *)
-            echo "setup.sh: unknown set of packages: $1 (build, test, tsan, lint, docs, ccache, faiss-gpu)" >&2
+            echo "setup.sh: unknown set of packages: $1 (build, test, tsan, lint, docs, ccache, python, faiss-gpu)" >&2
             return 2
             ;;
     esac
