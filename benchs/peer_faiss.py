@@ -3,6 +3,7 @@
 
 peer_faiss.py BASE [nsg] [hnsw]    BASE: u8bin. The last 1,000 rows are the queries. Prints one JSON line each.
 """
+
 import json
 import sys
 import time
@@ -36,10 +37,26 @@ def main():
                 index.hnsw.efSearch = beam
             start = time.time()
             distances = index.search(queries, 10)[0]
-            beams.append({"beam": beam, "recall@10": float((distances <= truth).mean()),
-                          "queries_per_second": len(queries) / (time.time() - start)})
-        print(json.dumps({"index": kind, "faiss": faiss.__version__, "n": len(base), "seconds": seconds,
-                          "threads": faiss.omp_get_max_threads(), "beams": beams}), flush=True)
+            beams.append(
+                {
+                    "beam": beam,
+                    "recall@10": float((distances <= truth).mean()),
+                    "queries_per_second": len(queries) / (time.time() - start),
+                }
+            )
+        print(
+            json.dumps(
+                {
+                    "index": kind,
+                    "faiss": faiss.__version__,
+                    "n": len(base),
+                    "seconds": seconds,
+                    "threads": faiss.omp_get_max_threads(),
+                    "beams": beams,
+                }
+            ),
+            flush=True,
+        )
 
 
 main()

@@ -54,9 +54,16 @@ def main():
         index = pynndescent.NNDescent(x, random_state=round_, **settings)
         seconds = time.perf_counter() - start
         ids = index.neighbor_graph[0]
-        line = {"method": "pynndescent", "configuration": f"pynndescent {pynndescent.__version__}, {settings}",
-                "data": args.base.rsplit("/", 1)[-1], "n": len(x), "d": x.shape[1], "k": args.k,
-                "recall@10": recall(x, ids, args.queries, 10), "seconds": seconds}
+        line = {
+            "method": "pynndescent",
+            "configuration": f"pynndescent {pynndescent.__version__}, {settings}",
+            "data": args.base.rsplit("/", 1)[-1],
+            "n": len(x),
+            "d": x.shape[1],
+            "k": args.k,
+            "recall@10": recall(x, ids, args.queries, 10),
+            "seconds": seconds,
+        }
         print(json.dumps(line), flush=True)
 
 

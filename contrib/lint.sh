@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Checks the style: clang-format and clang-tidy for C++, shellcheck for scripts, licenses, and the length of
+# Checks the style: clang-format and clang-tidy for C++, shellcheck for scripts, ruff for Python, licenses, and the length of
 # commits' subjects. Installs what is missing.
-# Usage: contrib/lint.sh [--fix]   (--fix rewrites the files as clang-format wants them and stops there)
+# Usage: contrib/lint.sh [--fix]   (--fix rewrites the files as clang-format and ruff want them and stops there)
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -10,9 +10,18 @@ contrib/setup.sh build test lint
 repository() { git -c safe.directory="$PWD" "$@"; }
 tracked() { repository ls-files -z -- "$@"; }
 cpp=('*.h' '*.cpp' '*.cu' '*.cuh')
+ruff_version=0.17.6
+
+# Debian has no ruff: it comes from PyPI, once.
+ruff=${XDG_CACHE_HOME:-$HOME/.cache}/gnnd/ruff/bin/ruff
+if [ "$("$ruff" --version 2>/dev/null)" != "ruff $ruff_version" ]; then
+    python3 -m venv "${ruff%/bin/ruff}"
+    "${ruff%/ruff}/pip" install --quiet "ruff==$ruff_version"
+fi
 
 if [ "${1-}" = --fix ]; then
     tracked "${cpp[@]}" | xargs -0 clang-format -i
+    "$ruff" format --quiet
     exit 0
 fi
 
@@ -27,6 +36,10 @@ none() { # what it is about; files on standard input, of which there must be non
     files=$(cat)
     [ -z "$files" ] || { echo "$1: $files" >&2 && exit 1; }
 }
+
+echo "== ruff"
+"$ruff" check --quiet
+"$ruff" format --check --quiet
 
 echo "== licenses"
 tracked "${cpp[@]}" '*.in' '*.sh' .ci/run '*.py' '*.cmake' '*CMakeLists.txt' contrib/docs/Doxyfile '*.sed' |

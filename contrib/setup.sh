@@ -10,7 +10,7 @@ packages_for() {
         build) echo g++ cmake ninja-build libfaiss-dev libopenblas-dev libxxhash-dev libcli11-dev nlohmann-json3-dev ;;
         test) echo libgtest-dev libbenchmark-dev ;;
         tsan) echo clang libomp-dev ;;
-        lint) echo git clang-format clang-tidy libomp-dev shellcheck ;;
+        lint) echo git clang-format clang-tidy libomp-dev shellcheck python3-venv ;;
         docs) echo doxygen ;;
         ccache) echo ccache ;;
         python) echo g++ cmake ninja-build libxxhash-dev libcli11-dev nlohmann-json3-dev python3-dev python3-venv patchelf ;;

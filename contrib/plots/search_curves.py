@@ -4,6 +4,7 @@
 
 search_curves.py RESULTS... -o curves.svg       RESULTS: files of JSON lines; the picture's name says its format
 """
+
 import argparse
 import json
 import sys
@@ -35,6 +36,7 @@ def draw(curves, said, least, output):
         sys.exit("search_curves.py: needs matplotlib (pip install matplotlib, or Debian's python3-matplotlib)")
     matplotlib.use("Agg")
     from matplotlib import pyplot
+
     figure, axes = pyplot.subplots(figsize=(8, 5))
     for index, points in curves.items():
         shown = [(recall, qps) for recall, qps in points if least <= recall < 1]

@@ -16,7 +16,23 @@ from ._native import metrics
 from ._native import version as __version__
 
 __all__ = [
-    "DeviceArray", "Graph", "Recall", "ShardedGraph", "append", "build", "build_exact", "build_sharded", "eval",
-    "exact_neighbors", "load", "merge", "metrics", "parameters", "plan", "read_vectors", "refine", "save",
+    "DeviceArray",
+    "Graph",
+    "Recall",
+    "ShardedGraph",
+    "append",
+    "build",
+    "build_exact",
+    "build_sharded",
+    "eval",
+    "exact_neighbors",
+    "load",
+    "merge",
+    "metrics",
+    "parameters",
+    "plan",
+    "read_vectors",
+    "refine",
+    "save",
     "__version__",
 ]

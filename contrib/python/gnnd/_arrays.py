@@ -47,10 +47,10 @@ class Vectors:
 def vectors(x: Any, *, stream: Any = None, name: str = "x") -> Vectors:
     """The vectors in any array.
 
-    Anything that numpy makes an array of is one on the host: float32, float16, bfloat16 (ml_dtypes), uint8 and int8 are
-    taken as they are, rows may lie apart (slices, memory-mapped files); float64 is converted, and so is what is not in C
-    order. Of other libraries' arrays DLPack gives the memory, on the host or a GPU, and the CUDA array interface that of
-    libraries without DLPack.
+    Anything that numpy makes an array of is one on the host: float32, float16, bfloat16 (ml_dtypes), uint8 and int8
+    are taken as they are, rows may lie apart (slices, memory-mapped files); float64 is converted, and so is what is
+    not in C order. Of other libraries' arrays DLPack gives the memory, on the host or a GPU, and the CUDA array
+    interface that of libraries without DLPack.
 
     :param stream: of arrays on a GPU; None: the caller's current one (torch, cupy), else the legacy default stream
     :raises TypeError: for types that are no vectors', ValueError for shapes that are none
@@ -160,6 +160,7 @@ def _of_cuda_array(x: Any, stream: Any, name: str) -> Vectors:
     producer = interface.get("stream")
     if producer is not None and producer != number:
         _native.synchronize(device, producer)  # what is still written there is complete then
-    native = _native.Array(pointer, rows, columns, row_stride if rows > 1 else columns * dtype.itemsize,
-                           _DTYPES[dtype.name], device)
+    native = _native.Array(
+        pointer, rows, columns, row_stride if rows > 1 else columns * dtype.itemsize, _DTYPES[dtype.name], device
+    )
     return Vectors(native, x, number)

@@ -22,13 +22,22 @@ def parameters() -> dict[str, tuple[str, Any]]:
     return _native.params_fields()
 
 
-def build(x: Any, k: int = 32, metric: str = "l2", *, recall: float = 0.99, device: Any = "auto",
-          progress: bool | Progress | None = None, stream: Any = None, **params: Any) -> Graph:
+def build(
+    x: Any,
+    k: int = 32,
+    metric: str = "l2",
+    *,
+    recall: float = 0.99,
+    device: Any = "auto",
+    progress: bool | Progress | None = None,
+    stream: Any = None,
+    **params: Any,
+) -> Graph:
     """Builds the k-NN graph of vectors with GNND, and goes on until it has the recall that is asked for.
 
-    :param x: n x d vectors, n >= 2: numpy (also memory-mapped and strided), torch, cupy, jax, or anything with DLPack or
-        the CUDA array interface; float32, float16, bfloat16, uint8, int8 (float64 is converted). They must not change
-        meanwhile. On a GPU the graph stays there.
+    :param x: n x d vectors, n >= 2: numpy (also memory-mapped and strided), torch, cupy, jax, or anything with DLPack
+        or the CUDA array interface; float32, float16, bfloat16, uint8, int8 (float64 is converted). They must not
+        change meanwhile. On a GPU the graph stays there.
     :param k: neighbours per vector, 1 to 1024
     :param metric: "l2" (squared), "ip", "cosine", "l1", "linf" or "chi2"
     :param recall: the share of true nearest neighbours that the graph must have; it is measured. 1: all pairs are
@@ -45,17 +54,43 @@ def build(x: Any, k: int = 32, metric: str = "l2", *, recall: float = 0.99, devi
     return _run("build", given, params, progress, given.n, _native.build, _native.build_into, given.native, params)
 
 
-def build_exact(x: Any, k: int = 32, metric: str = "l2", *, device: Any = "auto",
-                progress: bool | Progress | None = None, stream: Any = None, **params: Any) -> Graph:
+def build_exact(
+    x: Any,
+    k: int = 32,
+    metric: str = "l2",
+    *,
+    device: Any = "auto",
+    progress: bool | Progress | None = None,
+    stream: Any = None,
+    **params: Any,
+) -> Graph:
     """Compares all pairs: the exact graph, whatever the vectors are like. Arguments as for :func:`build`."""
     given = vectors(x, stream=stream)
     params = _params(given, device, k=k, metric=metric, **params)
-    return _run("build_exact", given, params, progress, given.n, _native.build_exact, _native.build_exact_into,
-                given.native, params)
+    return _run(
+        "build_exact",
+        given,
+        params,
+        progress,
+        given.n,
+        _native.build_exact,
+        _native.build_exact_into,
+        given.native,
+        params,
+    )
 
 
-def refine(x: Any, graph: Graph, k: int | None = None, *, recall: float = 0.99, device: Any = "auto",
-           progress: bool | Progress | None = None, stream: Any = None, **params: Any) -> Graph:
+def refine(
+    x: Any,
+    graph: Graph,
+    k: int | None = None,
+    *,
+    recall: float = 0.99,
+    device: Any = "auto",
+    progress: bool | Progress | None = None,
+    stream: Any = None,
+    **params: Any,
+) -> Graph:
     """Runs GNND's iterations on a given graph of the same vectors: a better one, with k columns (None: as many).
 
     :param graph: of any k; its distances are computed again. Its arrays are on the host in the result.
@@ -66,8 +101,19 @@ def refine(x: Any, graph: Graph, k: int | None = None, *, recall: float = 0.99, 
     return _run("refine", given, params, progress, given.n, _native.refine, None, given.native, start._parts(), params)
 
 
-def merge(x1: Any, graph1: Graph, x2: Any, graph2: Graph, k: int | None = None, *, recall: float = 0.99,
-          device: Any = "auto", progress: bool | Progress | None = None, stream: Any = None, **params: Any) -> Graph:
+def merge(
+    x1: Any,
+    graph1: Graph,
+    x2: Any,
+    graph2: Graph,
+    k: int | None = None,
+    *,
+    recall: float = 0.99,
+    device: Any = "auto",
+    progress: bool | Progress | None = None,
+    stream: Any = None,
+    **params: Any,
+) -> Graph:
     """Merges the graphs of two sets of vectors with GGM, the paper's Algorithm 3.
 
     :param k: of the result; None: the larger one of both graphs
@@ -75,14 +121,38 @@ def merge(x1: Any, graph1: Graph, x2: Any, graph2: Graph, k: int | None = None, 
     """
     _require_one_metric(graph1, graph2)
     first, second = vectors(x1, stream=stream, name="x1"), vectors(x2, stream=stream, name="x2")
-    params = _params(first, device, k=max(graph1.k, graph2.k) if k is None else k, metric=graph1.metric, recall=recall,
-                     **params)
-    return _run("merge", first, params, progress, first.n + second.n, _native.merge, _native.merge_into, first.native,
-                graph1._parts(), second.native, graph2._parts(), params, joined=True)
+    params = _params(
+        first, device, k=max(graph1.k, graph2.k) if k is None else k, metric=graph1.metric, recall=recall, **params
+    )
+    return _run(
+        "merge",
+        first,
+        params,
+        progress,
+        first.n + second.n,
+        _native.merge,
+        _native.merge_into,
+        first.native,
+        graph1._parts(),
+        second.native,
+        graph2._parts(),
+        params,
+        joined=True,
+    )
 
 
-def append(x: Any, graph: Graph, added: Any, *, method: str = "auto", recall: float = 0.99, device: Any = "auto",
-           progress: bool | Progress | None = None, stream: Any = None, **params: Any) -> Graph:
+def append(
+    x: Any,
+    graph: Graph,
+    added: Any,
+    *,
+    method: str = "auto",
+    recall: float = 0.99,
+    device: Any = "auto",
+    progress: bool | Progress | None = None,
+    stream: Any = None,
+    **params: Any,
+) -> Graph:
     """Adds vectors to a graph: by searching it for each of them where they are few, by a merge otherwise.
 
     :param x: the vectors of the graph
@@ -91,12 +161,26 @@ def append(x: Any, graph: Graph, added: Any, *, method: str = "auto", recall: fl
     """
     old, new = vectors(x, stream=stream), vectors(added, stream=stream, name="added")
     params = _params(old, device, metric=graph.metric, recall=recall, **{"k": graph.k, **params})
-    return _run("append", old, params, progress, old.n + new.n, _native.append, _native.append_into, old.native,
-                graph._parts(), new.native, params, method, joined=True)
+    return _run(
+        "append",
+        old,
+        params,
+        progress,
+        old.n + new.n,
+        _native.append,
+        _native.append_into,
+        old.native,
+        graph._parts(),
+        new.native,
+        params,
+        method,
+        joined=True,
+    )
 
 
-def exact_neighbors(x: Any, objects: Any, k: int = 32, metric: str = "l2", *, device: Any = "auto",
-                    **params: Any) -> tuple[np.ndarray, np.ndarray]:
+def exact_neighbors(
+    x: Any, objects: Any, k: int = 32, metric: str = "l2", *, device: Any = "auto", **params: Any
+) -> tuple[np.ndarray, np.ndarray]:
     """Exact neighbours of some of the vectors, by comparing each with all.
 
     :param objects: numbers of vectors, in any order
@@ -110,8 +194,16 @@ def exact_neighbors(x: Any, objects: Any, k: int = 32, metric: str = "l2", *, de
     return _native.exact_rows(given.native, rows, _params(given, device, k=k, metric=metric, **params))
 
 
-def eval(graph: Graph, x: Any, at: int | None = None, *, objects: int = 4096, seed: int = 1234,  # noqa: A001
-         device: Any = "auto", **params: Any) -> Recall:
+def eval(  # noqa: A001
+    graph: Graph,
+    x: Any,
+    at: int | None = None,
+    *,
+    objects: int = 4096,
+    seed: int = 1234,  # noqa: A001
+    device: Any = "auto",
+    **params: Any,
+) -> Recall:
     """Measures a graph's recall: a sample of its vectors is compared with all.
 
     :param at: nearest neighbours that count; None: 10, or as many as there are
@@ -122,12 +214,13 @@ def eval(graph: Graph, x: Any, at: int | None = None, *, objects: int = 4096, se
     params = _params(given, device, k=at, metric=graph.metric, **params)
     if objects < 0:
         raise ValueError(f"objects = {objects}, allowed are 0 (all) and more")
-    report = _native.measure(given.native, on_host._parts(), params, min(objects or given.n, given.n), seed)
+    report: Any = _native.measure(given.native, on_host._parts(), params, min(objects or given.n, given.n), seed)
     return cast(Recall, recall_of(report))  # objects were measured: there is a report
 
 
-def plan(n: int, d: int, dtype: Any = "float32", k: int = 32, metric: str = "l2", *, device: Any = "auto",
-         **params: Any) -> dict[str, Any]:
+def plan(
+    n: int, d: int, dtype: Any = "float32", k: int = 32, metric: str = "l2", *, device: Any = "auto", **params: Any
+) -> dict[str, Any]:
     """What a build of n vectors of d components would choose, the memory in bytes and the time that it would take."""
     name = vectors(np.empty((0, 1), dtype)).native.dtype
     return _native.plan(n, d, name, {"k": k, "metric": metric, "device": device, **params})
@@ -138,13 +231,24 @@ def _params(given: Vectors, device: Any, **params: Any) -> dict[str, Any]:
     if given.device >= 0 and str(device) in ("auto", "cuda"):
         device = f"cuda:{given.device}"
     if _cuda_process not in (None, os.getpid()) and str(device) != "cpu":
-        raise RuntimeError("CUDA was used before this process was forked; use device='cpu' here, or start processes by "
-                           "'spawn' (multiprocessing.get_context)")
+        raise RuntimeError(
+            "CUDA was used before this process was forked; use device='cpu' here, or start processes by "
+            "'spawn' (multiprocessing.get_context)"
+        )
     return {**params, "device": str(device)}
 
 
-def _run(what: str, given: Vectors, params: dict[str, Any], progress: bool | Progress | None, n: int, to_host: Any,
-         to_device: Any, *arguments: Any, joined: bool = False) -> Graph:
+def _run(
+    what: str,
+    given: Vectors,
+    params: dict[str, Any],
+    progress: bool | Progress | None,
+    n: int,
+    to_host: Any,
+    to_device: Any,
+    *arguments: Any,
+    joined: bool = False,
+) -> Graph:
     """Calls the native function: the graph goes to where the vectors lie."""
     global _cuda_process
     with shown(progress, f"gnnd.{what}") as report:

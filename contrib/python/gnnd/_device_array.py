@@ -39,7 +39,8 @@ class DeviceArray:
         """A copy on the host."""
         out = np.empty(self.shape, self.dtype)
         self._memory.copy_to_host(
-            _native.Array(out.ctypes.data, out.shape[0], out.shape[1], out.strides[0], self._memory.dtype))
+            _native.Array(out.ctypes.data, out.shape[0], out.shape[1], out.strides[0], self._memory.dtype)
+        )
         return out
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
@@ -51,8 +52,14 @@ class DeviceArray:
     def __dlpack_device__(self) -> tuple[int, int]:
         return 2, self.device  # kDLCUDA
 
-    def __dlpack__(self, *, stream: int | None = None, max_version: tuple[int, int] | None = None,
-                   dl_device: tuple[int, int] | None = None, copy: bool | None = None) -> Any:
+    def __dlpack__(
+        self,
+        *,
+        stream: int | None = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any:
         if dl_device is not None and tuple(dl_device) != self.__dlpack_device__():
             raise BufferError(f"lies on cuda:{self.device}, not on DLPack's device {tuple(dl_device)}")
         if copy:
@@ -61,8 +68,14 @@ class DeviceArray:
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
-        return {"shape": self.shape, "typestr": self.dtype.str, "data": (self._view().pointer, False), "version": 3,
-                "strides": None, "stream": None}
+        return {
+            "shape": self.shape,
+            "typestr": self.dtype.str,
+            "data": (self._view().pointer, False),
+            "version": 3,
+            "strides": None,
+            "stream": None,
+        }
 
     def __len__(self) -> int:
         return self.shape[0]

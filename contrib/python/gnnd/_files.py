@@ -38,7 +38,7 @@ class ShardedGraph:
 
     @property
     def metric(self) -> str:
-        return self._about["metric"]
+        return str(self._about["metric"])
 
     @property
     def base(self) -> str:
@@ -78,8 +78,15 @@ class ShardedGraph:
     def to_graph(self) -> Graph:
         """All of it in memory."""
         ids, distances = self.read(0, self.n)
-        return graph_of(ids, distances, self.metric, stats={}, base=self._about["base"], dtype=self._about["dtype"],
-                        recall=self._about["recall"] or {})
+        return graph_of(
+            ids,
+            distances,
+            self.metric,
+            stats={},
+            base=self._about["base"],
+            dtype=self._about["dtype"],
+            recall=self._about["recall"] or {},
+        )
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes all of it to one graph file, in 32 MiB of memory."""
@@ -102,8 +109,15 @@ def load(path: str | os.PathLike[str]) -> Graph | ShardedGraph:
     if _native.ShardedGraph.is_one(name):
         return ShardedGraph(name)
     (ids, distances), about = _native.load(name)
-    return graph_of(ids, distances, about["metric"], stats={}, base=about["base"], dtype=about["dtype"],
-                    recall=about["recall"] or {})
+    return graph_of(
+        ids,
+        distances,
+        about["metric"],
+        stats={},
+        base=about["base"],
+        dtype=about["dtype"],
+        recall=about["recall"] or {},
+    )
 
 
 def save(graph: Graph | ShardedGraph, path: str | os.PathLike[str]) -> None:
@@ -126,10 +140,23 @@ def read_vectors(path: str | os.PathLike[str]) -> np.ndarray:
     return out
 
 
-def build_sharded(base: str | os.PathLike[str], work: str | os.PathLike[str], k: int = 32, metric: str = "l2", *,
-                  recall: float = 0.99, device: Any = "auto", shards: int = 0, resume: bool = False,
-                  host_memory: int = 0, checkpoint_seconds: float = 60, devices: Sequence[Any] = (), workers: int = 0,
-                  progress: bool | Progress | None = None, **params: Any) -> ShardedGraph:
+def build_sharded(
+    base: str | os.PathLike[str],
+    work: str | os.PathLike[str],
+    k: int = 32,
+    metric: str = "l2",
+    *,
+    recall: float = 0.99,
+    device: Any = "auto",
+    shards: int = 0,
+    resume: bool = False,
+    host_memory: int = 0,
+    checkpoint_seconds: float = 60,
+    devices: Sequence[Any] = (),
+    workers: int = 0,
+    progress: bool | Progress | None = None,
+    **params: Any,
+) -> ShardedGraph:
     """Builds the graph of a file of vectors that need not fit into memory, in shards that are merged pair by pair.
 
     :param base: file of vectors
@@ -141,9 +168,15 @@ def build_sharded(base: str | os.PathLike[str], work: str | os.PathLike[str], k:
     :param devices: one worker each; workers: so many, sharing the devices
     :param params: as for :func:`gnnd.build`
     """
-    shard_params = {"work": os.fspath(work), "shards": shards, "resume": resume, "host_memory": host_memory,
-                    "checkpoint_seconds": float(checkpoint_seconds), "workers": workers,
-                    "devices": [str(one) for one in devices]}
+    shard_params = {
+        "work": os.fspath(work),
+        "shards": shards,
+        "resume": resume,
+        "host_memory": host_memory,
+        "checkpoint_seconds": float(checkpoint_seconds),
+        "workers": workers,
+        "devices": [str(one) for one in devices],
+    }
     build_params = {"k": k, "metric": metric, "recall": recall, "device": str(device), **params}
     with shown(progress, "gnnd.build_sharded") as report:
         _native.build_sharded(_existing(base), build_params, shard_params, report)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,7 +28,7 @@ class Recall(NamedTuple):
         return f"Recall@{self.at} {self.value:.4f} +- {half:.4f}, measured on {self.objects:,} objects"
 
 
-def recall_of(report: dict[str, Any] | None) -> Recall | None:
+def recall_of(report: Mapping[str, Any] | None) -> Recall | None:
     if not report or "recall" not in report:
         return None
     return Recall(*(report[name] for name in ("recall", "recall_low", "recall_high", "recall_at", "recall_objects")))
@@ -65,12 +66,12 @@ class Graph:
     @property
     def n(self) -> int:
         """Rows, one for each vector."""
-        return self.ids.shape[0]
+        return int(self.ids.shape[0])
 
     @property
     def k(self) -> int:
         """Entries of a row."""
-        return self.ids.shape[1]
+        return int(self.ids.shape[1])
 
     @property
     def recall(self) -> float | None:
@@ -89,29 +90,28 @@ class Graph:
 
     def on_host(self) -> Graph:
         """This graph with its arrays in host memory: itself, where they lie there."""
-        if not isinstance(self.ids, DeviceArray):
+        if isinstance(self.ids, np.ndarray):
             return self
-        graph = Graph(self.ids.numpy(), self.distances.numpy(), self.metric)
+        graph = Graph(np.asarray(self.ids), np.asarray(self.distances), self.metric)
         graph.stats, graph._recall, graph._base, graph._dtype = self.stats, self._recall, self._base, self._dtype
         return graph
 
     def save(self, path: str | os.PathLike[str], base: Any = None) -> None:
         """Writes a graph file, which `gnnd info`, `gnnd eval` and `gnnd.load` read. It appears whole or not at all.
 
-        :param base: the vectors that the graph was built from. Graphs that were built from arrays on the host know them;
-            for others the file can tell them from other vectors only with this.
+        :param base: the vectors that the graph was built from. Graphs that were built from arrays on the host know
+            them; for others the file can tell them from other vectors only with this.
         :raises OSError: when it cannot be written
         """
         known = self._base if base is None else _native.identify(_host_vectors(base).native)
         recall = None if self._recall is None else report_of(self._recall)
-        _native.save(os.fspath(path), self.on_host()._parts(), self._dtype if known is None else known[2], known,
-                     recall)
+        _native.save(
+            os.fspath(path), self.on_host()._parts(), self._dtype if known is None else known[2], known, recall
+        )
 
     def _parts(self) -> tuple[_native.Array, _native.Array, str]:
         """The graph as the native functions take it."""
-        if isinstance(self.ids, DeviceArray):
-            return self.ids._view(), self.distances._view(), self.metric
-        return _matrix(self.ids, "i32"), _matrix(self.distances, "f32"), self.metric
+        return _view_of(self.ids, "i32"), _view_of(self.distances, "f32"), self.metric
 
     def __len__(self) -> int:
         return self.n
@@ -133,7 +133,9 @@ def checked_ids(ids: Any, name: str = "ids", dimensions: int = 2) -> np.ndarray:
     return np.ascontiguousarray(array, dtype=np.int32)
 
 
-def _matrix(array: np.ndarray, dtype: str) -> _native.Array:
+def _view_of(array: np.ndarray | DeviceArray, dtype: str) -> _native.Array:
+    if isinstance(array, DeviceArray):
+        return array._view()
     if not array.flags.c_contiguous:
         raise ValueError("the arrays of a graph must stay contiguous")
     return _native.Array(array.ctypes.data, array.shape[0], array.shape[1], array.shape[1] * array.itemsize, dtype)
@@ -147,12 +149,25 @@ def _host_vectors(x: Any) -> Vectors:
 
 
 def report_of(recall: Recall) -> dict[str, Any]:
-    return {"recall": recall.value, "recall_low": recall.low, "recall_high": recall.high, "recall_at": recall.at,
-            "recall_objects": recall.objects}
+    return {
+        "recall": recall.value,
+        "recall_low": recall.low,
+        "recall_high": recall.high,
+        "recall_at": recall.at,
+        "recall_objects": recall.objects,
+    }
 
 
-def graph_of(ids: Any, distances: Any, metric: str, *, stats: dict[str, Any], base: tuple[int, int, str, int] | None,
-             dtype: str, recall: dict[str, Any] | None = None) -> Graph:
+def graph_of(
+    ids: Any,
+    distances: Any,
+    metric: str,
+    *,
+    stats: dict[str, Any],
+    base: tuple[int, int, str, int] | None,
+    dtype: str,
+    recall: dict[str, Any] | None = None,
+) -> Graph:
     """A graph with all that its build, or its file, tells of it."""
     graph = Graph(ids, distances, metric)
     graph.stats, graph._base, graph._dtype = stats, base, dtype

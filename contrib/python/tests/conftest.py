@@ -26,16 +26,17 @@ def values(x: np.ndarray, metric: str) -> np.ndarray:
         x = x / np.linalg.norm(x, axis=1, keepdims=True)
     if metric in ("ip", "cosine"):
         return x @ x.T
+    if metric == "l2":
+        squares = (x**2).sum(1)
+        return np.maximum(squares[:, None] + squares[None, :] - 2 * (x @ x.T), 0)
     difference = np.abs(x[:, None, :] - x[None, :, :])
     if metric == "l1":
         return difference.sum(2)
     if metric == "linf":
         return difference.max(2)
-    if metric == "chi2":
-        total = x[:, None, :] + x[None, :, :]
-        return np.divide(difference**2, total, out=np.zeros_like(difference), where=total > 0).sum(2)
-    assert metric == "l2"
-    return (difference**2).sum(2)
+    assert metric == "chi2"
+    total = x[:, None, :] + x[None, :, :]
+    return np.divide(difference**2, total, out=np.zeros_like(difference), where=total > 0).sum(2)
 
 
 def check_graph(graph, x: np.ndarray, metric: str, tolerance: float = 1e-4) -> None:
@@ -49,8 +50,8 @@ def check_graph(graph, x: np.ndarray, metric: str, tolerance: float = 1e-4) -> N
     expected = values(x, metric)
     for i, row in enumerate(ids):
         found = row[row >= 0]
-        assert len(found) == min(k, n - 1) and (row[len(found):] == -1).all()
-        assert np.isinf(distances[i, len(found):]).all()
+        assert len(found) == min(k, n - 1) and (row[len(found) :] == -1).all()
+        assert np.isinf(distances[i, len(found) :]).all()
         assert i not in found and len(set(found)) == len(found) and found.max(initial=0) < n
         np.testing.assert_allclose(distances[i, : len(found)], expected[i, found], rtol=tolerance, atol=tolerance)
 

@@ -6,10 +6,11 @@ from __future__ import annotations
 import gc
 import weakref
 
-import gnnd
 import numpy as np
 import pytest
 from conftest import clustered
+
+import gnnd
 from gnnd import _arrays, _native
 
 ml_dtypes = pytest.importorskip("ml_dtypes")
@@ -36,9 +37,19 @@ def test_rows_that_lie_apart_are_not_copied(x):
     same_graph(view, view)
 
 
-@pytest.mark.parametrize("change", [np.asfortranarray, lambda x: x[:, ::2], lambda x: x[::-1], lambda x: x[:, ::-1],
-                                    lambda x: x.astype(">f4"), lambda x: x.astype(np.float64),
-                                    lambda x: np.broadcast_to(x[:1], x.shape), lambda x: x.tolist()])
+@pytest.mark.parametrize(
+    "change",
+    [
+        np.asfortranarray,
+        lambda x: x[:, ::2],
+        lambda x: x[::-1],
+        lambda x: x[:, ::-1],
+        lambda x: x.astype(">f4"),
+        lambda x: x.astype(np.float64),
+        lambda x: np.broadcast_to(x[:1], x.shape),
+        lambda x: x.tolist(),
+    ],
+)
 def test_others_are_converted(x, change):
     changed = change(x[:80])
     same_graph(changed, np.asarray(changed, dtype=np.float32))
@@ -184,18 +195,28 @@ class CudaArray:
     """An array with the CUDA array interface alone; its memory is not a GPU's."""
 
     def __init__(self, x, **changes):
-        self.__cuda_array_interface__ = {"shape": x.shape, "typestr": x.dtype.str, "data": (x.ctypes.data, False),
-                                         "version": 3, "strides": None, "stream": None, **changes}
+        self.__cuda_array_interface__ = {
+            "shape": x.shape,
+            "typestr": x.dtype.str,
+            "data": (x.ctypes.data, False),
+            "version": 3,
+            "strides": None,
+            "stream": None,
+            **changes,
+        }
 
 
-@pytest.mark.parametrize("changes, error, text", [
-    ({}, ValueError, "not one of a GPU's memory"),
-    ({"mask": object()}, TypeError, "masked"),
-    ({"typestr": "<f8"}, TypeError, "float64"),
-    ({"shape": (4,)}, ValueError, "1 dimensions"),
-    ({"strides": (4, 4800)}, ValueError, "contiguous"),
-    ({"shape": (0, 12)}, ValueError, "no vectors"),
-])
+@pytest.mark.parametrize(
+    "changes, error, text",
+    [
+        ({}, ValueError, "not one of a GPU's memory"),
+        ({"mask": object()}, TypeError, "masked"),
+        ({"typestr": "<f8"}, TypeError, "float64"),
+        ({"shape": (4,)}, ValueError, "1 dimensions"),
+        ({"strides": (4, 4800)}, ValueError, "contiguous"),
+        ({"shape": (0, 12)}, ValueError, "no vectors"),
+    ],
+)
 def test_the_cuda_array_interface_is_checked(x, changes, error, text):
     with pytest.raises(error, match=text):
         gnnd.build(CudaArray(x, **changes), k=5)

@@ -12,12 +12,13 @@ import sys
 import threading
 import time
 
-import gnnd
 import numpy as np
 import pytest
 from conftest import check_graph, clustered, recall_of, values
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+import gnnd
 
 
 @pytest.mark.parametrize("metric", gnnd.metrics)
@@ -61,8 +62,14 @@ def test_a_seed_gives_one_graph_on_the_cpu(x):
 
 
 @settings(max_examples=40, deadline=None)
-@given(n=st.integers(2, 70), d=st.integers(1, 9), k=st.integers(1, 40), metric=st.sampled_from(gnnd.metrics),
-       dtype=st.sampled_from(["float32", "float16", "uint8", "int8", "float64"]), seed=st.integers(0, 9))
+@given(
+    n=st.integers(2, 70),
+    d=st.integers(1, 9),
+    k=st.integers(1, 40),
+    metric=st.sampled_from(gnnd.metrics),
+    dtype=st.sampled_from(["float32", "float16", "uint8", "int8", "float64"]),
+    seed=st.integers(0, 9),
+)
 def test_any_shape(n, d, k, metric, dtype, seed):
     random = np.random.default_rng(seed)
     x = random.integers(1, 100, size=(n, d)).astype(dtype)
@@ -112,7 +119,13 @@ def test_exact_neighbors_of_some(x):
     order = np.argsort(expected, axis=1)[:, :4]
     np.testing.assert_array_equal(ids, order[[5, 0, 5]])
     np.testing.assert_allclose(distances, np.sort(expected, axis=1)[[5, 0, 5], :4], rtol=1e-4)
-    for bad, error in (([], ValueError), ([1200], ValueError), ([-1], ValueError), ([0.5], TypeError), ([[1]], ValueError)):
+    for bad, error in (
+        ([], ValueError),
+        ([1200], ValueError),
+        ([-1], ValueError),
+        ([0.5], TypeError),
+        ([[1]], ValueError),
+    ):
         with pytest.raises(error):
             gnnd.exact_neighbors(x, bad, k=4)
 
@@ -202,6 +215,12 @@ def test_progress_for_people(x, capsys, monkeypatch):
     assert "gnnd.build: iteration 0" in capsys.readouterr().err
 
 
+def test_progress_as_a_bar(x, capsys):
+    pytest.importorskip("tqdm")
+    gnnd.build(x, k=20, recall=0, progress=True)
+    assert "gnnd.build: " in capsys.readouterr().err
+
+
 def test_ctrl_c_ends_a_build():
     x = np.random.default_rng(0).normal(size=(60_000, 48)).astype(np.float32)
     timer = threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT))
@@ -289,5 +308,7 @@ def _resident() -> int:
 
 
 def test_import_is_light():
-    code = "import sys, gnnd; print(sorted(m for m in ('scipy', 'sklearn', 'torch', 'faiss', 'tqdm') if m in sys.modules))"
+    code = (
+        "import sys, gnnd; print(sorted(m for m in ('scipy', 'sklearn', 'torch', 'faiss', 'tqdm') if m in sys.modules))"
+    )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"

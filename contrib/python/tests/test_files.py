@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
-import gnnd
 import numpy as np
 import pytest
 from conftest import clustered, recall_of
+
+import gnnd
 
 
 def test_a_graph_comes_back(x, tmp_path):
@@ -61,8 +62,8 @@ def test_vector_files_of_other_formats(tmp_path):
     bits = (x.view(np.uint32) >> 16).astype(np.uint16)
     (tmp_path / "x.bf16bin").write_bytes(np.array(x.shape, np.int32).tobytes() + bits.tobytes())
     assert gnnd.read_vectors(tmp_path / "x.bf16bin").dtype.name == "bfloat16"
+    (tmp_path / "x.txt").write_text("1 2 3")
     with pytest.raises(OSError, match="x.txt"):
-        (tmp_path / "x.txt").write_text("1 2 3")
         gnnd.read_vectors(tmp_path / "x.txt")
 
 
