@@ -8,9 +8,9 @@ import weakref
 
 import numpy as np
 import pytest
-from conftest import clustered
 
 import gnnd
+from conftest import clustered
 from gnnd import _arrays, _native
 
 ml_dtypes = pytest.importorskip("ml_dtypes")

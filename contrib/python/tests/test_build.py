@@ -14,11 +14,11 @@ import time
 
 import numpy as np
 import pytest
-from conftest import check_graph, clustered, recall_of, values
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gnnd
+from conftest import check_graph, clustered, recall_of, values
 
 
 @pytest.mark.parametrize("metric", gnnd.metrics)

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from conftest import clustered, recall_of
 
 import gnnd
+from conftest import clustered, recall_of
 
 
 def test_a_graph_comes_back(x, tmp_path):
