@@ -83,8 +83,9 @@ LinkTree make_links(const VectorSource& source, const faiss::IndexFlat& storage,
     tree.parents.assign(graph.n, -1);
     choose_links(source, graph, place, tree);
     tree.entry = find_entry(storage);
-    LinkRows rows(tree);
-    TreeGrowth growth(storage, rows);
+    LinkRows rows = tree.rows();
+    StorageDistances distances(storage);
+    TreeGrowth growth(distances, rows, interrupt_hooks());
     growth.follow(tree.entry);
     growth.attach_others();
     return tree;

@@ -133,7 +133,8 @@ std::int64_t grow_links(const VectorSource& source, const faiss::IndexFlat& stor
                         std::int64_t old, const std::vector<std::int32_t>& changed, LinkRows& tree) {
     LinkGrowth links(source, graph, old, changed, tree);
     links.run();
-    TreeGrowth growth(storage, tree);
+    StorageDistances distances(storage);
+    TreeGrowth growth(distances, tree, interrupt_hooks());
     for (const std::int32_t object : links.objects())
         if (tree.parents[object] >= 0) growth.follow(object);
     growth.attach_others();

@@ -92,6 +92,11 @@ KnnGraphView graph_of(const Array& ids, const Array& distances, const std::strin
     return {ids.rows, ids.columns, parse_metric(metric), ids.ids(), distances.distances()};
 }
 
+KnnGraphView graph_of(const nb::tuple& parts) {
+    return graph_of(nb::cast<const Array&>(parts[0]), nb::cast<const Array&>(parts[1]),
+                    nb::cast<std::string>(parts[2]));
+}
+
 Array from_dlpack(const nb::object& capsule) {
     nb::ndarray<nb::ro> array;
     if (!nb::try_cast(capsule, array, false)) throw nb::type_error("not a DLPack capsule that can be read");

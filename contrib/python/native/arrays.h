@@ -35,6 +35,8 @@ struct Array {
 
 /// \throws InvalidArgument where both do not have one shape
 KnnGraphView graph_of(const Array& ids, const Array& distances, const std::string& metric);
+/// The same of a tuple of them, which keeps the memory.
+KnnGraphView graph_of(const nb::tuple& parts);
 
 /// Reads a capsule of DLPack, which it consumes. \throws nb::type_error that names what is not taken
 Array from_dlpack(const nb::object& capsule);

@@ -34,14 +34,6 @@ class OnStream final : public Resources {
     Stream stream_;
 };
 
-/// A graph that comes with a call: ids, distances and the name of its metric.
-struct GivenGraph {
-    KnnGraphView view;
-    explicit GivenGraph(const nb::tuple& parts)
-        : view(graph_of(nb::cast<const Array&>(parts[0]), nb::cast<const Array&>(parts[1]),
-                        nb::cast<std::string>(parts[2]))) {}
-};
-
 /// Calls build(callbacks, resources), which returns a graph and its statistics.
 template <class Build>
 nb::tuple built(nb::object progress, std::uintptr_t stream, Build&& build) {
@@ -77,7 +69,7 @@ nb::tuple exact_rows(const Array& x, const Array& objects, const nb::dict& given
 /// than the last of them.
 nb::object measure(const Array& x, const nb::tuple& graph, const nb::dict& given, std::int64_t count,
                    std::uint64_t seed) {
-    const KnnGraphView view = GivenGraph(graph).view;
+    const KnnGraphView view = graph_of(graph);
     BuildParams params = params_of(given);
     if (view.n != x.rows)
         throw InvalidArgument("a graph of " + std::to_string(view.n) + " objects for " + std::to_string(x.rows) +
@@ -162,9 +154,9 @@ void bind_build(nb::module_& module) {
         "refine",
         [](const Array& x, const nb::tuple& graph, const nb::dict& given, std::uintptr_t stream, nb::object progress) {
             const BuildParams params = params_of(given);
-            const GivenGraph start(graph);
+            const KnnGraphView start = graph_of(graph);
             return built(std::move(progress), stream, [&](const Callbacks& callbacks, Resources* resources) {
-                return refine(x.vectors(), start.view, params, callbacks, resources);
+                return refine(x.vectors(), start, params, callbacks, resources);
             });
         },
         x, graph, params, stream, progress);
@@ -173,9 +165,9 @@ void bind_build(nb::module_& module) {
         [](const Array& x1, const nb::tuple& graph1, const Array& x2, const nb::tuple& graph2, const nb::dict& given,
            std::uintptr_t stream, nb::object progress) {
             const BuildParams params = params_of(given);
-            const GivenGraph first(graph1), second(graph2);
+            const KnnGraphView first = graph_of(graph1), second = graph_of(graph2);
             return built(std::move(progress), stream, [&](const Callbacks& callbacks, Resources* resources) {
-                return merge(x1.vectors(), first.view, x2.vectors(), second.view, params, callbacks, resources);
+                return merge(x1.vectors(), first, x2.vectors(), second, params, callbacks, resources);
             });
         },
         nb::arg("x1"), nb::arg("graph1"), nb::arg("x2"), nb::arg("graph2"), params, stream, progress);
@@ -184,11 +176,11 @@ void bind_build(nb::module_& module) {
         [](const Array& x1, const nb::tuple& graph1, const Array& x2, const nb::tuple& graph2, const nb::dict& given,
            const Array& ids, const Array& distances, std::uintptr_t stream, nb::object progress) {
             const BuildParams params = params_of(given);
-            const GivenGraph first(graph1), second(graph2);
+            const KnnGraphView first = graph_of(graph1), second = graph_of(graph2);
             return built_into(
                 ids, distances, std::move(progress), stream,
                 [&](std::int32_t* to_ids, float* to_distances, const Callbacks& callbacks, Resources* resources) {
-                    return merge_into(x1.vectors(), first.view, x2.vectors(), second.view, params, to_ids, to_distances,
+                    return merge_into(x1.vectors(), first, x2.vectors(), second, params, to_ids, to_distances,
                                       callbacks, resources);
                 });
         },
@@ -198,10 +190,10 @@ void bind_build(nb::module_& module) {
         [](const Array& x, const nb::tuple& graph, const Array& added, const nb::dict& given, const std::string& method,
            std::uintptr_t stream, nb::object progress) {
             const BuildParams params = params_of(given);
-            const GivenGraph old(graph);
+            const KnnGraphView old = graph_of(graph);
             const AppendMethod way = parse_append_method(method);
             return built(std::move(progress), stream, [&](const Callbacks& callbacks, Resources* resources) {
-                return append(x.vectors(), old.view, added.vectors(), params, callbacks, resources, way);
+                return append(x.vectors(), old, added.vectors(), params, callbacks, resources, way);
             });
         },
         x, graph, nb::arg("added"), params, method, stream, progress);
@@ -210,12 +202,12 @@ void bind_build(nb::module_& module) {
         [](const Array& x, const nb::tuple& graph, const Array& added, const nb::dict& given, const std::string& method,
            const Array& ids, const Array& distances, std::uintptr_t stream, nb::object progress) {
             const BuildParams params = params_of(given);
-            const GivenGraph old(graph);
+            const KnnGraphView old = graph_of(graph);
             const AppendMethod way = parse_append_method(method);
             return built_into(
                 ids, distances, std::move(progress), stream,
                 [&](std::int32_t* to_ids, float* to_distances, const Callbacks& callbacks, Resources* resources) {
-                    return append_into(x.vectors(), old.view, added.vectors(), params, to_ids, to_distances, callbacks,
+                    return append_into(x.vectors(), old, added.vectors(), params, to_ids, to_distances, callbacks,
                                        resources, way);
                 });
         },

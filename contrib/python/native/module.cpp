@@ -16,6 +16,8 @@
 #include "gnnd/error.h"
 #include "gnnd/metric.h"
 #include "gnnd/version.h"
+#include "links.h"
+#include "search.h"
 
 namespace gnnd::python {
 
@@ -72,4 +74,6 @@ NB_MODULE(_native, module) {
     bind_arrays(module);
     bind_build(module);
     bind_files(module);
+    bind_links(module);
+    bind_search(module);
 }

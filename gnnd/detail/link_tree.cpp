@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
-#include "faiss_ext/detail/link_tree.h"
+#include "gnnd/detail/link_tree.h"
 
 #include <algorithm>
 #include <atomic>
 #include <utility>
 
-#include "faiss_ext/detail/errors.h"
 #include "gnnd/cpu/parallel.h"
+#include "gnnd/error.h"
 
-namespace faiss_ext::detail {
+namespace gnnd::detail {
 
 namespace {
 
@@ -36,19 +36,20 @@ void LinkRows::undo() {
     for (std::size_t i = kept_.size(); i-- > 0;) std::copy_n(&kept_links_[i * degree], degree, row(kept_[i]));
 }
 
-StorageDistances::StorageDistances(const faiss::IndexFlat& storage)
-    : computer_(storage.get_distance_computer()),
-      sign_(storage.metric_type == faiss::METRIC_INNER_PRODUCT ? -1.0f : 1.0f) {}
-
 bool TreeGrowth::Step::operator<(const Step& other) const {
     return std::pair(distance, id) < std::pair(other.distance, other.id);
 }
 
-TreeGrowth::TreeGrowth(const faiss::IndexFlat& storage, LinkRows& tree) : tree_(tree), distances_(storage) {
+TreeGrowth::TreeGrowth(ObjectDistances& distances, LinkRows& tree, const Callbacks& callbacks)
+    : tree_(tree), distances_(distances), callbacks_(callbacks) {
     reached_.reserve(tree.parents.size());
     tree.parents[tree.entry] = tree.entry;
     for (std::int64_t i = 0; i < tree.n(); ++i)
         if (tree.parents[i] >= 0) reached_.push_back(std::int32_t(i));
+}
+
+void TreeGrowth::check_interrupt() const {
+    if (callbacks_.interrupt && callbacks_.interrupt()) throw Interrupted("interrupted by the caller");
 }
 
 void TreeGrowth::attach_others() {
@@ -93,7 +94,7 @@ void TreeGrowth::follow(std::int32_t object) {
     follow_links(object);
     while (next != reached_.size()) {
         const std::size_t end = reached_.size();
-        if (end - next < kManyReached || gnnd::cpu::Team::resolve(0) < kEnoughThreads) {
+        if (end - next < kManyReached || cpu::Team::resolve(0) < kEnoughThreads) {
             follow_links(reached_[next++]);
         } else {
             follow_level(next, end);
@@ -115,8 +116,7 @@ void TreeGrowth::follow_links(std::int32_t from) {
 /// first of them, and comes in the order in which one thread would have come to it.
 void TreeGrowth::follow_level(std::size_t first, std::size_t end) {
     constexpr std::int64_t kPlaces = 1024;
-    const gnnd::Callbacks hooks = interrupt_hooks();
-    const gnnd::cpu::Team team{gnnd::cpu::Team::resolve(0), &hooks.interrupt};
+    const cpu::Team team{cpu::Team::resolve(0), &callbacks_.interrupt};
     const auto places = std::int64_t(end - first);
     const auto for_each_link = [&](std::int64_t begin, std::int64_t stop, const auto& use) {
         for (std::size_t place = first + std::size_t(begin); place < first + std::size_t(stop); ++place) {
@@ -203,4 +203,4 @@ std::size_t TreeGrowth::visit(std::int32_t query, std::int32_t id) {
     return std::size_t(position);
 }
 
-}  // namespace faiss_ext::detail
+}  // namespace gnnd::detail

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: MIT
+#include "links.h"
+
+#include <nanobind/stl/string.h>
+
+#include <string>
+#include <vector>
+
+#include "arrays.h"
+#include "gnnd/cpu/backend.h"
+#include "gnnd/cpu/space.h"
+#include "gnnd/detail/checks.h"
+#include "gnnd/detail/link_tree.h"
+#include "gnnd/search_links.h"
+#include "hooks.h"
+
+namespace gnnd::python {
+
+namespace {
+
+/// The metric between objects, for the tree that reaches all of them.
+class MetricDistances final : public detail::ObjectDistances {
+  public:
+    explicit MetricDistances(const cpu::Space& space) : block_(space, 1, 1, detail::or_heap(nullptr)) {}
+    float between(std::int32_t a, std::int32_t b) override {
+        block_.compute(&a, 1, &b, 1);
+        return block_.row(0)[0];
+    }
+
+  private:
+    cpu::Block block_;
+};
+
+/// \param links  n x degree, filled
+/// \param entry  every object can be reached from this one afterwards; -1: some may not
+void links_for_search(const Array& x, const nb::tuple& graph, const Array& links, std::int64_t entry, int threads) {
+    const KnnGraphView view = graph_of(graph);
+    Hooks hooks{nb::none()};
+    const Callbacks callbacks = hooks.callbacks();
+    hooks.run([&] {
+        LinkParams params;
+        params.degree = int(links.columns);
+        params.device = {Device::Kind::cpu, 0};
+        params.threads = threads;
+        if (links.rows != view.n) throw InvalidArgument("links need a row for each object of the graph");
+        if (entry < -1 || entry >= view.n)
+            throw InvalidArgument("entry = " + std::to_string(entry) + " of " + std::to_string(view.n) + " objects");
+        search_links(x.vectors(), view, params, links.ids(), callbacks);
+        if (entry < 0) return;
+        const cpu::Team team{cpu::Team::resolve(threads), &callbacks.interrupt};
+        const cpu::Space space(x.vectors(), view.metric, team, detail::or_heap(nullptr));
+        MetricDistances distances(space);
+        std::vector<std::int32_t> parents(view.n, -1);
+        detail::LinkRows rows(links.ids(), params.degree, std::int32_t(entry), parents);
+        detail::TreeGrowth growth(distances, rows, callbacks);
+        growth.follow(std::int32_t(entry));
+        growth.attach_others();
+    });
+}
+
+}  // namespace
+
+void bind_links(nb::module_& module) {
+    module.def("search_links", &links_for_search, nb::arg("x"), nb::arg("graph"), nb::arg("links"), nb::arg("entry"),
+               nb::arg("threads"));
+    module.def(
+        "check_graph", [](const nb::tuple& graph) { check_structure(graph_of(graph)); }, nb::arg("graph"));
+    module.def(
+        "check_vectors",
+        [](const Array& x, const std::string& metric) {
+            Hooks hooks{nb::none()};
+            const Callbacks callbacks = hooks.callbacks();
+            hooks.run([&] { cpu::check_vectors(x.vectors(), parse_metric(metric), 0, callbacks); });
+        },
+        nb::arg("x"), nb::arg("metric"));
+}
+
+}  // namespace gnnd::python

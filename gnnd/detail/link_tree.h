@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+/// \file link_tree.h
+/// Links under which searches reach every object. Some of the links are the edges of a tree from the entry; whoever
+/// changes links leaves these alone.
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "gnnd/builder.h"
+
+namespace gnnd::detail {
+
+/// Links and their tree where they lie, to be changed there.
+class LinkRows {
+  public:
+    /// \param links    n x degree, -1 at the end of rows with fewer
+    /// \param parents  n: through whom each object is reached, the entry through itself; -1: not yet
+    LinkRows(std::int32_t* links, int degree, std::int32_t entry, std::vector<std::int32_t>& parents)
+        : degree(degree), entry(entry), parents(parents), links_(links) {}
+
+    std::int64_t n() const { return std::int64_t(parents.size()); }
+    const std::int32_t* of(std::int64_t i) const { return links_ + i * degree; }
+    std::int32_t* row(std::int64_t i) { return links_ + i * degree; }
+    /// True where the link is an edge of the tree.
+    bool is_edge(std::int32_t from, std::int32_t to) const { return parents[to] == from; }
+    /// Links one object to another behind those it has; false where it is linked already, or all places are taken.
+    bool add(std::int32_t from, std::int32_t to);
+    /// Remembers an object's links, which are about to change.
+    void keep(std::int32_t object);
+    /// All that were kept are as they were, whatever came after. Throws nothing.
+    void undo();
+
+    const int degree;
+    const std::int32_t entry;
+    std::vector<std::int32_t>& parents;
+
+  private:
+    std::int32_t* const links_;
+    std::vector<std::int32_t> kept_, kept_links_;  // objects, some more than once, and the links that they had
+};
+
+/// Distances of the objects that are linked; smaller is nearer.
+class ObjectDistances {
+  public:
+    virtual ~ObjectDistances() = default;
+    virtual float between(std::int32_t a, std::int32_t b) = 0;
+};
+
+/// Makes the tree grow until it holds all objects.
+class TreeGrowth {
+  public:
+    /// \param distances  of the objects; asked by the calling thread only
+    /// \param tree       its entry is reached; whoever else is has a parent
+    /// \param callbacks  of them `interrupt` is asked, and Interrupted thrown
+    TreeGrowth(ObjectDistances& distances, LinkRows& tree, const Callbacks& callbacks = {});
+    /// Reaches all that the links of the object lead to, and theirs. The object itself is reached.
+    void follow(std::int32_t object);
+    /// Searches for objects that are not reached as a query would, and links them from the nearest found.
+    void attach_others();
+
+  private:
+    static constexpr int kBeam = 64;  // width of the search
+
+    struct Step {
+        float distance;
+        std::int32_t id;
+        bool expanded;
+        bool operator<(const Step& other) const;
+    };
+
+    void check_interrupt() const;
+    void reach(std::int32_t object, std::int32_t parent);
+    void follow_links(std::int32_t from);
+    void follow_level(std::size_t first, std::size_t end);
+    void mend(const std::vector<std::int32_t>& attached);
+    bool make_link(std::int32_t from, std::int32_t to);
+    std::int32_t spare_link(const std::vector<Step>& found, std::int32_t object);
+    const std::vector<Step>& beam_search(std::int32_t object);
+    std::size_t visit(std::int32_t query, std::int32_t id);
+
+    LinkRows& tree_;
+    ObjectDistances& distances_;
+    const Callbacks callbacks_;
+    std::vector<std::int32_t> reached_;  // in the order in which they were reached
+    std::vector<std::uint32_t> claims_;  // n: the first place in reached_ that links to an object
+    std::size_t claimed_ = 0;            // those before it in reached_ have been claimed
+    std::size_t spare_ = 0;              // those before it in reached_ have no link to spare
+    std::vector<std::uint32_t> seen_;    // in which search last
+    std::uint32_t search_ = 0;
+    std::vector<Step> pool_;
+};
+
+}  // namespace gnnd::detail
