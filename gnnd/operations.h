@@ -13,6 +13,8 @@
 
 #include <cstdint>
 #include <optional>
+#include <string_view>
+#include <vector>
 
 #include "gnnd/array.h"
 #include "gnnd/builder.h"
@@ -86,5 +88,107 @@ CsrGraph symmetric_graph(const KnnGraphView& graph, const EdgeParams& params = {
 /// symmetric_graph(), the result of up to 8 E bytes.
 /// \throws as neighbors_graph()
 CsrGraph mutual_graph(const KnnGraphView& graph, const EdgeParams& params = {}, const Callbacks& callbacks = {});
+
+/// How jaccard_graph() weighs.
+struct JaccardParams {
+    int neighbors = 0;  ///< first entries of a row that count; 0: all k
+    /// Whether an object counts as one of its own neighbours, as in Seurat's SNN graphs. PhenoGraph and cuGraph say no.
+    bool include_self = false;
+    float prune = 0;  ///< pairs of less weight than this are left out, 0 to 1; Seurat takes 1/15
+    int threads = 0;  ///< 0: as many as OpenMP gives
+};
+
+/// Shared-neighbour weights (Jarvis and Patrick 1973; PhenoGraph, Levine et al. 2015): the union, where the value of a
+/// pair is the Jaccard index of both rows' ids, |A and B| / |A or B|, from 0 to 1. Pairs that share nobody are left
+/// out. Distances do not matter. Compares about k n rows of k ids: the one operation that takes long, seconds for a
+/// million objects of 32 neighbours. Takes at its peak 4 n k bytes and n / 8 for each thread beside what
+/// symmetric_graph() does. \throws as neighbors_graph()
+CsrGraph jaccard_graph(const KnnGraphView& graph, const JaccardParams& params = {}, const Callbacks& callbacks = {});
+
+/// How fuzzy_simplicial_set() weighs; names and defaults are umap-learn's.
+struct FuzzyParams {
+    int neighbors = 0;             ///< first entries of a row that count; 0: all k. umap's n_neighbors less 1
+    float local_connectivity = 1;  ///< that many of the nearest (between two of them where it is no whole number) get
+                                   ///< weight 1; 0 to k
+    float set_op_mix_ratio = 1;    ///< 1: fuzzy union, 0: fuzzy intersection, between: a mix
+    float bandwidth = 1;           ///< more than 0: the weights of a row add up to log2(neighbors + 1) times this
+    int threads = 0;               ///< 0: as many as OpenMP gives
+};
+
+/// UMAP's weights (McInnes, Healy, Melville, arXiv 1802.03426): a row's entries get exp(-(d - rho) / sigma), where d is
+/// the true distance, rho that of the first `local_connectivity` neighbours that are no copies, and sigma such that the
+/// row adds up as FuzzyParams::bandwidth says; both directions a and b become a + b - a b. As umap-learn 0.5.12
+/// computes it from a graph that has each object in its own row in addition; its n_neighbors is k + 1. Weights agree to
+/// 1e-4, by umap's own stop of the search for sigma. Rows with fewer entries are weighed by these (umap takes missing
+/// ones as infinitely far, which makes all of the row's weights 1). Takes at its peak 4 n k bytes beside what
+/// symmetric_graph() does. \throws as neighbors_graph(), and InvalidArgument for values that are no distances: see
+/// true_distances()
+CsrGraph fuzzy_simplicial_set(const KnnGraphView& graph, const FuzzyParams& params = {},
+                              const Callbacks& callbacks = {});
+
+/// How mutual_reachability_graph() measures; names and defaults are hdbscan's.
+struct ReachabilityParams {
+    int neighbors = 0;    ///< first entries of a row that count; 0: all k
+    int min_samples = 5;  ///< an object's core distance is that of its min_samples-th neighbour, itself not counted:
+                          ///< 1 to the number of entries that count. scikit-learn's min_samples counts it: one more
+    float alpha = 1;      ///< distances are divided by it, core distances are not; more than 0
+    int threads = 0;      ///< 0: as many as OpenMP gives
+};
+
+/// The true distance of every object's min_samples-th neighbour, or of its last where it has fewer; +inf of one
+/// without. \return n values \throws as neighbors_graph(), and InvalidArgument for values that are no distances: see
+/// true_distances()
+Array<float> core_distances(const KnnGraphView& graph, const ReachabilityParams& params = {},
+                            const Callbacks& callbacks = {});
+
+/// HDBSCAN's mutual reachability (Campello, Moulavi, Sander 2013): the union, where the value of a pair is the largest
+/// of its distance and both core distances. As hdbscan's for all pairs, of those pairs that are in the graph and not
+/// infinitely far.
+/// Takes at its peak 4 n k + 4 n bytes beside what symmetric_graph() does.
+/// \throws as core_distances()
+CsrGraph mutual_reachability_graph(const KnnGraphView& graph, const ReachabilityParams& params = {},
+                                   const Callbacks& callbacks = {});
+
+/// A number for each object's component.
+struct Components {
+    Array<std::int32_t> labels;       ///< n: 0, 1, ... in the order of the components' first objects, as SciPy's
+    std::vector<std::int64_t> sizes;  ///< objects of each component
+};
+
+/// Connected components of the union: along an entry one may go either way. Takes 8 n bytes.
+/// \throws as neighbors_graph()
+Components connected_components(const KnnGraphView& graph, const EdgeParams& params = {},
+                                const Callbacks& callbacks = {});
+
+/// Those of a matrix, for instance of a mutual graph; also where it is not symmetric.
+/// \throws InvalidArgument for columns outside of [0, n) or offsets that do not ascend, Interrupted
+Components connected_components(const CsrGraph& graph, int threads = 0, const Callbacks& callbacks = {});
+
+/// Which rows duplicates() takes as copies.
+struct DuplicateParams {
+    float threshold = 0;  ///< farthest value of a pair of copies; for similarities the least. Not NaN
+    GraphValues values = GraphValues::metric;  ///< what the threshold is compared with
+    int neighbors = 0;                         ///< first entries of a row that count; 0: all k
+    int threads = 0;                           ///< 0: as many as OpenMP gives
+};
+
+/// Groups of objects that are copies, or near copies, of each other.
+struct Duplicates {
+    Array<std::int32_t> labels;        ///< n: the object's group 0, 1, ...; -1: it has no copy
+    std::vector<std::int64_t> sizes;   ///< objects of each group, 2 or more
+    std::vector<std::int32_t> firsts;  ///< of each group the object of the lowest number; these ascend
+    std::int64_t full = 0;  ///< objects all of whose entries are copies: their groups may be larger than rows show
+};
+
+/// Groups of near-equal rows across the whole set: the components of the graph's pairs that are no farther apart than
+/// the threshold. To keep one of each group, drop all objects of a group but its first.
+///
+/// Copies of copies are in one group, as in single linkage, and its ends may be farther apart than the threshold. A
+/// group of more than k + 1 objects is found whole where its rows connect it, though none holds all of it. Rows of an
+/// exact graph always do for exact copies: of equal distances the lowest ids are in each row. In an approximate graph
+/// rows that are full of copies may close up among themselves, so that a group falls apart: `full` objects tell that it
+/// is possible, and a graph with a larger k, or an exact one, decides. Takes as connected_components(). \throws as
+/// neighbors_graph()
+Duplicates duplicates(const KnnGraphView& graph, const DuplicateParams& params = {}, const Callbacks& callbacks = {});
 
 }  // namespace gnnd

@@ -100,8 +100,7 @@ Edges checked_edges(const char* who, const KnnGraphView& graph, int neighbors, c
     return edges;
 }
 
-OwnedEdges edges_of(const char* who, const KnnGraphView& graph, const EdgeParams& params, const Team& team,
-                    Resources& resources) {
+OwnedEdges edges_of(const char* who, const KnnGraphView& graph, const EdgeParams& params, const Team& team) {
     name_of(params.values);  // throws for a number that is none
     if (params.radius && std::isnan(*params.radius))
         throw InvalidArgument(std::string(who) + ": EdgeParams::radius is NaN");
@@ -109,7 +108,7 @@ OwnedEdges edges_of(const char* who, const KnnGraphView& graph, const EdgeParams
     Edges& edges = own.edges;
     if (params.values == GraphValues::distance) {
         edges.larger_is_nearer = false;
-        own.values = Buffer<float>(resources, std::size_t(graph.n * graph.k));
+        own.values.resize(std::size_t(graph.n * graph.k));
         convert_to_distances(who, graph.metric, graph.distances, graph.n * graph.k, graph.k, own.values.data(), team);
         edges.values = own.values.data();
     }
@@ -141,6 +140,19 @@ void convert_to_distances(const char* who, Metric metric, const float* values, s
                           (is_similarity(metric) && values[bad.get()] > kRounded
                                ? " is no similarity of vectors of length 1, for others there is no distance"
                                : " is no value of " + std::string(name_of(metric))));
+}
+
+std::int64_t count_full(const Edges& edges, const Team& team) {
+    if (edges.n < 2) return 0;
+    const std::int64_t last = std::min(edges.columns, edges.n - 1) - 1;
+    std::atomic<std::int64_t> full{0};
+    team.for_chunks(edges.n, kRowsAtOnce, [&](int, std::int64_t begin, std::int64_t end) {
+        std::int64_t count = 0;
+        for (std::int64_t i = begin; i < end; ++i)
+            count += int(edges.counts(edges.ids_of(i)[last], edges.values_of(i)[last]));
+        full += count;
+    });
+    return full;
 }
 
 std::int64_t add_up(Array<std::int64_t>& indptr, const Team& team) {

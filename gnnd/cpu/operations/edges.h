@@ -11,7 +11,6 @@
 #include "gnnd/cpu/parallel.h"
 #include "gnnd/graph.h"
 #include "gnnd/operations.h"
-#include "gnnd/resources.h"
 
 namespace gnnd::cpu {
 
@@ -44,7 +43,7 @@ struct Edges {
 /// The same, and the values where they are not the graph's own.
 struct OwnedEdges {
     Edges edges;
-    Buffer<float> values;
+    Array<float> values;
 };
 
 /// All entries of the first columns with the graph's own values. Checks the rows, as operations.h promises.
@@ -53,12 +52,14 @@ Edges checked_edges(const char* who, const KnnGraphView& graph, int neighbors, c
 
 /// As the parameters say.
 /// \throws InvalidArgument for these, too
-OwnedEdges edges_of(const char* who, const KnnGraphView& graph, const EdgeParams& params, const Team& team,
-                    Resources& resources);
+OwnedEdges edges_of(const char* who, const KnnGraphView& graph, const EdgeParams& params, const Team& team);
 
 /// Values as true distances. \param k  entries of a row, for messages; 0: there are no rows
 void convert_to_distances(const char* who, Metric metric, const float* values, std::int64_t count, std::int64_t k,
                           float* out, const Team& team);
+
+/// Objects all of whose entries count, n - 1 where there are no more objects.
+std::int64_t count_full(const Edges& edges, const Team& team);
 
 /// Turns the sizes in indptr[1] to indptr[n] into offsets. \return the last one
 std::int64_t add_up(Array<std::int64_t>& indptr, const Team& team);

@@ -3,7 +3,6 @@
 #include <vector>
 
 #include "gnnd/cpu/operations/join.h"
-#include "gnnd/detail/checks.h"
 
 namespace gnnd {
 namespace {
@@ -15,16 +14,16 @@ using cpu::Team;
 template <bool kUnion>
 CsrGraph join(const char* who, const KnnGraphView& graph, const EdgeParams& params, const Callbacks& callbacks) {
     const Team team = cpu::team_of(params.threads, &callbacks.interrupt);
-    Resources& heap = detail::or_heap(nullptr);
-    const OwnedEdges own = edges_of(who, graph, params, team, heap);
-    return cpu::join_directions(own.edges, cpu::Nearer<kUnion>{own.edges.larger_is_nearer}, team, heap);
+    const OwnedEdges own = edges_of(who, graph, params, team);
+    return own.edges.larger_is_nearer ? cpu::join_directions(own.edges, cpu::Nearer<kUnion, true>(), team)
+                                      : cpu::join_directions(own.edges, cpu::Nearer<kUnion, false>(), team);
 }
 
 }  // namespace
 
 CsrGraph neighbors_graph(const KnnGraphView& graph, const EdgeParams& params, const Callbacks& callbacks) {
     const Team team = cpu::team_of(params.threads, &callbacks.interrupt);
-    const OwnedEdges own = edges_of("neighbors_graph", graph, params, team, detail::or_heap(nullptr));
+    const OwnedEdges own = edges_of("neighbors_graph", graph, params, team);
     const Edges& edges = own.edges;
     CsrGraph result;
     result.n = edges.n;
@@ -55,18 +54,8 @@ CsrGraph neighbors_graph(const KnnGraphView& graph, const EdgeParams& params, co
 
 std::int64_t full_rows(const KnnGraphView& graph, const EdgeParams& params, const Callbacks& callbacks) {
     const Team team = cpu::team_of(params.threads, &callbacks.interrupt);
-    const OwnedEdges own = edges_of("full_rows", graph, params, team, detail::or_heap(nullptr));
-    const Edges& edges = own.edges;
-    if (edges.n < 2) return 0;
-    const std::int64_t last = std::min(edges.columns, edges.n - 1) - 1;
-    std::atomic<std::int64_t> full{0};
-    team.for_chunks(edges.n, cpu::kRowsAtOnce, [&](int, std::int64_t begin, std::int64_t end) {
-        std::int64_t count = 0;
-        for (std::int64_t i = begin; i < end; ++i)
-            count += int(edges.counts(edges.ids_of(i)[last], edges.values_of(i)[last]));
-        full += count;
-    });
-    return full;
+    const OwnedEdges own = edges_of("full_rows", graph, params, team);
+    return count_full(own.edges, team);
 }
 
 CsrGraph symmetric_graph(const KnnGraphView& graph, const EdgeParams& params, const Callbacks& callbacks) {

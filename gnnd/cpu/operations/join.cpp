@@ -12,7 +12,7 @@ constexpr std::int64_t kBucketEntries = 1 << 15, kMostBuckets = 2048;
 
 }  // namespace
 
-Buckets::Buckets(const Edges& edges, const Team& team, Resources& resources) {
+Buckets::Buckets(const Edges& edges, const Team& team) {
     const std::int64_t wanted =
         std::clamp(edges.n * edges.columns / kBucketEntries, std::int64_t(1), std::min(edges.n, kMostBuckets));
     shift = int(std::bit_width(std::uint64_t((edges.n + wanted - 1) / wanted - 1)));
@@ -42,7 +42,7 @@ Buckets::Buckets(const Edges& edges, const Team& team, Resources& resources) {
         }
     }
     begins[std::size_t(count)] = total;
-    entries = Buffer<Reverse>(resources, std::size_t(total));
+    entries.resize(std::size_t(total));
     team.for_chunks(edges.n, block_rows, [&](int, std::int64_t begin, std::int64_t end) {
         std::int64_t* at = &places[std::size_t(begin / block_rows * count)];
         for (std::int64_t i = begin; i < end; ++i)

@@ -27,36 +27,43 @@ struct Buckets {
     int shift = 0;
     std::int64_t count = 0;
     std::vector<std::int64_t> begins;  ///< count + 1
-    Buffer<Reverse> entries;
+    Array<Reverse> entries;
 
-    Buckets(const Edges& edges, const Team& team, Resources& resources);
+    Buckets(const Edges& edges, const Team& team);
 };
 
-/// Merges two rows of ascending ids.
+/// Merges two rows of ascending ids. Which of both is next cannot be foreseen, so there is no branch on it.
 /// \param rule  both(a, b) is the value of what is in both, in either order; one(a) that of what is in one of them, if
 ///              rule.keeps_one; only those with keeps(value) remain
 /// \return how many
 template <class Rule>
 std::int64_t merge_rows(const Key* a, const Key* a_end, const Key* b, const Key* b_end, const Rule& rule,
                         std::int32_t* ids, float* values) {
+    const auto bits = [](float value) { return std::bit_cast<std::uint32_t>(value); };
     std::int64_t count = 0;
-    const auto put = [&](std::int32_t id, float value, bool wanted) {
-        ids[count] = id;
-        values[count] = value;
-        count += int(wanted && rule.keeps(value));
-    };
     while (a != a_end && b != b_end) {
         const std::int32_t of_a = id_of(*a), of_b = id_of(*b);
-        const bool same = of_a == of_b;
-        const Key first = of_a <= of_b ? *a : *b;
-        const float alone = rule.one(value_of(first)), joined = rule.both(value_of(*a), value_of(*b));
-        put(id_of(first), same ? joined : alone, Rule::keeps_one || same);
-        a += int(of_a <= of_b);
-        b += int(of_b <= of_a);
+        const bool from_a = of_a <= of_b, from_b = of_b <= of_a, same = from_a && from_b;
+        const Key first = *b ^ ((*a ^ *b) & (Key(0) - Key(from_a)));
+        const std::uint32_t alone = bits(rule.one(value_of(first)));
+        const std::uint32_t joined = bits(rule.both(value_of(*a), value_of(*b)));
+        const float value = std::bit_cast<float>(alone ^ ((alone ^ joined) & (0U - std::uint32_t(same))));
+        ids[count] = id_of(first);
+        values[count] = value;
+        count += int((Rule::keeps_one || same) & rule.keeps(value));
+        a += int(from_a);
+        b += int(from_b);
     }
     if (!Rule::keeps_one) return count;
-    for (; a != a_end; ++a) put(id_of(*a), rule.one(value_of(*a)), true);
-    for (; b != b_end; ++b) put(id_of(*b), rule.one(value_of(*b)), true);
+    const auto rest = [&](const Key* begin, const Key* end) {
+        for (const Key* key = begin; key != end; ++key) {
+            ids[count] = id_of(*key);
+            values[count] = rule.one(value_of(*key));
+            count += int(rule.keeps(values[count]));
+        }
+    };
+    rest(a, a_end);
+    rest(b, b_end);
     return count;
 }
 
@@ -76,13 +83,13 @@ struct JoinScratch {
 
 /// The matrix of both directions by the rule, which see.
 template <class Rule>
-CsrGraph join_directions(const Edges& edges, const Rule& rule, const Team& team, Resources& resources) {
+CsrGraph join_directions(const Edges& edges, const Rule& rule, const Team& team) {
     CsrGraph joined;
     joined.n = edges.n;
     joined.indptr.resize(std::size_t(edges.n) + 1);
     joined.indptr[0] = 0;
     if (edges.n == 0) return joined;
-    const Buckets buckets(edges, team, resources);
+    const Buckets buckets(edges, team);
     // Room for all that there may be: what is not needed stays untouched.
     const std::size_t most = buckets.entries.size() * (Rule::keeps_one ? 2 : 1);
     joined.indices.resize(most);
@@ -125,12 +132,11 @@ CsrGraph join_directions(const Edges& edges, const Rule& rule, const Team& team,
 }
 
 /// The rule of symmetric and mutual graphs: the nearer value.
-template <bool kUnion>
+template <bool kUnion, bool kLarger>
 struct Nearer {
     static constexpr bool keeps_one = kUnion;
-    bool larger;
     float one(float a) const { return a; }
-    float both(float a, float b) const { return larger ? std::max(a, b) : std::min(a, b); }
+    float both(float a, float b) const { return kLarger ? std::max(a, b) : std::min(a, b); }
     bool keeps(float) const { return true; }
 };
 
