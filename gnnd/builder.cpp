@@ -42,6 +42,7 @@ BuildStats build_exact_into(const VectorView& vectors, const BuildParams& params
 }
 
 MemoryPlan plan_memory(const VectorView& vectors, const BuildParams& params) {
+    detail::check_dimensions(vectors);
     return detail::plan({{vectors}, {}}, params);
 }
 

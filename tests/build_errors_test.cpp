@@ -56,6 +56,23 @@ TEST(BuildErrors, ShapesAreChecked) {
     EXPECT_EQ(error_of(vectors, cpu_params(0)), "BuildParams::k = 0, allowed are 1 to 1024");
 }
 
+TEST(BuildErrors, PlansRefuseTheShapesThatBuildsRefuse) {
+    const Vectors vectors = random_vectors(4, 3, DType::f32);
+    const auto refused = [&](std::int64_t n, std::int64_t d, DType dtype) {
+        VectorView view = vectors;
+        view.n = n;
+        view.d = d;
+        view.dtype = dtype;
+        const std::string message = error_of(view);
+        return !message.empty() &&
+               test::message_of<InvalidArgument>([&] { plan_memory(view, cpu_params(3)); }) == message;
+    };
+    for (const std::int64_t n : {-1LL, 0LL, 1LL, 1LL << 31}) EXPECT_TRUE(refused(n, 3, DType::f32)) << n;
+    for (const std::int64_t d : {-1LL, 0LL, kMaxDim + 1LL}) EXPECT_TRUE(refused(4, d, DType::f32)) << d;
+    EXPECT_TRUE(refused(4, 3, DType::i32));
+    EXPECT_NO_THROW(plan_memory({nullptr, 4, 3, DType::f32, 0}, cpu_params(3)));
+}
+
 TEST(BuildErrors, BadRowsAreNamed) {
     const auto with = [](float value, DType dtype, Metric metric) {
         Vectors vectors = random_vectors(2000, 5, dtype, true);

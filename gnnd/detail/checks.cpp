@@ -7,7 +7,7 @@
 
 namespace gnnd::detail {
 
-void check_shape(const VectorView& vectors, std::int64_t least) {
+void check_dimensions(const VectorView& vectors, std::int64_t least) {
     visit(vectors.dtype, [](auto) {});  // throws for others than vectors
     if (vectors.n < least || vectors.n > kMaxObjects)
         throw InvalidArgument(std::to_string(vectors.n) + " vectors; a graph needs 2 to " +
@@ -15,6 +15,10 @@ void check_shape(const VectorView& vectors, std::int64_t least) {
     if (vectors.d < 1 || vectors.d > kMaxDim)
         throw InvalidArgument("vectors of dimension " + std::to_string(vectors.d) + "; allowed are 1 to " +
                               std::to_string(kMaxDim));
+}
+
+void check_shape(const VectorView& vectors, std::int64_t least) {
+    check_dimensions(vectors, least);
     if (vectors.data == nullptr) throw InvalidArgument("vectors are a null pointer");
     if (vectors.row_bytes() < vectors.d * std::int64_t(size_of(vectors.dtype)))
         throw InvalidArgument("VectorView::stride of " + std::to_string(vectors.stride) + " bytes is less than a row");

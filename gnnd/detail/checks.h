@@ -22,7 +22,9 @@ void check_range(const char* parameters, const char* field, T value, T low, T hi
                               ", allowed are " + std::to_string(low) + " to " + std::to_string(high));
 }
 
-/// \param least  fewest vectors that are allowed
+/// The type, n and d. \param least  fewest vectors that are allowed
+void check_dimensions(const VectorView& vectors, std::int64_t least = 2);
+/// And that there are such vectors.
 void check_shape(const VectorView& vectors, std::int64_t least = 2);
 void check_k(std::int64_t k);
 /// Every id in [least, n).

@@ -148,6 +148,11 @@ def test_eval_measures(x):
 def test_plan_allocates_nothing():
     plan = gnnd.plan(1_000_000_000, 128, "uint8", k=64, device="cpu")
     assert plan["graph"] == 1_000_000_000 * 64 * 8 and plan["total"] > plan["graph"]
+    for bad in ((-1, 4), (1, 4), (2**31, 4), (10, 0), (10, -3)):
+        with pytest.raises(ValueError, match="vectors"):
+            gnnd.plan(*bad)
+    with pytest.raises(TypeError, match="int32"):
+        gnnd.plan(10, 4, "int32")
     assert plan["device"] == "cpu" and plan["why"]
 
 
