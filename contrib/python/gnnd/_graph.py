@@ -134,8 +134,10 @@ def checked_ids(ids: Any, name: str = "ids", dimensions: int = 2) -> np.ndarray:
 
 
 def _view_of(array: np.ndarray | DeviceArray, dtype: str) -> _native.Array:
-    if isinstance(array, DeviceArray):
-        return array._view()
+    return array._view() if isinstance(array, DeviceArray) else _matrix(array, dtype)
+
+
+def _matrix(array: np.ndarray, dtype: str) -> _native.Array:
     if not array.flags.c_contiguous:
         raise ValueError("the arrays of a graph must stay contiguous")
     return _native.Array(array.ctypes.data, array.shape[0], array.shape[1], array.shape[1] * array.itemsize, dtype)

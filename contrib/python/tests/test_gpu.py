@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: MIT
+"""Vectors and graphs on a GPU. Skipped without one; most need torch, too."""
+
+from __future__ import annotations
+
+import multiprocessing
+
+import numpy as np
+import pytest
+
+import gnnd
+from conftest import check_graph, clustered, recall_of
+from gnnd import _native
+
+if _native.device_count()[0] == 0:
+    pytest.skip("no GPU: " + _native.device_count()[1], allow_module_level=True)
+
+torch = pytest.importorskip("torch")
+
+
+def on_host(array: gnnd.DeviceArray) -> np.ndarray:
+    return torch.from_dlpack(array).cpu().numpy()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "uint8", "int8"])
+def test_the_graph_stays_where_the_vectors_are(dtype):
+    x = torch.randint(0, 100, (3000, 24), device="cuda").to(getattr(torch, dtype))
+    graph = gnnd.build(x, k=12)
+    assert isinstance(graph.ids, gnnd.DeviceArray)
+    assert graph.ids.shape == graph.distances.shape == (3000, 12)
+    assert graph.stats["device"] == f"cuda:{x.device.index}"
+    seen = torch.from_dlpack(graph.ids)
+    assert seen.device == x.device
+    assert seen.dtype == torch.int32
+    assert seen.data_ptr() == graph.ids.__cuda_array_interface__["data"][0]
+    host = x.float().cpu().numpy()
+    check_graph(graph, host, "l2", tolerance=1e-2)
+    assert recall_of(graph, host, "l2", 10) >= 0.98
+    np.testing.assert_array_equal(graph.ids.numpy(), on_host(graph.ids))
+    assert gnnd.eval(graph, x, objects=0).value >= 0.98
+
+
+def test_host_arrays_come_back_to_the_host(x):
+    graph = gnnd.build(x, k=10, device="cuda")
+    assert isinstance(graph.ids, np.ndarray)
+    assert graph.stats["device"] == "cuda:0"
+    check_graph(graph, x, "l2", tolerance=1e-3)
+
+
+@pytest.mark.parametrize("given", [False, True])
+def test_work_is_in_order_with_the_stream(given):
+    stream = torch.cuda.Stream()
+    with torch.cuda.stream(stream):
+        x = torch.zeros(20_000, 64, device="cuda")
+        torch.cuda._sleep(200_000_000)  # a tenth of a second, in which x is still zeros
+        x += torch.randn(20_000, 64, device="cuda", generator=torch.Generator("cuda").manual_seed(1))
+        if not given:
+            graph = gnnd.build(x, k=10)
+    if given:
+        graph = gnnd.build(x, k=10, stream=stream)
+    assert (torch.from_dlpack(graph.distances) > 0).all()
+    assert gnnd.eval(graph, x).value >= 0.98
+
+
+def test_the_cuda_array_interface():
+    class Array:
+        def __init__(self, x, stream):
+            self.x = x
+            self.__cuda_array_interface__ = {**x.__cuda_array_interface__, "stream": stream}
+
+    x = torch.randn(4000, 16, device="cuda")
+    for stream in (None, 1, 2, torch.cuda.Stream().cuda_stream):
+        graph = gnnd.build(Array(x, stream), k=8)
+        assert gnnd.eval(graph, x).value >= 0.98
+
+
+def test_merge_append_refine_and_exact():
+    x = torch.randn(3000, 16, device="cuda")
+    first, second = x[:2000], x[2000:]
+    graph = gnnd.build(first, k=16)
+    merged = gnnd.merge(first, graph, second, gnnd.build(second, k=16))
+    grown = gnnd.append(first, graph, second[:50])
+    better = gnnd.refine(x, merged)
+    exact = gnnd.build_exact(x, k=16)
+    for one, n in ((merged, 3000), (grown, 2050), (better, 3000), (exact, 3000)):
+        assert one.n == n
+        assert gnnd.eval(one, x[:n], objects=0).value >= 0.98
+    assert isinstance(merged.ids, gnnd.DeviceArray)
+    assert isinstance(exact.ids, gnnd.DeviceArray)
+
+
+def test_a_graph_on_a_gpu_is_saved(tmp_path):
+    x = torch.randn(2000, 16, device="cuda")
+    graph = gnnd.build(x, k=8)
+    graph.save(tmp_path / "a.gnnd", base=x.cpu())
+    read = gnnd.load(tmp_path / "a.gnnd")
+    np.testing.assert_array_equal(read.ids, graph.ids.numpy())
+    assert read.measured == graph.measured
+
+
+def test_arrays_leave_by_dlpack_only_as_they_are():
+    array = gnnd.DeviceArray(0, (3, 4), "f32")
+    assert array.__dlpack_device__() == (2, 0)
+    with pytest.raises(BufferError, match="cuda:0"):
+        array.__dlpack__(dl_device=(1, 0))
+    with pytest.raises(BufferError, match="no copy"):
+        array.__dlpack__(copy=True)
+    with pytest.raises(ValueError, match="by a copy only"):
+        array.__array__(copy=False)
+    seen = torch.from_dlpack(array)
+    del array
+    seen.fill_(7)  # the consumer keeps the memory
+    assert (seen == 7).all()
+
+
+def test_the_device_that_is_named_must_hold_the_vectors():
+    x = torch.randn(2000, 8, device="cuda")
+    with pytest.raises(ValueError, match="cannot reach"):
+        gnnd.build(x, k=5, device="cpu")
+    with pytest.raises(ValueError, match="contiguous|one behind the other"):
+        gnnd.build(x.T, k=5)
+
+
+def test_bad_vectors_are_named():
+    x = torch.randn(5000, 8, device="cuda")
+    x[77, 3] = float("nan")
+    with pytest.raises(ValueError, match="vector 77"):
+        gnnd.build(x, k=5)
+
+
+def test_too_little_memory():
+    with pytest.raises(MemoryError):
+        gnnd.build(clustered(20_000, 64), k=10, device="cuda", device_memory=1 << 20)
+
+
+def test_builds_leak_nothing():
+    x = torch.randn(3000, 16, device="cuda")
+
+    def builds(count):
+        for _ in range(count):
+            gnnd.build(x, k=32)
+
+    builds(20)
+    free = torch.cuda.mem_get_info()[0]
+    builds(300)
+    assert free - torch.cuda.mem_get_info()[0] < 16 << 20  # the graphs alone would be 230 MB
+
+
+def _build_in_child(queue, x):
+    try:
+        gnnd.build(x, k=5, device="cuda")
+    except RuntimeError as error:
+        queue.put(str(error))
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
+def test_a_forked_child_is_told(x):
+    gnnd.build(x, k=5, device="cuda")
+    context = multiprocessing.get_context("fork")
+    queue = context.Queue()
+    child = context.Process(target=_build_in_child, args=(queue, x))
+    child.start()
+    assert "before this process was forked" in queue.get(timeout=60)
+    child.join(60)
