@@ -1,22 +1,28 @@
 // SPDX-License-Identifier: MIT
-// Whole builds, side by side: GNND with any parameters and the baselines of faiss_ext. Prints one JSON line per build.
+// Whole builds, side by side: GNND with any parameters, the baselines of faiss_ext, and graphs made of parts. Prints
+// one JSON line per build.
 //
 //   build_bench base.u8bin --rows 100000 -k 32 --repeat 3 method=gnnd method=gnnd,init=random method=nndescent
+//   build_bench base.u8bin -k 32 merge=50000 merge=50000,by=nsg,beam=64 parts=4    (see merges.h)
+#include <faiss/Index.h>
 #include <malloc.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "benchs/merges.h"
 #include "benchs/settings.h"
 #include "faiss_ext/evaluate.h"
 #include "faiss_ext/graph_builder.h"
 #include "gnnd/detail/process_memory.h"
+#include "gnnd/io/graph_file.h"
 #include "gnnd/io/vector_file.h"
 
 namespace {
@@ -45,16 +51,7 @@ std::string machine() {
     return model + ", " + std::to_string(cores) + " cores";
 }
 
-std::string commit() {
-    std::string hash;
-    if (FILE* git = popen("git -C '" GNND_SOURCE_DIR "' describe --always --dirty 2>/dev/null", "r")) {
-        for (int c; (c = std::fgetc(git)) != EOF && c != '\n';) hash += char(c);
-        pclose(git);
-    }
-    return hash.empty() ? "unknown" : hash;
-}
-
-std::unique_ptr<faiss_ext::GraphBuilder> make_builder(Settings settings, int threads) {
+std::unique_ptr<faiss_ext::GraphBuilder> make_builder(Settings& settings, int threads) {
     std::string method = "gnnd";
     settings.take("method", [&](const std::string& v) { method = v; });
     auto builder = faiss_ext::make_graph_builder(method);
@@ -75,51 +72,123 @@ std::unique_ptr<faiss_ext::GraphBuilder> make_builder(Settings settings, int thr
     return builder;
 }
 
-void run(const std::string& path, std::int64_t rows, int k, int at, gnnd::Metric metric, int repeat, int threads,
-         std::int64_t queries, const std::vector<std::string>& configurations) {
-    const gnnd::io::VectorFile file(path);
-    const std::int64_t n = rows > 0 ? std::min(rows, file.n()) : file.n();
+struct Options {
+    std::string path, metric = "l2", graphs;
+    std::int64_t rows = 0, queries = 10000;
+    int k = 32, repeat = 1, threads = 0;
+    std::vector<int> at{10};
+    std::vector<std::string> configurations{"method=gnnd"};
+};
+
+/// A build, and what it says of itself.
+struct Built {
+    gnnd::KnnGraph graph;
+    double seconds = 0;
+    json line;
+};
+
+void describe_stats(json& line, const gnnd::BuildStats& stats) {
+    line["p"] = stats.choices.samples;
+    line["list_size"] = stats.choices.list_size;
+    line["threads"] = stats.threads;
+    line["device"] = stats.device.name();
+    line["stop"] = gnnd::name_of(stats.stop);
+    line["iterations"] = stats.iterations.size();
+    for (const auto& s : stats.iterations) {
+        line["phi"].push_back(s.phi);
+        line["iteration_seconds"].push_back(s.seconds);
+        line["distances"].push_back(s.distances);
+    }
+    if (stats.recall.objects != 0)
+        line["measured"] = {{"recall", stats.recall.value},
+                            {"low", stats.recall.low},
+                            {"high", stats.recall.high},
+                            {"objects", stats.recall.objects}};
+}
+
+Built build(const Options& options, const faiss_ext::VectorSource& source, const std::string& configuration) {
+    Settings settings(configuration);
+    gnnd::benchs::Parts parts;
+    parts.take_from(settings);
+    const auto builder = make_builder(settings, options.threads);
+    auto* gnnd_builder = dynamic_cast<faiss_ext::GnndGraphBuilder*>(builder.get());
+    Built built;
+    if (parts.any()) {
+        if (gnnd_builder == nullptr) throw gnnd::InvalidArgument("merge and parts are of method gnnd");
+        gnnd::BuildParams params = gnnd_builder->params;
+        params.k = options.k;
+        params.metric = source.metric();
+        gnnd::benchs::PartsResult result = gnnd::benchs::build_of_parts(source.vectors(), parts, params);
+        built.graph = std::move(result.graph);
+        built.seconds = result.seconds;
+        built.line["method"] = parts.merge != 0 ? "merge by " + parts.by : "parts";
+        for (const auto& [step, seconds] : result.timing) built.line["timing"][step] = seconds;
+        if (result.timing.count("search") == 0) describe_stats(built.line, result.stats);
+        return built;
+    }
+    const auto start = std::chrono::steady_clock::now();
+    built.graph = builder->build(source, options.k);
+    built.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    built.line["method"] = builder->name();
+    for (const auto& [step, seconds] : builder->timing) built.line["timing"][step] = seconds;
+    if (gnnd_builder != nullptr) describe_stats(built.line, gnnd_builder->stats);
+    return built;
+}
+
+/// Sum of all distances: phi(G) of what is returned, whoever made it.
+double phi_of(const gnnd::KnnGraph& graph) {
+    double phi = 0;
+    for (std::int64_t i = 0; i < graph.n() * graph.k(); ++i)
+        if (graph.ids()[i] >= 0) phi += graph.distances()[i];
+    return phi;
+}
+
+void run(const Options& options) {
+    const gnnd::io::VectorFile file(options.path);
+    const std::int64_t n = options.rows > 0 ? std::min(options.rows, file.n()) : file.n();
+    const int k = options.k;
     std::vector<std::byte> bytes(n * file.d() * gnnd::size_of(file.dtype()));
     file.read(0, n, bytes.data());
     const gnnd::VectorView vectors{bytes.data(), n, file.d(), file.dtype(), 0};
+    const gnnd::Metric metric = gnnd::parse_metric(options.metric);
     const faiss_ext::VectorSource source(vectors, metric);
+    const int most_at = *std::max_element(options.at.begin(), options.at.end());
+    if (*std::min_element(options.at.begin(), options.at.end()) < 1 || most_at > k)
+        throw gnnd::InvalidArgument("--at: allowed are 1 to k");
 
-    const auto objects = faiss_ext::sample_objects(n, queries, 1);
-    const gnnd::KnnGraph truth = faiss_ext::ExactGraphBuilder().search(source, objects, at);
-    const std::string where = machine(), version = commit();
+    const auto objects = faiss_ext::sample_objects(n, options.queries, 1);
+    const gnnd::KnnGraph truth = faiss_ext::ExactGraphBuilder().search(source, objects, most_at);
+    const std::string where = machine(), version = gnnd::benchs::commit();
+    if (!options.graphs.empty()) std::filesystem::create_directories(options.graphs);
 
     // Round by round, so that what slows the machine down for a while slows all of them.
-    for (int round = 0; round < repeat; ++round)
-        for (const std::string& configuration : configurations) {
-            const auto builder = make_builder(Settings(configuration), threads);
+    for (int round = 0; round < options.repeat; ++round)
+        for (std::size_t number = 0; number < options.configurations.size(); ++number) {
+            const std::string& configuration = options.configurations[number];
             reset_peak_memory();
             const std::int64_t before = process_memory("VmRSS");
-            const auto start = std::chrono::steady_clock::now();
-            const gnnd::KnnGraph graph = builder->build(source, k);
-            const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+            Built built = build(options, source, configuration);
             const std::int64_t peak = process_memory("VmHWM") - before;
-            json line = describe(path, vectors, metric, k, configuration);
-            line["method"] = builder->name();
-            line["recall@" + std::to_string(at)] = faiss_ext::recall_against(source, graph, objects, truth, at);
-            line["seconds"] = seconds;
+            json line = describe(options.path, vectors, metric, k, configuration);
+            line.update(built.line);
+            for (const int at : options.at)
+                line["recall@" + std::to_string(at)] =
+                    faiss_ext::recall_against(source, built.graph, objects, truth, at);
+            line["recall_objects"] = objects.size();
+            line["phi_graph"] = phi_of(built.graph);
+            line["seconds"] = built.seconds;
             line["vector_bytes"] = bytes.size();
             line["graph_bytes"] = n * k * 8;
             line["peak_bytes"] = peak;
             line["peak_over_graph"] = double(peak) / double(n * k * 8);
-            for (const auto& [step, seconds] : builder->timing) line["timing"][step] = seconds;
             line["machine"] = where;
             line["commit"] = version;
-            if (const auto* gnnd_builder = dynamic_cast<const faiss_ext::GnndGraphBuilder*>(builder.get())) {
-                line["p"] = gnnd_builder->stats.choices.samples;
-                line["list_size"] = gnnd_builder->stats.choices.list_size;
-                line["threads"] = gnnd_builder->stats.threads;
-                line["stop"] = gnnd::name_of(gnnd_builder->stats.stop);
-                line["iterations"] = gnnd_builder->stats.iterations.size();
-                for (const auto& s : gnnd_builder->stats.iterations) {
-                    line["phi"].push_back(s.phi);
-                    line["iteration_seconds"].push_back(s.seconds);
-                    line["distances"].push_back(s.distances);
-                }
+            line["faiss"] = std::to_string(FAISS_VERSION_MAJOR) + "." + std::to_string(FAISS_VERSION_MINOR) + "." +
+                            std::to_string(FAISS_VERSION_PATCH);
+            if (!options.graphs.empty()) {
+                const std::string path = options.graphs + "/" + std::to_string(number) + ".gnnd";
+                gnnd::io::write_graph(path, built.graph, vectors.dtype);
+                line["graph"] = path;
             }
             std::printf("%s\n", line.dump().c_str());
             std::fflush(stdout);
@@ -131,24 +200,24 @@ void run(const std::string& path, std::int64_t rows, int k, int at, gnnd::Metric
 int main(int argc, char** argv) {
     CLI::App app{
         "Times whole builds; prints one JSON line each. A configuration is a list of name=value: method "
-        "(gnnd, exact, ivfpq, nndescent); for gnnd p, list, iterations, delta, seed, trees, init, update; for "
+        "(gnnd, exhaustive, exact, ivfpq, nndescent); for gnnd p, list, iterations, delta, recall, seed, trees, init, "
+        "update, device, and merge (so many first vectors and the others have graphs, whose merge is timed), by (of "
+        "merge: ggm, append, nsg or hnsw), beam (of nsg and hnsw), parts (so many are added one after the other); for "
         "nndescent S, R, L, iterations; for ivfpq nlist, nprobe, code."};
-    std::string path, metric = "l2";
-    std::int64_t rows = 0, queries = 10000;
-    int k = 32, at = 10, repeat = 1, threads = 0;
-    std::vector<std::string> configurations{"method=gnnd"};
-    app.add_option("base", path, "vector file")->required();
-    app.add_option("configurations", configurations, "what to build")->capture_default_str();
-    app.add_option("--rows", rows, "use the first so many rows; 0: all")->capture_default_str();
-    app.add_option("-k", k, "neighbours")->capture_default_str();
-    app.add_option("--at", at, "k of Recall@k")->capture_default_str();
-    app.add_option("--metric", metric)->capture_default_str();
-    app.add_option("--queries", queries, "objects sampled for the recall; 0: all")->capture_default_str();
-    app.add_option("--repeat", repeat, "rounds over all configurations")->capture_default_str();
-    app.add_option("--threads", threads, "CPU threads of gnnd; 0: all")->capture_default_str();
+    Options options;
+    app.add_option("base", options.path, "vector file")->required();
+    app.add_option("configurations", options.configurations, "what to build")->capture_default_str();
+    app.add_option("--rows", options.rows, "use the first so many rows; 0: all")->capture_default_str();
+    app.add_option("-k", options.k, "neighbours")->capture_default_str();
+    app.add_option("--at", options.at, "k of Recall@k, one or more, as in 1,10")->delimiter(',')->capture_default_str();
+    app.add_option("--metric", options.metric)->capture_default_str();
+    app.add_option("--queries", options.queries, "objects sampled for the recall; 0: all")->capture_default_str();
+    app.add_option("--repeat", options.repeat, "rounds over all configurations")->capture_default_str();
+    app.add_option("--threads", options.threads, "CPU threads of gnnd; 0: all")->capture_default_str();
+    app.add_option("--graphs", options.graphs, "folder for the graph of each configuration, 0.gnnd and so on");
     CLI11_PARSE(app, argc, argv);
     try {
-        run(path, rows, k, at, gnnd::parse_metric(metric), repeat, threads, queries, configurations);
+        run(options);
     } catch (const std::exception& e) {
         std::fprintf(stderr, "build_bench: %s\n", e.what());
         return 1;

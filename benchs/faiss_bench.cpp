@@ -22,12 +22,12 @@
 #include <vector>
 
 #include "benchs/device_array.h"
+#include "benchs/merge_by_search.h"
 #include "benchs/settings.h"
 #include "faiss_ext/adapters.h"
 #include "faiss_ext/evaluate.h"
 #include "faiss_ext/graph_builder.h"
 #include "gnnd/cuda/errors.h"
-#include "gnnd/detail/fold.h"
 #include "gnnd/error.h"
 #include "gnnd/io/vector_file.h"
 #include "gnnd/merge.h"
@@ -258,33 +258,18 @@ void run_merge(Bench& bench) {
         bench.print(("GGM, host to host, " + std::to_string(iterations) + " iterations").c_str(),
                     {{"seconds", seconds}, {"recall@10", bench.recall(graph)}});
     }
-    gnnd::KnnGraph joined(bench.n(), bench.k, gnnd::Metric::L2);
-    double index_seconds = 0, search_seconds = 0;
-    for (int half = 0; half < 2; ++half) {
-        const int other = 1 - half;
-        faiss_ext::NsgParams nsg;
-        nsg.gpu = {&bench.resources, 0};
-        std::unique_ptr<faiss::IndexNSGFlat> index;
-        index_seconds += seconds_of([&] {
-            index = faiss_ext::to_nsg(faiss_ext::VectorSource(views[other], gnnd::Metric::L2), graphs[other], nsg);
+    const gnnd::benchs::SearchedMerge joined = gnnd::benchs::merge_by_search(
+        views, graphs, gnnd::Metric::L2, [&](const faiss_ext::VectorSource& source, const gnnd::KnnGraph& graph) {
+            faiss_ext::NsgParams nsg;
+            nsg.gpu = {&bench.resources, 0};
+            auto index = faiss_ext::to_nsg(source, graph, nsg);
+            index->nsg.search_L = bench.k;
+            return index;
         });
-        index->nsg.search_L = bench.k;
-        gnnd::KnnGraph found(counts[half], bench.k, gnnd::Metric::L2);
-        std::vector<idx_t> labels(std::size_t(counts[half]) * bench.k);
-        search_seconds += seconds_of(
-            [&] { index->search(counts[half], rows[half].data(), bench.k, found.distances(), labels.data()); });
-        std::copy(labels.begin(), labels.end(), found.ids());
-        std::int32_t* ids = joined.ids() + begins[half] * bench.k;
-        float* distances = joined.distances() + begins[half] * bench.k;
-        for (std::int64_t i = 0; i < counts[half] * bench.k; ++i) {
-            const std::int32_t id = graphs[half].ids()[i];
-            ids[i] = id < 0 ? id : std::int32_t(id + begins[half]);
-            distances[i] = graphs[half].distances()[i];
-        }
-        gnnd::detail::fold(found, {0, std::int32_t(counts[other]), begins[other]}, bench.k, ids, distances, 0);
-    }
-    bench.print("both NSGs searched with the other half, a beam of k",
-                {{"index_seconds", index_seconds}, {"seconds", search_seconds}, {"recall@10", bench.recall(joined)}});
+    bench.print("both NSGs searched with the other half, a beam of k", {{"index_seconds", joined.index_seconds},
+                                                                        {"fold_seconds", joined.fold_seconds},
+                                                                        {"seconds", joined.search_seconds},
+                                                                        {"recall@10", bench.recall(joined.graph)}});
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include <string>
 
-#include "benchs/generate.h"
+#include "benchs/generate_on_device.h"
 #include "gnnd/cuda/device/warp.cuh"
 #include "gnnd/cuda/errors.h"
 #include "gnnd/error.h"

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 /// \file generate.h
-/// Vectors made on the device, for measuring at any size. Row i depends on the seed, i and the parameters alone, so any
-/// rows [begin, begin + count) can be made without the rest, and a test can make single rows again on the host.
-
-#include <cuda_runtime_api.h>
+/// Vectors for measuring at any size, made on the host or on a device (generate_on_device.h). Row i depends on the
+/// seed, i and the parameters alone, so any rows [begin, begin + count) can be made without the rest.
 
 #include <cmath>
 #include <cstdint>
+
+#include "gnnd/metric.h"
 
 namespace gnnd::benchs {
 
@@ -17,17 +17,17 @@ class Draws {
   public:
     enum Purpose { kMix, kLatent, kFrequency, kPhase, kWeight };
 
-    __host__ __device__ Draws(std::uint64_t seed, Purpose purpose, std::uint64_t row)
+    GNND_HOST_DEVICE Draws(std::uint64_t seed, Purpose purpose, std::uint64_t row)
         : key_(number(number(seed, purpose), row)) {}
 
     /// Uniform in [0, bound).
-    __host__ __device__ std::uint32_t below(std::uint32_t bound, std::uint64_t i) const {
+    GNND_HOST_DEVICE std::uint32_t below(std::uint32_t bound, std::uint64_t i) const {
         return std::uint32_t(((number(key_, i) >> 32) * bound) >> 32);
     }
     /// Uniform in [0, 1).
-    __host__ __device__ float uniform(std::uint64_t i) const { return kUnit * float(number(key_, i) >> 40); }
+    GNND_HOST_DEVICE float uniform(std::uint64_t i) const { return kUnit * float(number(key_, i) >> 40); }
     /// Normal, deviation 1 (Box and Muller).
-    __host__ __device__ float normal(std::uint64_t i) const {
+    GNND_HOST_DEVICE float normal(std::uint64_t i) const {
         const std::uint64_t bits = number(key_, i);
         const float radius = std::sqrt(-2 * std::log(kUnit * float((bits >> 40) + 1)));
         return radius * std::cos(kTurn * kUnit * float(bits & 0xffffff));
@@ -38,7 +38,7 @@ class Draws {
   private:
     static constexpr float kUnit = 1.0f / (1 << 24);
 
-    __host__ __device__ static std::uint64_t number(std::uint64_t key, std::uint64_t i) {
+    GNND_HOST_DEVICE static std::uint64_t number(std::uint64_t key, std::uint64_t i) {
         std::uint64_t z = key + (i + 1) * 0x9e3779b97f4a7c15;
         z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
         z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
@@ -65,7 +65,7 @@ struct Mix {
         float a, b;
     };
 
-    __host__ __device__ Recipe recipe(std::int64_t row) const {
+    GNND_HOST_DEVICE Recipe recipe(std::int64_t row) const {
         const Draws draws(seed, Draws::kMix, row);
         const std::int64_t i = draws.below(std::uint32_t(n0), 0);
         const std::int32_t* near = ids + i * k;
@@ -74,7 +74,7 @@ struct Mix {
     }
 
     /// Component c of the row.
-    __host__ __device__ std::uint8_t value(const Recipe& r, std::int64_t c) const {
+    GNND_HOST_DEVICE std::uint8_t value(const Recipe& r, std::int64_t c) const {
         const float x = base[r.i * d + c];
         const float y = x + r.a * (base[r.j * d + c] - x) + r.b * (base[r.l * d + c] - x);
         return std::uint8_t(std::rint(y < 0 ? 0 : y > 255 ? 255 : y));
@@ -97,9 +97,9 @@ struct Manifold {
 
     /// All random parameters, the same for every row, stand in one array: w as m x kFeatures, the phases, A as
     /// kFeatures x d.
-    __host__ __device__ std::int64_t parameters() const { return kFeatures * (m + 1 + d); }
-    __host__ __device__ std::int64_t weights_at() const { return kFeatures * (m + 1); }
-    __host__ __device__ float parameter(std::int64_t at) const {
+    GNND_HOST_DEVICE std::int64_t parameters() const { return kFeatures * (m + 1 + d); }
+    GNND_HOST_DEVICE std::int64_t weights_at() const { return kFeatures * (m + 1); }
+    GNND_HOST_DEVICE float parameter(std::int64_t at) const {
         if (at >= weights_at()) {
             at -= weights_at();
             return std::sqrt(2.0f / kFeatures) * Draws(seed, Draws::kWeight, at % d).normal(at / d);
@@ -110,19 +110,17 @@ struct Manifold {
     }
 
     /// Component t of the row's z.
-    __host__ __device__ float latent(std::int64_t row, int t) const {
-        return Draws(seed, Draws::kLatent, row).uniform(t);
-    }
+    GNND_HOST_DEVICE float latent(std::int64_t row, int t) const { return Draws(seed, Draws::kLatent, row).uniform(t); }
 
     /// Feature j of a z.
-    __host__ __device__ float feature(const float* parameters, const float* z, int j) const {
+    GNND_HOST_DEVICE float feature(const float* parameters, const float* z, int j) const {
         float angle = parameters[m * kFeatures + j];
         for (int t = 0; t < m; ++t) angle += parameters[t * kFeatures + j] * z[t];
         return std::cos(angle);
     }
 
     /// One whole row, x[0 .. d).
-    __host__ __device__ void row(const float* parameters, std::int64_t row, float* x) const {
+    GNND_HOST_DEVICE void row(const float* parameters, std::int64_t row, float* x) const {
         float z[kMaxM], features[kFeatures];
         for (int t = 0; t < m; ++t) z[t] = latent(row, t);
         for (int j = 0; j < kFeatures; ++j) features[j] = feature(parameters, z, j);
@@ -132,15 +130,5 @@ struct Manifold {
         }
     }
 };
-
-/// Rows [begin, begin + count) of the mix into out, count x d, row-major; everything in device memory. Asynchronous:
-/// the arrays must stay until the stream is through. Throws InvalidArgument (a size out of its range) and Error (a CUDA
-/// call failed; names the call, file and line).
-void generate(const Mix& mix, std::int64_t begin, std::int64_t count, std::uint8_t* out, cudaStream_t stream);
-
-/// Rows [begin, begin + count) of the manifold into out, count x d, row-major, in device memory. Asynchronous; takes
-/// 4 * manifold.parameters() bytes from the device's memory pool while it runs. Throws like the mix, and
-/// OutOfDeviceMemory.
-void generate(const Manifold& manifold, std::int64_t begin, std::int64_t count, float* out, cudaStream_t stream);
 
 }  // namespace gnnd::benchs

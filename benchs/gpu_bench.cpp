@@ -21,7 +21,7 @@
 #include <string>
 #include <vector>
 
-#include "benchs/generate.h"
+#include "benchs/generate_on_device.h"
 #include "benchs/hard.h"
 #include "benchs/mix.h"
 #include "benchs/settings.h"
@@ -158,6 +158,11 @@ Configuration parse(const std::string& text, int k, gnnd::Metric metric) {
     return c;
 }
 
+/// CUDA's versions, 13000 is 13.0.
+std::string version_text(int version) {
+    return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
+}
+
 using Queries = std::vector<std::int32_t>;
 
 /// Random objects in [begin, end).
@@ -172,14 +177,18 @@ void run(const std::string& base, std::int64_t rows, int k, gnnd::Metric metric,
          const std::vector<std::string>& texts) {
     const Data data = load(base, rows);
     const std::int64_t n = data.view.n;
+    // Recall@10 is the one that tables tell; the first and the last of a row are measured beside it.
     const int at = std::min(k, 10);
     const auto neighbors_of = [&](const Queries& of) {
-        return gnnd::exact_neighbors(data.view, of.data(), std::int64_t(of.size()), at, metric);
+        return gnnd::exact_neighbors(data.view, of.data(), std::int64_t(of.size()), k, metric);
     };
     const Queries objects = draw(0, n, queries);
     const gnnd::KnnGraph truth = neighbors_of(objects);
     cudaDeviceProp properties;
     GNND_CUDA(cudaGetDeviceProperties(&properties, 0));
+    int runtime = 0, driver = 0;
+    GNND_CUDA(cudaRuntimeGetVersion(&runtime));
+    GNND_CUDA(cudaDriverGetVersion(&driver));
 
     for (const std::string& text : texts) {
         const Configuration c = parse(text, k, metric);
@@ -223,7 +232,7 @@ void run(const std::string& base, std::int64_t rows, int k, gnnd::Metric metric,
         std::vector<float> result(n * k);
         GNND_CUDA(cudaMemcpy(result.data(), distances.as(), result.size() * 4, cudaMemcpyDefault));
         const double sign = gnnd::is_similarity(metric) ? -1 : 1;
-        const auto recall = [&](const Queries& of, const gnnd::KnnGraph& exact) {
+        const auto recall = [&](const Queries& of, const gnnd::KnnGraph& exact, int at) {
             std::int64_t hits = 0;
             for (std::size_t q = 0; q < of.size(); ++q) {
                 // Sums of floats round differently here and there: 1e-6 apart counts as equal.
@@ -235,11 +244,13 @@ void run(const std::string& base, std::int64_t rows, int k, gnnd::Metric metric,
         json line = describe(data.name, data.view, metric, k, text);
         line["where"] = c.where;
         const std::string recall_name = "recall@" + std::to_string(at);
-        line[recall_name] = recall(objects, truth);
+        for (const int nearest : {1, at, k})
+            line["recall@" + std::to_string(nearest)] = recall(objects, truth, nearest);
+        line["recall_objects"] = objects.size();
         if (c.append != 0) {
             const Queries added = draw(c.append, n, queries), old = draw(0, c.append, queries);
-            line[recall_name + " old"] = recall(old, neighbors_of(old));
-            line[recall_name + " added"] = recall(added, neighbors_of(added));
+            line[recall_name + " old"] = recall(old, neighbors_of(old), at);
+            line[recall_name + " added"] = recall(added, neighbors_of(added), at);
         }
         line["seconds"] = seconds[seconds.size() / 2];
         line["seconds_least"] = seconds.front();
@@ -255,6 +266,9 @@ void run(const std::string& base, std::int64_t rows, int k, gnnd::Metric metric,
         line["allocated_bytes"] = counted.peak();
         line["graph_bytes"] = n * k * 8;
         line["device"] = properties.name;
+        line["cuda"] = version_text(runtime);
+        line["driver_cuda"] = version_text(driver);
+        line["commit"] = gnnd::benchs::commit();
         for (const auto& s : stats.iterations) {
             line["iteration_ms"].push_back(s.seconds * 1e3);
             line["phi"].push_back(s.phi);

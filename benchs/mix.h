@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "benchs/device_array.h"
-#include "benchs/generate.h"
+#include "benchs/generate_on_device.h"
 #include "gnnd/builder.h"
 #include "gnnd/io/vector_file.h"
 

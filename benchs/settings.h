@@ -3,6 +3,7 @@
 /// \file settings.h
 /// What the runners of whole builds share: how a configuration is written, and how a line about it begins.
 
+#include <cstdio>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -53,6 +54,16 @@ class Settings {
   private:
     std::map<std::string, std::string> values_;
 };
+
+/// Of the sources, as git describes them; "unknown" where they are not in a repository.
+inline std::string commit() {
+    std::string hash;
+    if (FILE* git = popen("git -C '" GNND_SOURCE_DIR "' describe --always --dirty 2>/dev/null", "r")) {
+        for (int c; (c = std::fgetc(git)) != EOF && c != '\n';) hash += char(c);
+        pclose(git);
+    }
+    return hash.empty() ? "unknown" : hash;
+}
 
 /// data: a file's path or name, of which the last part is printed
 inline nlohmann::json describe(const std::string& data, const VectorView& vectors, Metric metric, int k,

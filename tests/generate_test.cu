@@ -6,7 +6,7 @@
 #include <set>
 #include <vector>
 
-#include "benchs/generate.h"
+#include "benchs/generate_on_device.h"
 #include "gnnd/error.h"
 #include "tests/gpu.h"
 
