@@ -15,6 +15,6 @@ for ((round = 0; round < repeat; ++round)); do
     "$here/../build/cpu/benchs/build_bench" "$base" --rows "$rows" -k 32 \
         method=gnnd method=gnnd,update=selective method=gnnd,update=all \
         method=gnnd,init=random method=gnnd,init=random,update=selective
-    "$venv/bin/python" "$here/peer_pynndescent.py" "$base" --rows "$rows" -k 31
+    "$venv/bin/python" "$here/peer_pynndescent.py" "$base" --rows "$rows" -k 30
 done
 "$here/../build/cpu/benchs/build_bench" "$base" --rows "$rows" -k 32 method=nndescent method=nndescent,iterations=6

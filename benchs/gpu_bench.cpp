@@ -247,6 +247,10 @@ void run(const std::string& base, std::int64_t rows, int k, gnnd::Metric metric,
         for (const int nearest : {1, at, k})
             line["recall@" + std::to_string(nearest)] = recall(objects, truth, nearest);
         line["recall_objects"] = objects.size();
+        double phi = 0;  // of the graph itself: the iterations' lists hold rounded distances
+        for (const float distance : result)
+            if (std::isfinite(distance)) phi += distance;
+        line["phi_graph"] = phi;
         if (c.append != 0) {
             const Queries added = draw(c.append, n, queries), old = draw(0, c.append, queries);
             line[recall_name + " old"] = recall(old, neighbors_of(old), at);

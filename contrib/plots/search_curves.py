@@ -4,10 +4,11 @@
 
 search_curves.py RESULTS... -o curves.svg       RESULTS: files of JSON lines; the picture's name says its format
 """
-
 import argparse
 import json
 import sys
+
+import style
 
 
 def read(paths):
@@ -31,22 +32,16 @@ def read(paths):
 
 def draw(curves, said, least, output):
     try:
-        import matplotlib
+        pyplot = style.use()
     except ImportError:
         sys.exit("search_curves.py: needs matplotlib (pip install matplotlib, or Debian's python3-matplotlib)")
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
+    marks = style.Marks(curves)
     figure, axes = pyplot.subplots(figsize=(8, 5))
     for index, points in curves.items():
         shown = [(recall, qps) for recall, qps in points if least <= recall < 1]
-        # Towards 1 every digit counts as much as the one before it.
-        axes.plot([1 - recall for recall, _ in shown], [qps for _, qps in shown], "o-", markersize=3, label=index)
-    axes.set_xscale("log")
+        axes.plot([1 - recall for recall, _ in shown], [qps for _, qps in shown], label=index, **marks.of(index))
+    style.recall_axis(axes, f"Recall@{said['k']}")
     axes.set_yscale("log")
-    axes.invert_xaxis()
-    axes.xaxis.set_major_formatter(lambda missing, _: f"{1 - missing:.6g}")
-    axes.set_xlabel(f"Recall@{said['k']}")
     axes.set_ylabel(f"queries a second, threads: {said['threads']}")
     axes.set_title(f"{said['data']}, {said['n']:,} x {said['d']}, {said['metric']}")
     axes.grid(True, which="both", alpha=0.3)

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: MIT
+"""What experiments share: points of GNND on whatever device there is, and the sets of vectors."""
+from __future__ import annotations
+
+from datasets import Dataset
+from points import Context, Point
+
+# What the benchmarks need to leave GNND alone: no measuring of its own, which would end builds or compare all pairs.
+PAPER_STOP = "recall=0"
+
+
+def gnnd(context: Context, series: str, data: Dataset, settings: str, **more) -> Point:
+    """A build by GNND: on a GPU by gpu_bench, where vectors and graph are on the device, else by build_bench."""
+    if context.gpu and not more.get("threads"):
+        return Point(series, data, "gpu_bench", settings or "default", **more)
+    return Point(series, data, "build_bench", ",".join(filter(None, ["method=gnnd", settings])), **more)
+
+
+def all_pairs(context: Context, data: Dataset, **more) -> Point:
+    """gnnd's own comparison of all pairs."""
+    series = "all pairs (gnnd)"
+    if context.gpu:
+        return Point(series, data, "gpu_bench", "exact=1", **more)
+    return Point(series, data, "build_bench", "method=exhaustive", **more)
+
+
+def faiss(series: str, data: Dataset, options: str, **more) -> Point:
+    """One of FAISS's ways to a graph, on a GPU where FAISS has it there."""
+    return Point(series, data, "gnnd", options, **more)
+
+
+def gauss(context: Context, rows: int, d: int) -> Dataset:
+    """Independent Gaussian components: the intrinsic dimension is d, the hardest there is of it."""
+    return context.library.generated(f"gauss {d}", f"hard:gauss:{{n}}:{d}", rows, stated=d, hard=True)
+
+
+def manifold(context: Context, name: str, rows: int, d: int, dimension: int, metric: str = "l2") -> Dataset:
+    """A bent cube of so many dimensions in d, see benchs/generate.h."""
+    return context.library.generated(name, f"manifold:{{n}}:{d}:{dimension}", rows, metric, stated=dimension)
+
+
+def no_switch(data: Dataset, series: str, what: str, step: int, k: int) -> Point:
+    """A change that the code cannot leave out: said in the result instead of a number."""
+    return Point(series, data, "build_bench", series, k=k, about={"step": step},
+                 why_not=f"no switch: {what}")

@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: MIT
+"""Graphs in shards of sets that no device holds."""
+from points import Context, Experiment, Point
+
+from experiments.common import faiss, gauss, manifold
+
+PAPER_HOURS = {"SIFT1B": 77, "DEEP1B": 76}  # as the paper prints them
+
+
+def points(context: Context) -> list[Point]:
+    """100,000,000 rows, from files to files."""
+    rows, k = context.size(100_000_000, 12_000), context.either(32, 16)
+    shards = context.either(16, 4)
+    library = context.library
+    sets = [library.photosift(rows), manifold(context, "DEEP-like", rows, 96, 16), gauss(context, rows, 32)]
+    sets += filter(None, (library.public(name, rows) for name in ("SIFT1B", "DEEP1B")))
+    more = {"k": k, "repeat": 1, "queries": context.either(1000, 300)}
+    result = []
+    for data in sets:
+        result += [faiss("GNND and GGM in shards", data, f"--shards {shards} {options}", **more)
+                   for options in ("--iterations 2 --recall 0", "--recall 0")]
+        lists = context.either("--nlist 65536 --code-bytes 32 ", "")
+        result += [faiss("FAISS IVFPQ", data, f"--method ivfpq {lists}--nprobe {nprobe}", **more) for nprobe in (8, 32)]
+    for name, d, dtype in (("SIFT1B", 128, "u8"), ("DEEP1B", 96, "f32")):
+        billion = library.generated(name, "not made", 1_000_000_000)
+        result.append(Point("predicted for one H200", billion, "sharded_plan", "--n 1000000000 "
+                            f"-d {d} --dtype {dtype} --shards 16,20,24,32,40,48,64,80,96 --host 500", k=32, repeat=1,
+                            about={"n": 1_000_000_000, "paper_hours": PAPER_HOURS[name]}))
+    return result
+
+
+EXPERIMENT = Experiment(
+    "large", "in shards: hundred million, and the billion as predicted",
+    "The paper: graphs of SIFT1B in 77 hours and of DEEP1B in 76 on one GPU, IVFPQ far below in recall.", points)

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: MIT
+"""What the scripts of peers share: vectors from a file, the recall of their graphs, and lines like build_bench's."""
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+TYPES = {"u8bin": np.uint8, "i8bin": np.int8, "fbin": np.float32}
+
+
+def read(path: str, rows: int) -> np.ndarray:
+    """The first rows (0: all) as float32, n x d."""
+    dtype = TYPES[path.rsplit(".", 1)[1]]
+    n, d = (int(value) for value in np.fromfile(path, np.int32, 2))
+    n = min(n, rows) if rows else n
+    return np.fromfile(path, dtype, n * d, offset=8).reshape(n, d).astype(np.float32)
+
+
+def recalls(x: np.ndarray, ids: np.ndarray, queries: int, at: list[int], metric: str) -> tuple[dict[str, float], int]:
+    """Recall@at over a sample of objects, ties counted by distance, the object itself left out on both sides; and the
+    size of the sample. Under cosine rows are brought to unit length, whose squared distances have the same order."""
+    if metric == "cosine":
+        x = x / np.linalg.norm(x, axis=1, keepdims=True)
+    sample = np.sort(np.random.default_rng(1).choice(len(x), min(queries, len(x)), replace=False))
+    norms = (x * x).sum(1)
+    hits = dict.fromkeys(at, 0)
+    for part in np.array_split(sample, max(1, len(sample) // 500)):
+        distances = norms[part, None] + norms[None, :] - 2 * x[part] @ x.T
+        distances[np.arange(len(part)), part] = np.inf
+        nearest = np.sort(np.partition(distances, max(at) - 1, 1)[:, :max(at)], 1)
+        for row, object_ in enumerate(part):
+            others = ids[object_][(ids[object_] != object_) & (ids[object_] >= 0)]
+            # An id that stands twice in a row is one neighbour.
+            others = others[np.sort(np.unique(others, return_index=True)[1])]
+            for count in at:
+                # Products of floats round: a millionth of the norms apart counts as equal.
+                limit = nearest[row, count - 1] + 1e-6 * norms[object_]
+                hits[count] += int((distances[row, others[:count]] <= limit).sum())
+    return {f"recall@{count}": hit / (len(sample) * count) for count, hit in hits.items()}, len(sample)
+
+
+def main(method: str, version: str, prepare: Callable[[argparse.ArgumentParser], None],
+         build: Callable[[np.ndarray, argparse.Namespace, int], np.ndarray], description: str) -> None:
+    """Parses the command line and prints a line for each build.
+
+    prepare adds options. build is given vectors, options and a seed, and returns ids, n x k or more columns, -1 where
+    there is none; it is called once before on a few rows, so that what is compiled at first is not timed.
+    """
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("base", help="u8bin, i8bin or fbin")
+    parser.add_argument("--rows", type=int, default=0, help="the first so many; 0: all")
+    parser.add_argument("-k", type=int, default=32, help="neighbours beside the object itself")
+    parser.add_argument("--metric", choices=["l2", "cosine"], default="l2")
+    parser.add_argument("--repeat", type=int, default=1)
+    parser.add_argument("--queries", type=int, default=2000, help="objects that the recall is measured on")
+    parser.add_argument("--threads", type=int, default=-1, help="-1: all")
+    prepare(parser)
+    options = parser.parse_args()
+    x = read(options.base, options.rows)
+    build(x[:5000], options, 0)
+    at = sorted({1, min(10, options.k), options.k})
+    for seed in range(options.repeat):
+        start = time.perf_counter()
+        ids = build(x, options, seed)
+        seconds = time.perf_counter() - start
+        found, objects = recalls(x, ids, options.queries, at, options.metric)
+        settings = {name: value for name, value in vars(options).items() if name not in ("base", "rows", "repeat")}
+        print(json.dumps({"method": method, "version": version, "configuration": f"{method} {version}, {settings}",
+                          "data": options.base.rsplit("/", 1)[-1], "n": len(x), "d": x.shape[1], "k": options.k,
+                          **found, "recall_objects": objects, "seconds": seconds}), flush=True)

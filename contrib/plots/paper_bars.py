@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: MIT
+"""Figures of benchs/paper with bars: the ablation's waterfall, the billion, and what indexes take to make."""
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import style
+from paper_panels import FIGURES, Record, Sheet, by_set, curves, names_of, title_of, where
+
+TARGETS = (0.99, 0.95, 0.9, 0.8, 0.6)  # Recall@10 of the waterfall: the highest that all steps but two reach
+
+
+def bars(axes, names: list[str], values: list[float | None], texts: list[str], label: str) -> None:
+    """Horizontal, on a logarithmic axis, the first on top; where there is no value only the text."""
+    known = [value for value in values if value is not None]
+    least = min(known) / 3
+    shades = [("0.35", ""), ("0.65", "//")]
+    for at, (value, text) in enumerate(zip(values, texts)):
+        colour, hatch = shades[at % 2]
+        if value is not None:
+            axes.barh(at, value - least, left=least, color=colour, hatch=hatch, edgecolor="black", linewidth=0.6)
+        axes.annotate(text, (value if value is not None else least, at), xytext=(4, 0), textcoords="offset points",
+                      va="center", fontsize=8)
+    style.cost_axis(axes.xaxis, label)
+    axes.set_xlim(least, max(known) * (max(known) / least) ** 0.75)
+    axes.set_yticks(range(len(names)), names)
+    axes.invert_yaxis()
+    axes.grid(axis="y", visible=False)
+
+
+def least_seconds(records: list[Record], target: float) -> Record | None:
+    """The fastest point that reaches the recall."""
+    reached = [record for record in records if record["recall"]["10"] >= target]
+    return min(reached, key=lambda record: record["buildtime"], default=None)
+
+
+def ablation(pyplot, records: list[Record], heading: str) -> Iterator[tuple[str, object]]:
+    """Curves of all steps, and the time of each at one recall."""
+    yield from curves(pyplot, records, heading)
+    sets = by_set(records)
+    figure, grid = pyplot.subplots(len(sets), 1, figsize=(8, 0.8 + len(sets) * (1.0 + 0.36 * len(names_of(records)))),
+                                   squeeze=False, layout="constrained")
+    for (axes,), mine in zip(grid, sets.values()):
+        steps = names_of(sorted(mine, key=lambda record: record["about"]["step"]))
+        of_step = {step: [record for record in mine if record["series"] == step] for step in steps}
+        target = next((target for target in TARGETS
+                       if sum(least_seconds(of_step[step], target) is not None for step in steps) >= len(steps) - 2),
+                      TARGETS[-1])
+        values, texts, before = [], [], None
+        for step in steps:
+            best = least_seconds(of_step[step], target)
+            if best is None:
+                highest = max(record["recall"]["10"] for record in of_step[step])
+                values.append(None)
+                texts.append(f"does not reach it: {highest:.4f} at most")
+                continue
+            seconds = best["buildtime"]
+            factor = f", {before / seconds:.2f} times faster than the step before" if before else ""
+            values.append(seconds)
+            texts.append(f"{seconds:.3g} s at {best['recall']['10']:.4f}{factor}")
+            before = seconds
+        if any(value is not None for value in values):
+            bars(axes, steps, values, texts, f"time (s) of the fastest setting with a Recall@10 of {target} or more")
+        axes.set_title(title_of(mine[0]))
+    figure.suptitle(f"{heading}\n{where(records)}", fontsize=10)
+    yield "waterfall", figure
+
+
+def large(pyplot, records: list[Record], heading: str) -> Iterator[tuple[str, object]]:
+    """Time against recall of what was run, and hours of what was predicted."""
+    yield from curves(pyplot, records, heading)
+    predicted = [record for record in records if record.get("predicted")]
+    if not predicted:
+        return
+    figure, axes = pyplot.subplots(figsize=(8, 0.9 + 0.55 * 2 * len(predicted)), layout="constrained")
+    names, values, texts = [], [], []
+    for record in predicted:
+        hours, paper = record["buildtime"] / 3600, record["about"]["paper_hours"]
+        names += [f"{record['dataset']}, predicted", f"{record['dataset']}, the paper"]
+        values += [hours, paper]
+        texts += [f"{hours:.2f} h in {record['shards']} shards (predicted, not run)", f"{paper} h, as printed"]
+    bars(axes, names, values, texts, "time (hours), k = 32, one GPU")
+    axes.set_title("1,000,000,000 vectors: sharded_plan's prediction for one H200 at its default rates, beside the paper")
+    yield "billion", figure
+
+
+def bootstrap(pyplot, records: list[Record], heading: str) -> Iterator[tuple[str, object]]:
+    """Queries a second against recall, and seconds until the index is there."""
+    sets = by_set(records)
+    sheet = Sheet(pyplot, 2 * len(sets), names_of(records), heading, records, 2)
+    for at, mine in enumerate(sets.values()):
+        axes = sheet.panels[2 * at]
+        floor = 0.2 / (10 * min(record["queries"] for record in mine))
+        for record in mine:
+            front = style.pareto([(point["recall"], point["qps"]) for point in record["curve"]], more_is_better=True)
+            axes.plot([max(1 - recall, floor) for recall, _ in front], [qps for _, qps in front], gid="qps",
+                      label=record["series"], **sheet.marks.of(record["series"]))
+        style.cost_axis(axes.yaxis, f"queries a second, {mine[0]['threads']} threads")
+        style.recall_axis(axes, f"Recall@{mine[0]['k']}", floor)
+        axes.set_title(title_of(mine[0]))
+        axes = sheet.panels[2 * at + 1]
+        bars(axes, [record["series"] for record in mine], [record["buildtime"] for record in mine],
+             [f"{record['buildtime']:.3g} s" for record in mine], "time from vectors to index (s)")
+    sheet.legend()
+    yield "search", sheet.figure
+
+
+FIGURES.update({"ablation": ablation, "large": large, "bootstrap": bootstrap})

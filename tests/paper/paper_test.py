@@ -1,0 +1,315 @@
+# SPDX-License-Identifier: MIT
+"""benchs/paper's parts: formats, the intrinsic dimension, result files, what happens to points that fail, the figures."""
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+import h5py
+import numpy as np
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(REPOSITORY / "benchs/paper"), str(REPOSITORY / "contrib/plots")]
+
+import datasets  # noqa: E402
+import formats  # noqa: E402
+import paper_panels  # noqa: E402
+import results  # noqa: E402
+import runner  # noqa: E402
+import style  # noqa: E402
+import table  # noqa: E402
+import tools  # noqa: E402
+from points import Context, Point  # noqa: E402
+
+
+class InFolder(unittest.TestCase):
+    """A test with a folder of its own."""
+
+    def setUp(self) -> None:
+        holder = tempfile.TemporaryDirectory()
+        self.addCleanup(holder.cleanup)
+        self.folder = Path(holder.name)
+
+    def write(self, name: str, *parts: np.ndarray) -> Path:
+        """A file of these arrays' bytes."""
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"".join(part.tobytes() for part in parts))
+        return path
+
+
+class Formats(InFolder):
+    """Files of vectors are recognised, checked, read and rewritten."""
+
+    ROWS = np.arange(35, dtype=np.uint8).reshape(7, 5)
+
+    def files(self) -> list[Path]:
+        """The same rows in every format that holds them."""
+        floats = self.ROWS.astype(np.float32)
+        d = np.full((7, 1), 5, np.int32)
+        paths = [self.write("a.u8bin", np.array([7, 5], np.int32), self.ROWS),
+                 self.write("b.u8bin", np.array([7, 5], np.int64), self.ROWS),
+                 self.write("a.i8bin", np.array([7, 5], np.int32), self.ROWS.astype(np.int8)),
+                 self.write("a.fbin", np.array([7, 5], np.int32), floats),
+                 self.write("b.fbin", np.array([7, 5], np.int64), floats),
+                 self.write("a.fvecs", np.hstack([d.view(np.uint8), floats.view(np.uint8)])),
+                 self.write("a.bvecs", np.hstack([d.view(np.uint8), self.ROWS]))]
+        with h5py.File(self.folder / "a.hdf5", "w") as file:
+            file["train"] = floats
+        return [*paths, self.folder / "a.hdf5"]
+
+    def test_each_format_is_recognised_and_read(self) -> None:
+        for path in self.files():
+            with self.subTest(path.name):
+                file = formats.recognise(path)
+                self.assertEqual((file.n, file.d), (7, 5))
+                self.assertEqual(file.is_plain, path.name not in ("b.u8bin", "b.fbin", "a.hdf5"))
+                np.testing.assert_array_equal(formats.read(file, np.array([0, 3, 6])), self.ROWS[[0, 3, 6]])
+
+    def test_first_rows_are_rewritten(self) -> None:
+        for path in self.files():
+            with self.subTest(path.name):
+                file = formats.recognise(path)
+                name = {1: "u8bin", 4: "fbin"}[file.dtype.itemsize] if file.dtype != np.int8 else "i8bin"
+                target = self.folder / f"out.{name}"
+                formats.rewrite(file, 4, target)
+                again = formats.recognise(target)
+                self.assertEqual((again.n, again.d, again.header), (4, 5, 8))
+                np.testing.assert_array_equal(formats.read(again, np.arange(4)), self.ROWS[:4])
+                with self.assertRaises(formats.FormatError):
+                    formats.rewrite(file, 8, target)
+
+    def test_other_sizes_are_refused(self) -> None:
+        head = np.array([7, 5], np.int32)
+        last = np.concatenate([np.array([5], np.int32).view(np.uint8), self.ROWS[0],
+                               np.array([6], np.int32).view(np.uint8), self.ROWS[1]])
+        for path in (self.write("cut.u8bin", head, self.ROWS[:6]), self.write("long.u8bin", head, self.ROWS, self.ROWS),
+                     self.write("empty.fbin"), self.write("cut.fvecs", np.array([5, 1, 2], np.int32)),
+                     self.write("other.bvecs", last), self.write("none.txt", head), self.write("none.h5", head),
+                     self.folder / "missing.fbin"):
+            with self.subTest(path.name), self.assertRaisesRegex(formats.FormatError, path.name):
+                formats.recognise(path)
+
+    def test_graph_files_of_other_kinds_are_refused(self) -> None:
+        for path in (self.write("a.gnnd", self.ROWS), self.write("b.gnnd")):
+            with self.assertRaises(formats.FormatError):
+                formats.read_graph(path)
+
+
+class Dimension(unittest.TestCase):
+    """Levina and Bickel's estimate."""
+
+    def test_of_known_dimensions(self) -> None:
+        for d in (2, 6, 12):
+            x = np.random.default_rng(d).random((4000, d))
+            distances = np.sqrt(((x[:200, None] - x[None]) ** 2).sum(2))
+            distances.sort(1)
+            found = datasets.levina_bickel(distances[:, 1:51])
+            self.assertTrue(0.75 * d < found < 1.1 * d, (d, found))
+
+    def test_zeros_are_passed_over(self) -> None:
+        row = np.array([[1.0, 2.0, 3.0, 4.0]])
+        with_zeros = np.array([[0.0, 0.0, 1.0, 2.0, 3.0, 4.0]])
+        self.assertEqual(datasets.levina_bickel(row), datasets.levina_bickel(with_zeros))
+        with self.assertRaises(datasets.DataError):
+            datasets.levina_bickel(np.zeros((3, 5)))
+
+
+class Libraries(InFolder):
+    """Sets in folders."""
+
+    def library(self) -> datasets.Library:
+        """What it says is kept."""
+        self.said: list[str] = []
+        return datasets.Library(None, [self.folder], self.folder / "cache", self.said.append)
+
+    def test_public_sets_are_found_and_checked(self) -> None:
+        rows = np.zeros((3, 96), np.float32)
+        self.write("deep1m.fbin", np.array([3, 96], np.int32), rows)
+        library = self.library()
+        self.assertIsNone(library.public("DEEP1M", 100))
+        self.assertIn("holds 3 x 96", self.said[-1])
+        self.write("deep1m.fbin", np.array([9, 96], np.int32), rows)
+        self.assertIsNone(library.public("DEEP1M", 100))
+        self.assertIn("do not fit", self.said[-1])
+        self.write("sub/deep1m_base.fvecs", np.hstack([np.full((1_000_000, 1), 96, np.int32),
+                                                      np.zeros((1_000_000, 96), np.int32)]))
+        found = library.public("DEEP1M", 100)
+        self.assertEqual((found.name, found.n), ("DEEP1M", 100))
+        path = library.path(found)
+        self.assertEqual(formats.recognise(path).n, 100)
+
+    def test_more_descriptors_than_there_are_make_a_mix(self) -> None:
+        library = self.library()
+        self.assertEqual(library.photosift(5000).name, "photosift")
+        mixed = library.photosift(30_000)
+        self.assertTrue(mixed.name.startswith("photosift mix of 20000") and mixed.source.startswith("mix:"))
+
+
+def point(series: str, configuration: str = "", **more) -> Point:
+    """Of a set that needs no file."""
+    return Point(series, datasets.Dataset("set", "hard:gauss:{n}:8", 100), "fake", configuration, k=10, **more)
+
+
+class FakeLibrary:
+    """Whose sets are there."""
+
+    @staticmethod
+    def path(_data: datasets.Dataset) -> Path:
+        return Path("nowhere")
+
+    @staticmethod
+    def describe(_data: datasets.Dataset) -> dict:
+        return {"d": 8, "dtype": "float32", "dimension": 7.5, "stated_dimension": 8.0}
+
+
+class FakeTools:
+    """That are all there."""
+
+    @staticmethod
+    def missing(_tool: str) -> str:
+        return ""
+
+
+class Running(InFolder):
+    """Points that are there are not measured again; those that fail are recorded, and the rest goes on."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.calls: list[list[str]] = []
+
+        def fake(_tools, points: list[Point], _path: Path) -> dict[str, dict]:
+            self.calls.append([p.configuration for p in points])
+            if any("bad" in p.configuration for p in points):
+                raise tools.ToolError("fake: no")
+            return {p.key: {**tools._timed([0.2, 0.1, 0.4]), "recall": {"1": 1.0, "10": 0.9, "k": 0.9}, "threads": 2,
+                            "recall_source": "100 objects"} for p in points}
+
+        tools.TOOLS["fake"] = fake
+        self.addCleanup(tools.TOOLS.pop, "fake")
+        self.said: list[str] = []
+
+    def run_points(self, points: list[Point], retry: bool = False) -> tuple[bool, results.Store]:
+        """As run.py does."""
+        store = results.Store(self.folder, "million")
+        good = runner.Runner(FakeTools(), FakeLibrary(), False, retry, self.said.append).run(points, store)
+        return good, store
+
+    def test_a_failing_point_is_recorded_and_the_rest_goes_on(self) -> None:
+        points = [point("A", "a"), point("A", "bad"), point("B", "b"), point("C", "c", why_not="no switch: x")]
+        good, store = self.run_points(points)
+        self.assertFalse(good)
+        self.assertEqual([store.records[p.key]["status"] for p in points], ["ok", "failed", "ok", "skipped"])
+        self.assertEqual(store.records[points[1].key]["reason"], "fake: no")
+        record = store.records[points[0].key]
+        self.assertEqual((record["buildtime"], round(record["spread"], 6), record["repeats"]), (0.2, 0.3, 3))
+        self.calls.clear()
+        self.run_points(points)
+        self.assertEqual(self.calls, [])
+        self.run_points(points, retry=True)
+        self.assertEqual(self.calls, [["bad"]])
+        rows = table.markdown("t", "c", list(store.records.values()))
+        self.assertIn("failed: fake: no", rows)
+        self.assertIn("8, 7.5", rows)
+
+    def test_new_points_alone_are_measured_and_a_cut_line_is_passed_over(self) -> None:
+        self.run_points([point("A", "a")])
+        with (self.folder / "million.jsonl").open("a") as file:
+            file.write('{"key": "cut')
+        _, store = self.run_points([point("A", "a"), point("A", "b")])
+        self.assertEqual(self.calls, [["a"], ["b"]])
+        self.assertEqual(len(results.load(store.path)), 2)
+
+    def test_hdf5_and_csv_hold_what_the_line_does(self) -> None:
+        _, store = self.run_points([point("A, x", "seed=7")])
+        record = next(iter(store.records.values()))
+        self.assertEqual(record["seed"], 7)
+        ids = np.arange(6, dtype=np.int32).reshape(2, 3)
+        path = self.folder / "one.h5"
+        results.write_hdf5(path, record, (ids, ids.astype(np.float32)))
+        with h5py.File(path) as file:
+            self.assertEqual((file.attrs["algo"], file.attrs["recall@10"], file.attrs["k"]), ("A, x", 0.9, 10))
+            np.testing.assert_array_equal(file["knns"][:], ids + 1)
+        paths = results.export_csv([record], self.folder / "csv")
+        self.assertEqual([p.name for p in paths], ["A  x,base.csv", "A  x,base,k10,bs100,raw.csv"])
+        self.assertIn(",0.9,500.0,0.2,", paths[1].read_text())
+
+    def test_a_tool_that_hangs_or_is_none_fails(self) -> None:
+        slow = tools.Tools(self.folder, self.folder, "cpu", 0.2, False)
+        with self.assertRaisesRegex(tools.ToolError, "longer than"):
+            slow.call(["sleep", "5"])
+        with self.assertRaisesRegex(tools.ToolError, "ended with status 1"):
+            slow.call(["false"])
+        self.assertIn("is not built", slow.missing("build_bench"))
+        self.assertEqual(tools._objects('x {"a": 1}\n{"b":\n {"c": 2}} {bad'), [{"a": 1}, {"b": {"c": 2}}])
+
+
+class Declarations(InFolder):
+    """What the experiments ask for."""
+
+    def test_all_points_differ_and_have_tools(self) -> None:
+        from experiments import experiments
+
+        library = datasets.Library(None, [], self.folder, lambda text: None)
+        for gpu in (False, True):
+            for quick in (False, True):
+                for name, experiment in experiments().items():
+                    points = experiment.points(Context(library, gpu, quick, 1_000_000))
+                    keys = [p.key for p in points]
+                    self.assertEqual(len(set(keys)), len(keys), name)
+                    self.assertTrue(all(p.tool in tools.TOOLS for p in points), name)
+                    if name not in ("bootstrap", "large"):
+                        self.assertTrue(any(p.data.hard for p in points) and any(not p.data.hard for p in points), name)
+
+
+class Figures(InFolder):
+    """Fronts, crossings, and files that are no results."""
+
+    def test_pareto(self) -> None:
+        points = [(0.9, 1.0), (0.95, 2.0), (0.93, 3.0), (0.8, 1.5), (0.95, 2.5)]
+        self.assertEqual(style.pareto(points), [(0.9, 1.0), (0.95, 2.0)])
+        self.assertEqual(style.pareto([(0.5, 9.0), (0.9, 5.0), (0.6, 4.0)], True), [(0.5, 9.0), (0.9, 5.0)])
+
+    def test_crossing(self) -> None:
+        self.assertAlmostEqual(paper_panels.crossing_point({10: 10.0, 1000: 1000.0}, {10: 1.0, 1000: 10000.0}), 100)
+        self.assertIsNone(paper_panels.crossing_point({10: 1.0, 100: 2.0}, {10: 2.0, 100: 5.0}))
+
+    def test_files_that_are_no_results_are_named(self) -> None:
+        script = REPOSITORY / "contrib/plots/paper_figures.py"
+        other = {"million.jsonl": '{"key": 1}\n', "crossing.jsonl": "", "nonsense.jsonl": "{}\n", "merge.jsonl": "x\n"}
+        for name, text in other.items():
+            (self.folder / name).write_text(text)
+            done = subprocess.run([sys.executable, script, self.folder / name, "-o", self.folder / "figures"],
+                                  capture_output=True, text=True, check=False)
+            self.assertEqual(done.returncode, 1, name)
+            self.assertIn(name, done.stderr)
+        missing = subprocess.run([sys.executable, script, self.folder / "million2.jsonl", "-o", self.folder],
+                                 capture_output=True, text=True, check=False)
+        self.assertEqual(missing.returncode, 1)
+
+    def test_figures_tell_their_numbers(self) -> None:
+        base = {"status": "ok", "tool": "x", "dataset": "set", "n": 1000, "d": 8, "dtype": "float32", "metric": "l2",
+                "k": 10, "params": "", "about": {}, "host_cpu": "cpu", "cores": 2, "commit": "c",
+                "recall_source": "100 objects"}
+        lines = [{**base, "key": str(at), "series": series, "buildtime": seconds, "recall": {"10": recall}}
+                 for at, (series, seconds, recall) in enumerate([("A", 1.0, 0.9), ("A", 2.0, 0.99), ("A", 3.0, 0.95),
+                                                                 ("B", 0.5, 1.0)])]
+        (self.folder / "million.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+        command = [sys.executable, str(REPOSITORY / "contrib/plots/paper_figures.py"), str(self.folder), "-o"]
+        for folder in ("one", "two"):
+            subprocess.run([*command, str(self.folder / folder)], check=True, capture_output=True)
+        one, two = ((self.folder / folder / "million_time_recall.svg").read_bytes() for folder in ("one", "two"))
+        self.assertEqual(one, two)
+        panel, = json.loads((self.folder / "one/million_time_recall.json").read_text())
+        shown = {(line["label"], line["gid"]): list(zip(line["x"], line["y"])) for line in panel["lines"]}
+        np.testing.assert_allclose(shown[("A", "front")], [(0.1, 1.0), (0.01, 2.0)], rtol=1e-9)
+        self.assertEqual(sum(map(len, shown.values())), 4)
+        self.assertEqual((panel["xscale"], panel["yscale"], panel["ylabel"]), ("log", "log", "time (s)"))
+
+
+if __name__ == "__main__":
+    unittest.main()
