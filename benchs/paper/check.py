@@ -23,7 +23,7 @@ FIGURES = {"convergence": ["phi"], "ablation": ["time_recall", "waterfall"], "mi
            "scale10m": ["time_recall"], "merge": ["time_recall", "parts"], "large": ["time_recall", "billion"],
            "bootstrap": ["search"], "crossing": ["cost"]}
 NEEDED = ("buildtime", "seconds", "spread", "repeats", "recall", "recall_source", "commit", "date", "host_cpu", "cores")
-SKIPS = ("no switch", "is not installed", "CAGRA")  # what may be left out, and why
+SKIPS = ("no switch", "is not installed", "CAGRA", "knows no cosine")  # what may be left out, and why
 
 
 def require(condition: bool, text: str) -> None:
@@ -72,7 +72,7 @@ def check_graphs(folder: Path, record: dict) -> bool:
     require(abs(attributes["recall@10"] - record["recall"]["10"]) < 1e-12, f"{name}: another recall than in the line")
     require(attributes["algo"] == record["series"] and attributes["buildtime"] == record["buildtime"],
             f"{name}: other attributes than in the line")
-    path = next((folder / "data").glob(f"{record['dataset'].replace(' ', '-')}-{record['n']}.*bin"))
+    path = next((folder / "data").glob(f"{record['dataset'].replace(' ', '-')}-{record['n']}-??????.*bin"))
     x = formats.read(formats.recognise(path), np.arange(record["n"])).astype(np.float64)
     norms = (x * x).sum(1)
     exact = norms[:, None] + norms[None, :] - 2 * x @ x.T

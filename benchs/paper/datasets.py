@@ -6,6 +6,7 @@ Levina and Bickel (2004), from the exact distances to the k nearest neighbours o
 """
 from __future__ import annotations
 
+import hashlib
 import json
 import subprocess
 from dataclasses import dataclass
@@ -38,9 +39,9 @@ class Dataset:
 
     @property
     def key(self) -> str:
-        """What it is, for file names."""
-        name = self.name.replace(" ", "-").replace("(", "").replace(")", "")
-        return f"{name}-{self.n}"
+        """What it is, for file names: rows of another source have another one."""
+        source = self.source.rsplit("/", 1)[-1]
+        return f"{self.name.replace(' ', '-')}-{self.n}-{hashlib.sha256(source.encode()).hexdigest()[:6]}"
 
 
 @dataclass(frozen=True)
@@ -184,8 +185,9 @@ class Library:
         values = np.fromfile(found, np.float32, offset=8).reshape(objects, k + 1)
         for path in (queries, found, ids):
             path.unlink()
-        values = np.maximum(np.sort(values, 1)[:, 1:], 0)  # the nearest is the object itself
-        return np.sqrt(2 * values) if data.metric == "cosine" else np.sqrt(values)
+        if data.metric == "cosine":  # what FAISS tells is the product of the unit vectors
+            values = 2 - 2 * values
+        return np.sqrt(np.maximum(np.sort(values, 1)[:, 1:], 0))  # the nearest is the object itself
 
     @staticmethod
     def _call(command: list) -> None:

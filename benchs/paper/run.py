@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -25,7 +26,7 @@ try:
     from points import Context
     from runner import Runner, duration
     from table import markdown
-    from tools import Tools
+    from tools import TOOLS, Tools
 except ModuleNotFoundError as error:
     sys.exit(f"run.py: needs {error.name}: pip install -r {HERE / 'requirements.txt'}, or use benchs/paper/check.sh's "
              "virtual environment")
@@ -39,6 +40,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="small sets, few points: all eight in some minutes")
     parser.add_argument("--rows", type=int, default=1_000_000,
                         help="stands for the paper's million; other sizes in proportion (default: %(default)s)")
+    parser.add_argument("--repeat", type=int, default=0, help="measure each point so often; 0: as the experiment says")
     parser.add_argument("--data", type=Path, action="append", default=[], metavar="DIR",
                         help="a folder with photosift1m and public sets; may be given several times")
     parser.add_argument("--out", type=Path, help="where results go (default: out/paper, or out/paper-quick)")
@@ -46,6 +48,8 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--build", type=Path, help="build folder with the tools (default: build/cuda with a GPU, "
                         "otherwise build/cpu)")
     parser.add_argument("--device", choices=["auto", "cpu", "cuda"], default="auto", help="(default: %(default)s)")
+    parser.add_argument("--without", action="append", default=[], choices=sorted(TOOLS), metavar="TOOL",
+                        help="leave out points of this tool: " + ", ".join(sorted(TOOLS)))
     parser.add_argument("--retry", action="store_true", help="measure again what has failed")
     parser.add_argument("--fresh", action="store_true", help="measure everything again")
     parser.add_argument("--graphs", action="store_true", help="keep graphs as `knns` and `dists` in the HDF5 files")
@@ -54,8 +58,8 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--csv", type=Path, metavar="DIR", help="also write the results as cuvs-bench's CSV files")
     parser.add_argument("--no-figures", action="store_true", help="do not draw")
     options = parser.parse_args()
-    if options.rows < 2000:
-        parser.error("--rows: at least 2000")
+    if options.rows < 1000 or options.repeat < 0:
+        parser.error("--rows: at least 1000; --repeat: at least 0")
     if "list" in options.experiment and len(options.experiment) > 1:
         parser.error("list stands alone")
     for folder in options.data:
@@ -115,6 +119,10 @@ def main() -> int:
             (out / f"{name}.jsonl").unlink(missing_ok=True)
         store = results.Store(out, name)
         points = experiment.points(context)
+        points = [replace(point, why_not="left out by --without") if point.tool in options.without else point
+                  for point in points]
+        if options.repeat:
+            points = [replace(point, repeat=options.repeat) for point in points]
         good &= runner.run(points, store)
         mine = [store.records[point.key] for point in points]
         records += mine

@@ -22,7 +22,7 @@ def bars(axes, names: list[str], values: list[float | None], texts: list[str], l
         axes.annotate(text, (value if value is not None else least, at), xytext=(4, 0), textcoords="offset points",
                       va="center", fontsize=8)
     style.cost_axis(axes.xaxis, label)
-    axes.set_xlim(least, max(known) * (max(known) / least) ** 0.75)
+    axes.set_xlim(least, max(known) * (max(known) / least) ** 1.1)
     axes.set_yticks(range(len(names)), names)
     axes.invert_yaxis()
     axes.grid(axis="y", visible=False)
@@ -38,7 +38,7 @@ def ablation(pyplot, records: list[Record], heading: str) -> Iterator[tuple[str,
     """Curves of all steps, and the time of each at one recall."""
     yield from curves(pyplot, records, heading)
     sets = by_set(records)
-    figure, grid = pyplot.subplots(len(sets), 1, figsize=(8, 0.8 + len(sets) * (1.0 + 0.36 * len(names_of(records)))),
+    figure, grid = pyplot.subplots(len(sets), 1, figsize=(9, 0.8 + len(sets) * (1.0 + 0.36 * len(names_of(records)))),
                                    squeeze=False, layout="constrained")
     for (axes,), mine in zip(grid, sets.values()):
         steps = names_of(sorted(mine, key=lambda record: record["about"]["step"]))
@@ -55,9 +55,10 @@ def ablation(pyplot, records: list[Record], heading: str) -> Iterator[tuple[str,
                 texts.append(f"does not reach it: {highest:.4f} at most")
                 continue
             seconds = best["buildtime"]
-            factor = f", {before / seconds:.2f} times faster than the step before" if before else ""
+            factor = f", {seconds / before:.2f} of the time before" if before else ""
+            how = ", by all pairs" if best.get("stop") == "exact" else ""
             values.append(seconds)
-            texts.append(f"{seconds:.3g} s at {best['recall']['10']:.4f}{factor}")
+            texts.append(f"{seconds:.3g} s at {best['recall']['10']:.4f}{how}{factor}")
             before = seconds
         if any(value is not None for value in values):
             bars(axes, steps, values, texts, f"time (s) of the fastest setting with a Recall@10 of {target} or more")

@@ -68,7 +68,7 @@ def recall_axis(axes, label: str, floor: float | None = None) -> None:
         axes.set_xlim(max(high, floor * 20), floor / 1.6)
         decades = []
         step = 1.0
-        while step > floor * 1.5:
+        while step > floor * 4:
             if step <= max(high, low, floor * 20):
                 decades.append(step)
             step /= 10
@@ -76,12 +76,15 @@ def recall_axis(axes, label: str, floor: float | None = None) -> None:
 
 
 def cost_axis(axis, label: str) -> None:
-    """A logarithmic axis with its ticks in plain numbers."""
+    """A logarithmic axis with its ticks in plain numbers, once all is drawn on it."""
     from matplotlib import ticker
 
     axis.axes.set(**{f"{axis.axis_name}scale": "log", f"{axis.axis_name}label": label})
-    axis.set_major_formatter(ticker.LogFormatter(labelOnlyBase=False, minor_thresholds=(1.5, 0.6)))
-    axis.set_minor_formatter(ticker.LogFormatter(labelOnlyBase=False, minor_thresholds=(1.5, 0.6)))
+    low, high = axis.get_view_interval()
+    axis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5) if high < 100 * low else (1,)))
+    axis.set_major_formatter(lambda value, _position: f"{value:,.0f}" if value >= 1 and value == int(value)
+                             else f"{value:g}")
+    axis.set_minor_formatter(ticker.NullFormatter())
 
 
 def numbers(figure) -> list[dict]:

@@ -29,6 +29,12 @@ def faiss(series: str, data: Dataset, options: str, **more) -> Point:
     return Point(series, data, "gnnd", options, **more)
 
 
+def ivfpq(data: Dataset, options: str, **more) -> Point:
+    """FAISS's IVFPQ; every object searches an index of all."""
+    why_not = "FAISS's IVFPQ knows no cosine" if data.metric == "cosine" else ""
+    return faiss("FAISS IVFPQ", data, f"--method ivfpq {options}", why_not=why_not, **more)
+
+
 def gauss(context: Context, rows: int, d: int) -> Dataset:
     """Independent Gaussian components: the intrinsic dimension is d, the hardest there is of it."""
     return context.library.generated(f"gauss {d}", f"hard:gauss:{{n}}:{d}", rows, stated=d, hard=True)

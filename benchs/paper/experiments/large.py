@@ -2,7 +2,7 @@
 """Graphs in shards of sets that no device holds."""
 from points import Context, Experiment, Point
 
-from experiments.common import faiss, gauss, manifold
+from experiments.common import faiss, gauss, ivfpq, manifold
 
 PAPER_HOURS = {"SIFT1B": 77, "DEEP1B": 76}  # as the paper prints them
 
@@ -20,7 +20,7 @@ def points(context: Context) -> list[Point]:
         result += [faiss("GNND and GGM in shards", data, f"--shards {shards} {options}", **more)
                    for options in ("--iterations 2 --recall 0", "--recall 0")]
         lists = context.either("--nlist 65536 --code-bytes 32 ", "")
-        result += [faiss("FAISS IVFPQ", data, f"--method ivfpq {lists}--nprobe {nprobe}", **more) for nprobe in (8, 32)]
+        result += [ivfpq(data, f"{lists}--nprobe {nprobe}", **more) for nprobe in (8, 32)]
     for name, d, dtype in (("SIFT1B", 128, "u8"), ("DEEP1B", 96, "f32")):
         billion = library.generated(name, "not made", 1_000_000_000)
         result.append(Point("predicted for one H200", billion, "sharded_plan", "--n 1000000000 "

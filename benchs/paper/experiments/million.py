@@ -3,7 +3,7 @@
 from datasets import Dataset
 from points import Context, Experiment, Point
 
-from experiments.common import PAPER_STOP, all_pairs, faiss, gauss, gnnd, manifold
+from experiments.common import PAPER_STOP, all_pairs, faiss, gauss, gnnd, ivfpq, manifold
 
 
 def curves(context: Context, data: Dataset, k: int, more: dict) -> list[Point]:
@@ -18,7 +18,7 @@ def curves(context: Context, data: Dataset, k: int, more: dict) -> list[Point]:
     result.append(all_pairs(context, data, k=k, **more))
     once = {**more, "repeat": 1}
     result.append(faiss("FAISS flat", data, "--method exact", k=k, **once))
-    result += [faiss("FAISS IVFPQ", data, f"--method ivfpq --nprobe {nprobe}", k=k, **once)
+    result += [ivfpq(data, f"--nprobe {nprobe}", k=k, **once)
                for nprobe in context.either((4, 16, 64), (4, 16))]
     result += [Point("FAISS NNDescent", data, "build_bench", f"method=nndescent,iterations={count}", k=k, **once)
                for count in context.either((5, 8), (3, 5))]

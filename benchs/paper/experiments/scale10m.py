@@ -2,7 +2,7 @@
 """The same at ten million."""
 from points import Context, Experiment, Point
 
-from experiments.common import PAPER_STOP, all_pairs, faiss, gauss, gnnd, manifold
+from experiments.common import PAPER_STOP, all_pairs, gauss, gnnd, ivfpq, manifold
 
 MOST_PAIRS = {True: 1e14, False: 1e11}  # that are compared on a GPU, and on a CPU
 
@@ -23,7 +23,7 @@ def points(context: Context) -> list[Point]:
         too_many = float(data.n) ** 2 > MOST_PAIRS[context.gpu]
         why_not = f"{float(data.n) ** 2:.0e} pairs are more than this machine is given" if too_many else ""
         result.append(Point(**{**vars(pairs), "why_not": why_not}))
-        result += [faiss("FAISS IVFPQ", data, f"--method ivfpq --nprobe {nprobe}", **more)
+        result += [ivfpq(data, f"--nprobe {nprobe}", **more)
                    for nprobe in context.either((8, 32), (4, 16))]
     return result
 
