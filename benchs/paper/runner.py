@@ -58,7 +58,8 @@ class Progress:
 
     @staticmethod
     def _weight(point: Point) -> float:
-        return point.data.n * point.k * max(1, point.repeat) + 1e5  # a command takes a while to start
+        work = 0 if point.tool == "sharded_plan" else point.data.n * point.k * max(1, point.repeat)
+        return work + 1e5  # a command takes a while to start
 
     def took(self, points: list[Point], seconds: float) -> None:
         """These points are done."""

@@ -29,8 +29,9 @@ def faiss(series: str, data: Dataset, options: str, **more) -> Point:
     return Point(series, data, "gnnd", options, **more)
 
 
-def ivfpq(data: Dataset, options: str, **more) -> Point:
-    """FAISS's IVFPQ; every object searches an index of all."""
+def ivfpq(context: Context, data: Dataset, options: str, **more) -> Point:
+    """FAISS's IVFPQ, the paper's codes of 32 bytes; every object searches an index of all."""
+    options = context.either("", "--code-bytes 8 ") + options
     why_not = "FAISS's IVFPQ knows no cosine" if data.metric == "cosine" else ""
     return faiss("FAISS IVFPQ", data, f"--method ivfpq {options}", why_not=why_not, **more)
 

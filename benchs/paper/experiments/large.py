@@ -9,7 +9,7 @@ PAPER_HOURS = {"SIFT1B": 77, "DEEP1B": 76}  # as the paper prints them
 
 def points(context: Context) -> list[Point]:
     """100,000,000 rows, from files to files."""
-    rows, k = context.size(100_000_000, 12_000), context.either(32, 16)
+    rows, k = context.size(100_000_000, 8000), context.either(32, 16)
     shards = context.either(16, 4)
     library = context.library
     sets = [library.photosift(rows), manifold(context, "DEEP-like", rows, 96, 16), gauss(context, rows, 32)]
@@ -19,8 +19,8 @@ def points(context: Context) -> list[Point]:
     for data in sets:
         result += [faiss("GNND and GGM in shards", data, f"--shards {shards} {options}", **more)
                    for options in ("--iterations 2 --recall 0", "--recall 0")]
-        lists = context.either("--nlist 65536 --code-bytes 32 ", "")
-        result += [ivfpq(data, f"{lists}--nprobe {nprobe}", **more) for nprobe in (8, 32)]
+        lists = context.either("--nlist 65536 ", "")
+        result += [ivfpq(context, data, f"{lists}--nprobe {nprobe}", **more) for nprobe in (8, 32)]
     for name, d, dtype in (("SIFT1B", 128, "u8"), ("DEEP1B", 96, "f32")):
         billion = library.generated(name, "not made", 1_000_000_000)
         result.append(Point("predicted for one H200", billion, "sharded_plan", "--n 1000000000 "

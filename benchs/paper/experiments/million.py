@@ -18,7 +18,7 @@ def curves(context: Context, data: Dataset, k: int, more: dict) -> list[Point]:
     result.append(all_pairs(context, data, k=k, **more))
     once = {**more, "repeat": 1}
     result.append(faiss("FAISS flat", data, "--method exact", k=k, **once))
-    result += [ivfpq(data, f"--nprobe {nprobe}", k=k, **once)
+    result += [ivfpq(context, data, f"--nprobe {nprobe}", k=k, **once)
                for nprobe in context.either((4, 16, 64), (4, 16))]
     result += [Point("FAISS NNDescent", data, "build_bench", f"method=nndescent,iterations={count}", k=k, **once)
                for count in context.either((5, 8), (3, 5))]

@@ -23,7 +23,7 @@ def points(context: Context) -> list[Point]:
         too_many = float(data.n) ** 2 > MOST_PAIRS[context.gpu]
         why_not = f"{float(data.n) ** 2:.0e} pairs are more than this machine is given" if too_many else ""
         result.append(Point(**{**vars(pairs), "why_not": why_not}))
-        result += [ivfpq(data, f"--nprobe {nprobe}", **more)
+        result += [ivfpq(context, data, f"--nprobe {nprobe}", **more)
                    for nprobe in context.either((8, 32), (4, 16))]
     return result
 
