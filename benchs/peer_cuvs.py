@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Times cuVS's nn_descent, host to host, on a u8bin or fbin file; prints JSON lines like build_bench's."""
+
 from __future__ import annotations
 
 import argparse
@@ -20,8 +21,12 @@ def prepare(parser: argparse.ArgumentParser) -> None:
 def build(x: np.ndarray, options: argparse.Namespace, seed: int) -> np.ndarray:
     """It has no seed."""
     metric = {"l2": "sqeuclidean", "cosine": "cosine"}[options.metric]
-    params = nn_descent.IndexParams(metric=metric, graph_degree=options.k, max_iterations=options.iterations,
-                                    intermediate_graph_degree=options.intermediate or 2 * options.k)
+    params = nn_descent.IndexParams(
+        metric=metric,
+        graph_degree=options.k,
+        max_iterations=options.iterations,
+        intermediate_graph_degree=options.intermediate or 2 * options.k,
+    )
     return np.asarray(nn_descent.build(params, x).graph).astype(np.int64)
 
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Times pipnn (PiPNN, arXiv 2602.21247) on a u8bin or fbin file; prints JSON lines like build_bench's."""
+
 from __future__ import annotations
 
 import argparse
@@ -21,8 +22,9 @@ def build(x: np.ndarray, options: argparse.Namespace, seed: int) -> np.ndarray:
     """Its graph holds the others only, in rows of a sparse matrix."""
     metric = {"l2": "euclidean", "cosine": "cosine"}[options.metric]
     beam = max(options.beam, options.k + 1)
-    transformer = pipnn.PiPNNTransformer(options.k, metric=metric, beam_L=beam, runs=options.runs,
-                                         n_jobs=options.threads, random_state=seed)
+    transformer = pipnn.PiPNNTransformer(
+        options.k, metric=metric, beam_L=beam, runs=options.runs, n_jobs=options.threads, random_state=seed
+    )
     graph = transformer.fit_transform(x)
     counts = np.diff(graph.indptr)
     rows = np.repeat(np.arange(len(x)), counts)

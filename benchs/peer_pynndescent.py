@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Times pynndescent on a u8bin or fbin file; prints JSON lines like build_bench's."""
+
 from __future__ import annotations
 
 import argparse
@@ -19,8 +20,16 @@ def prepare(parser: argparse.ArgumentParser) -> None:
 def build(x: np.ndarray, options: argparse.Namespace, seed: int) -> np.ndarray:
     """The first of n_neighbors is the object itself."""
     metric = {"l2": "euclidean", "cosine": "cosine"}[options.metric]
-    index = pynndescent.NNDescent(x, metric=metric, n_neighbors=options.k + 1, low_memory=True, n_jobs=options.threads,
-                                  n_trees=options.trees, n_iters=options.iterations, random_state=seed)
+    index = pynndescent.NNDescent(
+        x,
+        metric=metric,
+        n_neighbors=options.k + 1,
+        low_memory=True,
+        n_jobs=options.threads,
+        n_trees=options.trees,
+        n_iters=options.iterations,
+        random_state=seed,
+    )
     return index.neighbor_graph[0]
 
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What the scripts of peers share: vectors from a file, the recall of their graphs, and lines like build_bench's."""
+
 from __future__ import annotations
 
 import argparse
@@ -31,7 +32,7 @@ def recalls(x: np.ndarray, ids: np.ndarray, queries: int, at: list[int], metric:
     for part in np.array_split(sample, max(1, len(sample) // 500)):
         distances = norms[part, None] + norms[None, :] - 2 * x[part] @ x.T
         distances[np.arange(len(part)), part] = np.inf
-        nearest = np.sort(np.partition(distances, max(at) - 1, 1)[:, :max(at)], 1)
+        nearest = np.sort(np.partition(distances, max(at) - 1, 1)[:, : max(at)], 1)
         for row, object_ in enumerate(part):
             others = ids[object_][(ids[object_] != object_) & (ids[object_] >= 0)]
             # An id that stands twice in a row is one neighbour.
@@ -43,8 +44,13 @@ def recalls(x: np.ndarray, ids: np.ndarray, queries: int, at: list[int], metric:
     return {f"recall@{count}": hit / (len(sample) * count) for count, hit in hits.items()}, len(sample)
 
 
-def main(method: str, version: str, prepare: Callable[[argparse.ArgumentParser], None],
-         build: Callable[[np.ndarray, argparse.Namespace, int], np.ndarray], description: str) -> None:
+def main(
+    method: str,
+    version: str,
+    prepare: Callable[[argparse.ArgumentParser], None],
+    build: Callable[[np.ndarray, argparse.Namespace, int], np.ndarray],
+    description: str,
+) -> None:
     """Parses the command line and prints a line for each build.
 
     prepare adds options. build is given vectors, options and a seed, and returns ids, n x k or more columns, -1 where
@@ -69,6 +75,20 @@ def main(method: str, version: str, prepare: Callable[[argparse.ArgumentParser],
         seconds = time.perf_counter() - start
         found, objects = recalls(x, ids, options.queries, at, options.metric)
         settings = {name: value for name, value in vars(options).items() if name not in ("base", "rows", "repeat")}
-        print(json.dumps({"method": method, "version": version, "configuration": f"{method} {version}, {settings}",
-                          "data": options.base.rsplit("/", 1)[-1], "n": len(x), "d": x.shape[1], "k": options.k,
-                          **found, "recall_objects": objects, "seconds": seconds}), flush=True)
+        print(
+            json.dumps(
+                {
+                    "method": method,
+                    "version": version,
+                    "configuration": f"{method} {version}, {settings}",
+                    "data": options.base.rsplit("/", 1)[-1],
+                    "n": len(x),
+                    "d": x.shape[1],
+                    "k": options.k,
+                    **found,
+                    "recall_objects": objects,
+                    "seconds": seconds,
+                }
+            ),
+            flush=True,
+        )

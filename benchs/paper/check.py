@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Looks at the results and figures of `run.py all --quick --graphs`: are all points there, do graphs have the recall that
-is told, do figures show what was measured, with axes, and rise and fall where they must?
+"""Looks at the results and figures of `run.py all --quick --graphs`: are all points there, do graphs have the recall
+that is told, do figures show what was measured, with axes, and rise and fall where they must?
 
 check.py RESULTS --before FOLDER     FOLDER: the .jsonl files before run.py ran once more
 """
+
 from __future__ import annotations
 
 import argparse
@@ -19,9 +20,16 @@ import numpy as np
 import results
 from experiments import NAMES
 
-FIGURES = {"convergence": ["phi"], "ablation": ["time_recall", "waterfall"], "million": ["time_recall"],
-           "scale10m": ["time_recall"], "merge": ["time_recall", "parts"], "large": ["time_recall", "billion"],
-           "bootstrap": ["search"], "crossing": ["cost"]}
+FIGURES = {
+    "convergence": ["phi"],
+    "ablation": ["time_recall", "waterfall"],
+    "million": ["time_recall"],
+    "scale10m": ["time_recall"],
+    "merge": ["time_recall", "parts"],
+    "large": ["time_recall", "billion"],
+    "bootstrap": ["search"],
+    "crossing": ["cost"],
+}
 NEEDED = ("buildtime", "seconds", "spread", "repeats", "recall", "recall_source", "commit", "date", "host_cpu", "cores")
 SKIPS = ("no switch", "is not installed", "CAGRA", "knows no cosine")  # what may be left out, and why
 
@@ -70,8 +78,10 @@ def check_graphs(folder: Path, record: dict) -> bool:
         ids, distances = file["knns"][:] - int(attributes["id_base"]), file["dists"][:]
     name = f"{record['experiment']}/{record['key']}.h5 ({record['series']})"
     require(abs(attributes["recall@10"] - record["recall"]["10"]) < 1e-12, f"{name}: another recall than in the line")
-    require(attributes["algo"] == record["series"] and attributes["buildtime"] == record["buildtime"],
-            f"{name}: other attributes than in the line")
+    require(
+        attributes["algo"] == record["series"] and attributes["buildtime"] == record["buildtime"],
+        f"{name}: other attributes than in the line",
+    )
     path = next((folder / "data").glob(f"{record['dataset'].replace(' ', '-')}-{record['n']}-??????.*bin"))
     x = formats.read(formats.recognise(path), np.arange(record["n"])).astype(np.float64)
     norms = (x * x).sum(1)
@@ -87,7 +97,7 @@ def check_graphs(folder: Path, record: dict) -> bool:
 
 def never_rises(values: list[float], slack: float = 1e-9) -> bool:
     """Whether each is at most the one before."""
-    return all(after <= before * (1 + slack) for before, after in zip(values, values[1:]))
+    return all(after <= before * (1 + slack) for before, after in zip(values, values[1:], strict=False))
 
 
 def check_figure(folder: Path, experiment: str, name: str, records: list[dict]) -> None:
@@ -110,11 +120,15 @@ def check_figure(folder: Path, experiment: str, name: str, records: list[dict]) 
     if name == "time_recall":
         require(len(panels) == len(sets), f"{path}: {len(panels)} panels for {len(sets)} sets")
         shown = [record for record in records if not record.get("predicted") and not record["about"].get("parts")]
-        require(sum(len(line["x"]) for line in lines) == len(shown), f"{path}: not all of {len(shown)} points are shown")
+        require(
+            sum(len(line["x"]) for line in lines) == len(shown), f"{path}: not all of {len(shown)} points are shown"
+        )
         for line in lines:
             if line["gid"] == "front":  # the recall rises, and what it costs
                 require(never_rises(line["x"]) and never_rises(line["y"][::-1]), f"{path}: {line['label']} is no front")
-        require(all("time (s)" == panel["ylabel"] and "Recall@" in panel["xlabel"] for panel in panels), f"{path}: axes")
+        require(
+            all(panel["ylabel"] == "time (s)" and "Recall@" in panel["xlabel"] for panel in panels), f"{path}: axes"
+        )
     if name == "phi":
         require(len(panels) == len(sets) and len(lines) == 4 * len(sets), f"{path}: {len(lines)} lines")
         for line in lines:
@@ -128,7 +142,9 @@ def check_figure(folder: Path, experiment: str, name: str, records: list[dict]) 
                 require(line["y"][-1] > line["y"][0] and line["x"] == sorted(line["x"]), f"{path}: {line['label']}")
     if name == "search":
         fronts = [line for line in lines if line["gid"] == "qps"]
-        require(len(fronts) == len([record for record in records if record.get("curve")]), f"{path}: curves are missing")
+        require(
+            len(fronts) == len([record for record in records if record.get("curve")]), f"{path}: curves are missing"
+        )
         for line in fronts:
             require(never_rises(line["x"]) and never_rises(line["y"]), f"{path}: {line['label']} is no front")
     picture = matplotlib.image.imread(path.with_suffix(".png"))
@@ -144,7 +160,7 @@ def check_csv(folder: Path, count: int) -> None:
             table = list(csv.DictReader(file))
         kind = path.parent.name
         columns = results.BUILD_COLUMNS if kind == "build" else results.SEARCH_COLUMNS
-        require(list(table[0])[:len(columns)] == columns, f"{path}: columns {list(table[0])}")
+        require(list(table[0])[: len(columns)] == columns, f"{path}: columns {list(table[0])}")
         require(all(float(row["time" if kind == "build" else "throughput"]) > 0 for row in table), f"{path}: numbers")
         rows[kind] += len(table)
     require(rows["build"] == count and rows["search"] >= count, f"{folder}: {rows} rows for {count} points")
@@ -176,8 +192,10 @@ def main() -> int:
     require(graphs > 100, f"only {graphs} graphs were kept")
     for text in require.wrong:
         print(f"check.py: {text}", file=sys.stderr)
-    print(f"{points} points, {graphs} graphs compared with all pairs, {sum(map(len, FIGURES.values()))} figures: "
-          + ("good" if not require.wrong else f"{len(require.wrong)} things are wrong"))
+    print(
+        f"{points} points, {graphs} graphs compared with all pairs, {sum(map(len, FIGURES.values()))} figures: "
+        + ("good" if not require.wrong else f"{len(require.wrong)} things are wrong")
+    )
     return 1 if require.wrong else 0
 
 

@@ -2,8 +2,9 @@
 """The sets of vectors that experiments name, as files that every tool reads.
 
 Generated ones are made by make_vectors, say their intrinsic dimension (`stated`), and have it measured: the estimate of
-Levina and Bickel (2004), from the exact distances to the k nearest neighbours of sampled objects that `gnnd exact` finds.
+Levina and Bickel (2004), from the exact distances of sampled objects to their k nearest, which `gnnd exact` finds.
 """
+
 from __future__ import annotations
 
 import hashlib
@@ -63,7 +64,9 @@ PUBLIC = (
     Public("GloVe", ("glove-100-angular.hdf5", "glove*100*.fbin", "glove*100*.fvecs"), 100, 1_183_514, "cosine"),
     Public("DEEP1M", ("deep1m*.fvecs", "deep1M*.fbin", "deep1m*.fbin"), 96, 1_000_000),
     Public("SIFT10M", ("sift10m*.u8bin", "bigann*10M*.u8bin", "base.10M.u8bin", "sift10m*.bvecs"), 128, 10_000_000),
-    Public("DEEP10M", ("deep10M*.fbin", "deep10m*.fvecs", "base.10M.fbin", "deep-image-96-angular.hdf5"), 96, 9_990_000),
+    Public(
+        "DEEP10M", ("deep10M*.fbin", "deep10m*.fvecs", "base.10M.fbin", "deep-image-96-angular.hdf5"), 96, 9_990_000
+    ),
     Public("SIFT1B", ("bigann_base.bvecs", "base.1B.u8bin", "sift1b*.u8bin"), 128, 1_000_000_000),
     Public("DEEP1B", ("base.1B.fbin", "deep1b*.fbin", "deep1b*.fvecs"), 96, 1_000_000_000),
 )
@@ -85,7 +88,7 @@ def levina_bickel(distances: np.ndarray) -> float:
 class Library:
     """Finds sets in folders, and makes or cuts files in the cache."""
 
-    def __init__(self, tools: "Tools", folders: list[Path], cache: Path, say=print):  # noqa: F821
+    def __init__(self, tools: Tools, folders: list[Path], cache: Path, say=print):  # noqa: F821
         self.tools, self.folders, self.cache, self.say = tools, folders, cache, say
         cache.mkdir(parents=True, exist_ok=True)
 
@@ -120,8 +123,9 @@ class Library:
             return Dataset("photosift", f"file:{base.path}", rows)
         return Dataset(f"photosift mix of {base.n}", f"mix:{base.path}:{{n}}", rows)
 
-    def generated(self, name: str, what: str, rows: int, metric: str = "l2", stated: float | None = None,
-                  hard: bool = False) -> Dataset:
+    def generated(
+        self, name: str, what: str, rows: int, metric: str = "l2", stated: float | None = None, hard: bool = False
+    ) -> Dataset:
         """what: as make_vectors has it, {n} for the rows."""
         return Dataset(name, what, rows, metric, stated, hard)
 
@@ -154,8 +158,16 @@ class Library:
     def describe(self, data: Dataset) -> dict:
         """n, d, dtype, metric, and the intrinsic dimension as stated and as measured."""
         file = formats.recognise(self.path(data))
-        return {"dataset": data.name, "n": file.n, "d": file.d, "dtype": file.dtype.name, "metric": data.metric,
-                "hard": data.hard, "stated_dimension": data.stated, **self._dimension(data, file)}
+        return {
+            "dataset": data.name,
+            "n": file.n,
+            "d": file.d,
+            "dtype": file.dtype.name,
+            "metric": data.metric,
+            "hard": data.hard,
+            "stated_dimension": data.stated,
+            **self._dimension(data, file),
+        }
 
     def _dimension(self, data: Dataset, file: formats.VectorFile) -> dict:
         stamp = f"{file.path}:{file.path.stat().st_mtime_ns}:{data.metric}"
@@ -180,8 +192,23 @@ class Library:
         with queries.open("wb") as out:
             np.array(rows.shape, np.int32).tofile(out)
             rows.tofile(out)
-        self._call([self.tools.path("gnnd"), "exact", file.path, "--queries", queries, "-k", str(k + 1), "-o", ids,
-                    "--distances", found, "--metric", data.metric])
+        self._call(
+            [
+                self.tools.path("gnnd"),
+                "exact",
+                file.path,
+                "--queries",
+                queries,
+                "-k",
+                str(k + 1),
+                "-o",
+                ids,
+                "--distances",
+                found,
+                "--metric",
+                data.metric,
+            ]
+        )
         values = np.fromfile(found, np.float32, offset=8).reshape(objects, k + 1)
         for path in (queries, found, ids):
             path.unlink()

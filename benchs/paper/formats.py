@@ -5,6 +5,7 @@ Formats: fvecs, bvecs (an int32 d before each row); fbin, u8bin, i8bin (a header
 ann-benchmarks' HDF5 (`train`). gnnd's own tools read all but the last and those with 16-byte headers, which rewrite()
 turns into plain ones.
 """
+
 from __future__ import annotations
 
 from collections.abc import Iterator

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What an experiment is made of: points, each one thing measured by one tool on one set of vectors."""
+
 from __future__ import annotations
 
 import hashlib
@@ -16,7 +17,7 @@ class Point:
 
     series: str  # the curve that it belongs to
     data: Dataset
-    tool: str  # a name of tools.TOOLS
+    tool: str  # a name of drivers.TOOLS
     configuration: str = ""  # as the tool takes it
     k: int = 64
     repeat: int = 3
@@ -49,7 +50,7 @@ class Experiment:
     name: str
     title: str
     claim: str  # what the paper shows
-    points: Callable[["Context"], list[Point]]
+    points: Callable[[Context], list[Point]]
 
 
 @dataclass

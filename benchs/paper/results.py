@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Result files. Of each experiment EXPERIMENT.jsonl, a line per point; EXPERIMENT/KEY.h5, the same as HDF5 in the layout
-of SISAP's and ann-benchmarks' results: `knns` (n x k, ids from 1 as SISAP has them) and `dists` where the graph was kept,
-everything else as attributes.
+"""Result files. Of each experiment EXPERIMENT.jsonl, a line per point; EXPERIMENT/KEY.h5, the same as HDF5 in the
+layout of SISAP's and ann-benchmarks' results: `knns` (n x k, ids from 1 as SISAP has them) and `dists` where the graph
+was kept, everything else as attributes.
 """
+
 from __future__ import annotations
 
 import csv
@@ -59,8 +60,15 @@ class Store:
 
 def attributes(record: dict) -> dict:
     """A record flat: names as SISAP's, ann-benchmarks' and ours, values that HDF5 holds."""
-    flat = {"algo": record["series"], "dataset": record["dataset"], "buildtime": record.get("buildtime"),
-            "params": record["params"], "k": record["k"], "querytime": 0.0, "id_base": 1}
+    flat = {
+        "algo": record["series"],
+        "dataset": record["dataset"],
+        "buildtime": record.get("buildtime"),
+        "params": record["params"],
+        "k": record["k"],
+        "querytime": 0.0,
+        "id_base": 1,
+    }
     for at, value in record.get("recall", {}).items():
         flat[f"recall@{at}"] = value
     for name, value in record.items():

@@ -4,6 +4,7 @@
 
 run.py list | all | EXPERIMENT...        benchs/paper/README.md says what comes out
 """
+
 from __future__ import annotations
 
 import argparse
@@ -22,39 +23,67 @@ FIGURES = REPOSITORY / "contrib/plots/paper_figures.py"
 try:
     import datasets
     import results
+    from drivers import TOOLS
     from experiments import NAMES, experiments
     from points import Context
     from runner import Runner, duration
     from table import markdown
-    from tools import TOOLS, Tools
+    from tools import Tools
 except ModuleNotFoundError as error:
-    sys.exit(f"run.py: needs {error.name}: pip install -r {HERE / 'requirements.txt'}, or use benchs/paper/check.sh's "
-             "virtual environment")
+    sys.exit(
+        f"run.py: needs {error.name}: pip install -r {HERE / 'requirements.txt'}, or use benchs/paper/check.sh's "
+        "virtual environment"
+    )
 
 
 def arguments() -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("experiment", nargs="+", choices=["list", "all", *NAMES], metavar="EXPERIMENT",
-                        help="list, all, " + ", ".join(NAMES))
+    parser.add_argument(
+        "experiment",
+        nargs="+",
+        choices=["list", "all", *NAMES],
+        metavar="EXPERIMENT",
+        help="list, all, " + ", ".join(NAMES),
+    )
     parser.add_argument("--quick", action="store_true", help="small sets, few points: all eight in some minutes")
-    parser.add_argument("--rows", type=int, default=1_000_000,
-                        help="stands for the paper's million; other sizes in proportion (default: %(default)s)")
+    parser.add_argument(
+        "--rows",
+        type=int,
+        default=1_000_000,
+        help="stands for the paper's million; other sizes in proportion (default: %(default)s)",
+    )
     parser.add_argument("--repeat", type=int, default=0, help="measure each point so often; 0: as the experiment says")
-    parser.add_argument("--data", type=Path, action="append", default=[], metavar="DIR",
-                        help="a folder with photosift1m and public sets; may be given several times")
+    parser.add_argument(
+        "--data",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="DIR",
+        help="a folder with photosift1m and public sets; may be given several times",
+    )
     parser.add_argument("--out", type=Path, help="where results go (default: out/paper, or out/paper-quick)")
-    parser.add_argument("--cache", type=Path, help="where made and cut sets are kept (default: ~/.cache/gnnd/paper-data)")
-    parser.add_argument("--build", type=Path, help="build folder with the tools (default: build/cuda with a GPU, "
-                        "otherwise build/cpu)")
+    parser.add_argument(
+        "--cache", type=Path, help="where made and cut sets are kept (default: ~/.cache/gnnd/paper-data)"
+    )
+    parser.add_argument(
+        "--build", type=Path, help="build folder with the tools (default: build/cuda with a GPU, otherwise build/cpu)"
+    )
     parser.add_argument("--device", choices=["auto", "cpu", "cuda"], default="auto", help="(default: %(default)s)")
-    parser.add_argument("--without", action="append", default=[], choices=sorted(TOOLS), metavar="TOOL",
-                        help="leave out points of this tool: " + ", ".join(sorted(TOOLS)))
+    parser.add_argument(
+        "--without",
+        action="append",
+        default=[],
+        choices=sorted(TOOLS),
+        metavar="TOOL",
+        help="leave out points of this tool: " + ", ".join(sorted(TOOLS)),
+    )
     parser.add_argument("--retry", action="store_true", help="measure again what has failed")
     parser.add_argument("--fresh", action="store_true", help="measure everything again")
     parser.add_argument("--graphs", action="store_true", help="keep graphs as `knns` and `dists` in the HDF5 files")
-    parser.add_argument("--timeout", type=float, default=7200, help="seconds that one command may take "
-                        "(default: %(default)s)")
+    parser.add_argument(
+        "--timeout", type=float, default=7200, help="seconds that one command may take (default: %(default)s)"
+    )
     parser.add_argument("--csv", type=Path, metavar="DIR", help="also write the results as cuvs-bench's CSV files")
     parser.add_argument("--no-figures", action="store_true", help="do not draw")
     options = parser.parse_args()
@@ -71,7 +100,9 @@ def arguments() -> argparse.Namespace:
 def has_gpu() -> bool:
     """Whether nvidia-smi sees one."""
     try:
-        return subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, check=False).stdout.startswith("GPU")
+        return subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, check=False).stdout.startswith(
+            "GPU"
+        )
     except OSError:
         return False
 
@@ -83,8 +114,12 @@ def say(text: str) -> None:
 
 def draw(folder: Path) -> bool:
     """All figures of the results in a folder."""
-    return subprocess.run([sys.executable, str(FIGURES), str(folder), "-o", str(folder / "figures")],
-                          check=False).returncode == 0
+    return (
+        subprocess.run(
+            [sys.executable, str(FIGURES), str(folder), "-o", str(folder / "figures")], check=False
+        ).returncode
+        == 0
+    )
 
 
 def main() -> int:
@@ -98,8 +133,10 @@ def main() -> int:
     gpu = options.device == "cuda" or (options.device == "auto" and has_gpu())
     build = options.build or REPOSITORY / "build" / ("cuda" if gpu else "cpu")
     if not (build / "bin/gnnd").is_file():
-        say(f"run.py: {build} holds no tools: cmake --preset {build.name} && cmake --build --preset {build.name} "
-            "--target gnnd_cli build_bench index_bench sharded_plan make_vectors" + " gpu_bench" * gpu)
+        say(
+            f"run.py: {build} holds no tools: cmake --preset {build.name} && cmake --build --preset {build.name} "
+            "--target gnnd_cli build_bench index_bench sharded_plan make_vectors" + " gpu_bench" * gpu
+        )
         return 2
     out = options.out or REPOSITORY / "out" / ("paper-quick" if options.quick else "paper")
     cache = options.cache or Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "gnnd/paper-data"
@@ -119,8 +156,10 @@ def main() -> int:
             (out / f"{name}.jsonl").unlink(missing_ok=True)
         store = results.Store(out, name)
         points = experiment.points(context)
-        points = [replace(point, why_not="left out by --without") if point.tool in options.without else point
-                  for point in points]
+        points = [
+            replace(point, why_not="left out by --without") if point.tool in options.without else point
+            for point in points
+        ]
         if options.repeat:
             points = [replace(point, repeat=options.repeat) for point in points]
         good &= runner.run(points, store)
@@ -137,8 +176,10 @@ def main() -> int:
         good &= draw(out)
     failed = [record for record in records if record["status"] == results.FAILED]
     for record in failed:
-        say(f"failed: {record['experiment']}: {record['dataset']}, {record['series']} {record['params']}: "
-            f"{record['reason']}")
+        say(
+            f"failed: {record['experiment']}: {record['dataset']}, {record['series']} {record['params']}: "
+            f"{record['reason']}"
+        )
     return 0 if good else 1
 
 

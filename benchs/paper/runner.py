@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Measures the points of an experiment that are not there yet, group by group, and records each."""
+
 from __future__ import annotations
 
 import datetime
@@ -11,10 +12,11 @@ from itertools import groupby
 from pathlib import Path
 
 from datasets import DataError, Library
+from drivers import TOOLS
 from formats import FormatError
 from points import Point
 from results import FAILED, OK, SKIPPED, Store
-from tools import TOOLS, ToolError, Tools
+from tools import ToolError, Tools
 
 
 def machine(gpu: bool) -> dict:
@@ -26,8 +28,12 @@ def machine(gpu: bool) -> dict:
             break
     if gpu:
         try:
-            said = subprocess.run(["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"],
-                                  capture_output=True, text=True, check=True).stdout.splitlines()[0]
+            said = subprocess.run(
+                ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"],
+                capture_output=True,
+                text=True,
+                check=True,
+            ).stdout.splitlines()[0]
             about["gpu"], about["driver"] = (part.strip() for part in said.split(","))
         except (OSError, subprocess.CalledProcessError, IndexError, ValueError):
             about["gpu"] = "unknown"
@@ -36,15 +42,24 @@ def machine(gpu: bool) -> dict:
 
 def commit() -> str:
     """Of the sources, as git describes them."""
-    done = subprocess.run(["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty"],
-                          capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     return done.stdout.strip() or "unknown"
 
 
 def duration(seconds: float) -> str:
     """For people."""
-    return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min" if seconds < 6000 else \
-        f"{seconds / 3600:.1f} h"
+    return (
+        f"{seconds:.0f} s"
+        if seconds < 100
+        else f"{seconds / 60:.0f} min"
+        if seconds < 6000
+        else f"{seconds / 3600:.1f} h"
+    )
 
 
 class Progress:
@@ -78,8 +93,10 @@ class Progress:
         left = ""
         if self.worked and self.left > 0:
             left = f"; about {duration(self.spent / self.worked * max(0.0, self.left))} left"
-        self.say(f"[{self.done}/{self.total}] {record['dataset']} {record['n']:,}, {record['series']} "
-                 f"{record['params']}: {result}{left}")
+        self.say(
+            f"[{self.done}/{self.total}] {record['dataset']} {record['n']:,}, {record['series']} "
+            f"{record['params']}: {result}{left}"
+        )
 
 
 class Runner:
@@ -137,11 +154,24 @@ class Runner:
     def _record(self, point: Point, found: dict, store: Store, progress: Progress) -> None:
         graph = found.pop("graph", None)
         seed = dict(part.split("=", 1) for part in point.configuration.split(",") if part.count("=") == 1).get("seed")
-        record = {"experiment": store.experiment, "key": point.key, "series": point.series, "tool": point.tool,
-                  "dataset": point.data.name, "n": point.data.n, "metric": point.data.metric, "k": point.k,
-                  "params": point.configuration, "about": point.about, "seed": int(seed or 1234),
-                  "asked_threads": point.threads, "commit": self.commit, "recall": {},
-                  "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
-                  **self.machine, **found}
+        record = {
+            "experiment": store.experiment,
+            "key": point.key,
+            "series": point.series,
+            "tool": point.tool,
+            "dataset": point.data.name,
+            "n": point.data.n,
+            "metric": point.data.metric,
+            "k": point.k,
+            "params": point.configuration,
+            "about": point.about,
+            "seed": int(seed or 1234),
+            "asked_threads": point.threads,
+            "commit": self.commit,
+            "recall": {},
+            "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            **self.machine,
+            **found,
+        }
         store.add(record, graph)
         progress.line(record)

@@ -1,11 +1,24 @@
 # SPDX-License-Identifier: MIT
 """The results of an experiment as a Markdown table."""
+
 from __future__ import annotations
 
 from results import OK
 
-COLUMNS = ("set", "n x d", "dimension: stated, measured", "method", "parameters", "k", "seconds", "spread", "Recall@1",
-           "@10", "@k", "on")
+COLUMNS = (
+    "set",
+    "n x d",
+    "dimension: stated, measured",
+    "method",
+    "parameters",
+    "k",
+    "seconds",
+    "spread",
+    "Recall@1",
+    "@10",
+    "@k",
+    "on",
+)
 
 
 def _number(value: float | None, form: str) -> str:
@@ -16,8 +29,20 @@ def row(record: dict) -> list[str]:
     """Cells of a point."""
     if record["status"] != OK:
         reason = record.get("reason", "").replace("|", "/").replace("\n", " ")
-        return [record["dataset"], f"{record['n']:,}", "", record["series"], record["params"], str(record["k"]),
-                f"{record['status']}: {reason}", "", "", "", "", ""]
+        return [
+            record["dataset"],
+            f"{record['n']:,}",
+            "",
+            record["series"],
+            record["params"],
+            str(record["k"]),
+            f"{record['status']}: {reason}",
+            "",
+            "",
+            "",
+            "",
+            "",
+        ]
     recall = record["recall"]
     stated, measured = record.get("stated_dimension"), record.get("dimension")
     on = record.get("gpu") if str(record.get("device", "")).lower() not in ("", "cpu") else None
@@ -27,10 +52,18 @@ def row(record: dict) -> list[str]:
     if record.get("curve"):
         widest = record["curve"][-1]
         params += f"; beam {widest['beam']}: {widest['qps']:.0f} queries/s"
-    return [record["dataset"], f"{record['n']:,} x {record.get('d', '')}", dimension, record["series"], params,
-            str(record["k"]), f"{record['buildtime']:.4g}" + " (predicted)" * bool(record.get("predicted")),
-            _number(record.get("spread"), ".2g"), *(_number(recall.get(at), ".4f") for at in ("1", "10", "k")),
-            "one H200" if record.get("predicted") else on]
+    return [
+        record["dataset"],
+        f"{record['n']:,} x {record.get('d', '')}",
+        dimension,
+        record["series"],
+        params,
+        str(record["k"]),
+        f"{record['buildtime']:.4g}" + " (predicted)" * bool(record.get("predicted")),
+        _number(record.get("spread"), ".2g"),
+        *(_number(recall.get(at), ".4f") for at in ("1", "10", "k")),
+        "one H200" if record.get("predicted") else on,
+    ]
 
 
 def markdown(title: str, claim: str, records: list[dict]) -> str:

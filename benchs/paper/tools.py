@@ -1,20 +1,23 @@
 # SPDX-License-Identifier: MIT
-"""How each tool measures points: its command line, and what its lines say. Nothing is measured here."""
+"""The programs that measure: where they are, whether they are there, and how they are run."""
+
 from __future__ import annotations
 
 import json
 import os
-import shutil
-import statistics
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
-import formats
-from points import Point
-
 REPOSITORY = Path(__file__).resolve().parents[2]
+
+
+# Script and modules of each peer.
+PEERS = {
+    "pynndescent": ("peer_pynndescent.py", ["pynndescent"]),
+    "pipnn": ("peer_pipnn.py", ["pipnn"]),
+    "cuvs": ("peer_cuvs.py", ["cuvs"]),
+}
 
 
 class ToolError(Exception):
@@ -36,8 +39,14 @@ class Tools:
         """Why points of this tool cannot be measured here; empty: they can."""
         if tool in PEERS:
             modules = PEERS[tool][1]
-            have = subprocess.run([sys.executable, "-c", f"import importlib.util as u, sys; "
-                                   f"sys.exit(any(u.find_spec(m) is None for m in {modules!r}))"], check=False)
+            have = subprocess.run(
+                [
+                    sys.executable,
+                    "-c",
+                    f"import importlib.util as u, sys; sys.exit(any(u.find_spec(m) is None for m in {modules!r}))",
+                ],
+                check=False,
+            )
             return f"{', '.join(modules)} is not installed" if have.returncode else ""
         program = "gnnd" if tool == "gnnd" else tool
         return "" if self.path(program).is_file() else f"{self.path(program)} is not built"
@@ -50,8 +59,9 @@ class Tools:
             environment["OMP_NUM_THREADS"] = str(threads)
         command = [str(part) for part in command]
         try:
-            done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment,
-                                  timeout=self.timeout)
+            done = subprocess.run(
+                command, capture_output=True, text=True, check=False, env=environment, timeout=self.timeout
+            )
         except subprocess.TimeoutExpired as late:
             raise ToolError(f"{Path(command[0]).name}: took longer than {self.timeout:.0f} s") from late
         if done.returncode != 0:
@@ -78,162 +88,3 @@ def _objects(text: str) -> list[dict]:
             continue
         found.append(value)
     return found
-
-
-def at_values(k: int) -> list[int]:
-    """The k's of Recall@k that are asked for."""
-    return sorted({1, min(10, k), k})
-
-
-def _timed(seconds: list[float]) -> dict:
-    return {"seconds": seconds, "buildtime": statistics.median(seconds), "repeats": len(seconds),
-            "spread": max(seconds) - min(seconds)}
-
-
-def _recalls(line: dict, k: int) -> dict:
-    recall = {str(at): line[f"recall@{at}"] for at in at_values(k) if f"recall@{at}" in line}
-    if str(k) in recall:
-        recall["k"] = recall[str(k)]
-    return recall
-
-
-def _common(line: dict) -> dict:
-    names = ("phi", "iterations", "stop", "threads", "peak_bytes", "commit", "faiss", "timing", "measured", "device",
-             "cuda", "driver_cuda", "p", "list_size", "phi_graph", "iteration_seconds", "distances", "machine")
-    return {name: line[name] for name in names if line.get(name) is not None}
-
-
-def build_bench(tools: Tools, points: list[Point], path: Path) -> dict[str, dict]:
-    """Whole builds and merges on the CPU, or with `device=cuda:0` in a configuration."""
-    first = points[0]
-    texts = list(dict.fromkeys(point.configuration for point in points))
-    graphs = tools.scratch / "graphs"
-    command = [tools.path("build_bench"), path, *texts, "-k", first.k, "--metric", first.data.metric, "--repeat",
-               first.repeat, "--queries", first.queries, "--threads", first.threads, "--at",
-               ",".join(map(str, at_values(first.k)))]
-    if tools.keep_graphs:
-        command += ["--graphs", graphs]
-    try:
-        lines = tools.call(command, first.threads)
-        found = {}
-        for point in points:
-            mine = [line for line in lines if line["configuration"] == point.configuration]
-            last = mine[-1]
-            found[point.key] = {**_common(last), **_timed([line["seconds"] for line in mine]),
-                                "recall": _recalls(last, point.k),
-                                "recall_source": f"{last['recall_objects']} objects against FAISS flat search"}
-            if "graph" in last:
-                found[point.key]["graph"] = formats.read_graph(Path(last["graph"]))
-        return found
-    finally:
-        shutil.rmtree(graphs, ignore_errors=True)
-
-
-def gpu_bench(tools: Tools, points: list[Point], path: Path) -> dict[str, dict]:
-    """Whole builds and merges on a GPU, vectors and graph in its memory: the median after a warm-up."""
-    first = points[0]
-    texts = list(dict.fromkeys(point.configuration for point in points))
-    lines = tools.call([tools.path("gpu_bench"), path, *texts, "-k", first.k, "--metric", first.data.metric,
-                        "--repeat", first.repeat, "--queries", first.queries])
-    found = {}
-    for point in points:
-        line = next(line for line in lines if line["configuration"] == point.configuration)
-        least, most = line["seconds_least"], line["seconds_most"]
-        found[point.key] = {**_common(line), **_timed([least, line["seconds"], most]), "repeats": first.repeat,
-                            "peak_bytes": line["allocated_bytes"], "recall": _recalls(line, point.k), "where": "device",
-                            "recall_source": f"{line['recall_objects']} objects against exact_neighbors() on the host"}
-    return found
-
-
-def index_bench(tools: Tools, points: list[Point], path: Path) -> dict[str, dict]:
-    """Graph indexes from vectors, searched beam by beam. The last vectors of the file are the queries."""
-    first = points[0]
-    command = [tools.path("index_bench"), path, "search", "--metric", first.data.metric, "-k", first.k, "--queries",
-               first.queries, "--repeat", first.repeat, "--threads", first.threads, *first.options]
-    for point in points:
-        command += ["--index", point.configuration]
-    lines = tools.call(command)
-    found = {}
-    for point in points:
-        mine = [line for line in lines if line["index"] == point.configuration]
-        found[point.key] = {
-            **_timed([mine[0]["build_seconds"]]), "threads": mine[0]["threads"], "queries": first.queries,
-            "build_cpu_seconds": mine[0]["build_cpu_seconds"],
-            "recall": {str(point.k): max(line["recall"] for line in mine)},
-            "recall_source": f"{first.queries} held-out queries against FAISS flat search, the widest beam",
-            "curve": [{name: line[name] for name in ("beam", "recall", "qps", "qps_a_core")} for line in mine]}
-    return found
-
-
-def gnnd(tools: Tools, points: list[Point], path: Path) -> dict[str, dict]:
-    """`gnnd build` with a point's options, file to file, then `gnnd eval`; with --shards in a folder."""
-    program, device = tools.path("gnnd"), ["--device", tools.device]
-    found = {}
-    for point in points:
-        seconds, built = [], {}
-        for _ in range(point.repeat):
-            options = point.configuration.split()
-            in_shards = "--shards" in options
-            graph = tools.scratch / ("graph" if in_shards else "graph.gnnd")
-            shutil.rmtree(graph, ignore_errors=True) if in_shards else graph.unlink(missing_ok=True)
-            of_gnnd = "--method" not in options
-            threads = ["--threads", str(point.threads)] if of_gnnd else []
-            where = device if not {"nndescent"} & set(options) else []
-            built = tools.call([program, "build", path, "-k", point.k, "--metric", point.data.metric, *where,
-                                "--work" if in_shards else "-o", graph, "--json", "-q", *threads, *options],
-                               point.threads)[-1]
-            seconds.append(built["seconds"])
-        recall = {}
-        for at in at_values(point.k):
-            judged = tools.call([program, "eval", graph, path, "-k", at, "--queries", point.queries, "--json",
-                                 *device])[-1]
-            recall[str(at)] = judged["recall"]
-        recall["k"] = recall[str(point.k)]
-        names = ("shards", "tasks", "bytes_written", "bytes_read", "peak_host_bytes", "timing", "stop", "threads",
-                 "device")
-        found[point.key] = {**_timed(seconds), **{name: built[name] for name in names if name in built},
-                            "recall": recall, "peak_bytes": built["peak_memory_bytes"],
-                            "recall_source": f"{judged['queries']} objects against FAISS flat search"}
-        if tools.keep_graphs and not in_shards:
-            found[point.key]["graph"] = formats.read_graph(graph)
-        shutil.rmtree(graph, ignore_errors=True)
-        graph.unlink(missing_ok=True)
-    return found
-
-
-def sharded_plan(tools: Tools, points: list[Point], path: Path) -> dict[str, dict]:
-    """What a build in shards is predicted to take, at the rates that the configuration gives; the fastest number of
-    shards that fits."""
-    found = {}
-    for point in points:
-        table = tools.text([tools.path("sharded_plan"), "-k", point.k, *point.configuration.split()])
-        rows = [[cell.strip() for cell in line.strip("|\n ").split("|")] for line in table.splitlines()[2:]]
-        fitting = [row for row in rows if len(row) > 3]
-        if not fitting:
-            raise ToolError("sharded_plan: no number of shards fits the device")
-        best = min(fitting, key=lambda row: float(row[3]))
-        found[point.key] = {**_timed([float(best[3])]), "predicted": True, "shards": int(best[0]), "recall": {},
-                            "recall_source": "none: predicted, not run", "n": point.about["n"]}
-    return found
-
-
-def peer(tools: Tools, points: list[Point], path: Path) -> dict[str, dict]:
-    """Peers in scripts of their own, which print lines like build_bench's."""
-    found = {}
-    for point in points:
-        script = REPOSITORY / "benchs" / PEERS[point.tool][0]
-        lines = tools.call([sys.executable, script, path, "-k", point.k, "--metric", point.data.metric, "--repeat",
-                            point.repeat, "--queries", min(point.queries, 2000), "--threads", point.threads or -1,
-                            *point.configuration.split()], point.threads)
-        last = lines[-1]
-        found[point.key] = {**_common(last), **_timed([line["seconds"] for line in lines]),
-                            "recall": _recalls(last, point.k), "version": last["version"],
-                            "recall_source": f"{last['recall_objects']} objects against all pairs by numpy"}
-    return found
-
-
-PEERS = {"pynndescent": ("peer_pynndescent.py", ["pynndescent"]), "pipnn": ("peer_pipnn.py", ["pipnn"]),
-         "cuvs": ("peer_cuvs.py", ["cuvs"])}
-TOOLS: dict[str, Callable[[Tools, list[Point], Path], dict[str, dict]]] = {
-    "build_bench": build_bench, "gpu_bench": gpu_bench, "index_bench": index_bench, "gnnd": gnnd,
-    "sharded_plan": sharded_plan, **{name: peer for name in PEERS}}

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Figures of benchs/paper with bars: the ablation's waterfall, the billion, and what indexes take to make."""
+
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -15,12 +16,18 @@ def bars(axes, names: list[str], values: list[float | None], texts: list[str], l
     known = [value for value in values if value is not None]
     least = min(known) / 3
     shades = [("0.35", ""), ("0.65", "//")]
-    for at, (value, text) in enumerate(zip(values, texts)):
+    for at, (value, text) in enumerate(zip(values, texts, strict=True)):
         colour, hatch = shades[at % 2]
         if value is not None:
             axes.barh(at, value - least, left=least, color=colour, hatch=hatch, edgecolor="black", linewidth=0.6)
-        axes.annotate(text, (value if value is not None else least, at), xytext=(4, 0), textcoords="offset points",
-                      va="center", fontsize=8)
+        axes.annotate(
+            text,
+            (value if value is not None else least, at),
+            xytext=(4, 0),
+            textcoords="offset points",
+            va="center",
+            fontsize=8,
+        )
     style.cost_axis(axes.xaxis, label)
     axes.set_xlim(least, max(known) * (max(known) / least) ** 1.1)
     axes.set_yticks(range(len(names)), names)
@@ -38,14 +45,24 @@ def ablation(pyplot, records: list[Record], heading: str) -> Iterator[tuple[str,
     """Curves of all steps, and the time of each at one recall."""
     yield from curves(pyplot, records, heading)
     sets = by_set(records)
-    figure, grid = pyplot.subplots(len(sets), 1, figsize=(9, 0.8 + len(sets) * (1.0 + 0.36 * len(names_of(records)))),
-                                   squeeze=False, layout="constrained")
-    for (axes,), mine in zip(grid, sets.values()):
+    figure, grid = pyplot.subplots(
+        len(sets),
+        1,
+        figsize=(9, 0.8 + len(sets) * (1.0 + 0.36 * len(names_of(records)))),
+        squeeze=False,
+        layout="constrained",
+    )
+    for (axes,), mine in zip(grid, sets.values(), strict=True):
         steps = names_of(sorted(mine, key=lambda record: record["about"]["step"]))
         of_step = {step: [record for record in mine if record["series"] == step] for step in steps}
-        target = next((target for target in TARGETS
-                       if sum(least_seconds(of_step[step], target) is not None for step in steps) >= len(steps) - 2),
-                      TARGETS[-1])
+        target = next(
+            (
+                target
+                for target in TARGETS
+                if sum(least_seconds(of_step[step], target) is not None for step in steps) >= len(steps) - 2
+            ),
+            TARGETS[-1],
+        )
         values, texts, before = [], [], None
         for step in steps:
             best = least_seconds(of_step[step], target)
@@ -81,7 +98,9 @@ def large(pyplot, records: list[Record], heading: str) -> Iterator[tuple[str, ob
         values += [hours, paper]
         texts += [f"{hours:.2f} h in {record['shards']} shards (predicted, not run)", f"{paper} h, as printed"]
     bars(axes, names, values, texts, "time (hours), k = 32, one GPU")
-    axes.set_title("1,000,000,000 vectors: sharded_plan's prediction for one H200 at its default rates, beside the paper")
+    axes.set_title(
+        "1,000,000,000 vectors: sharded_plan's prediction for one H200 at its default rates, beside the paper"
+    )
     yield "billion", figure
 
 
@@ -94,14 +113,24 @@ def bootstrap(pyplot, records: list[Record], heading: str) -> Iterator[tuple[str
         floor = 0.2 / (10 * min(record["queries"] for record in mine))
         for record in mine:
             front = style.pareto([(point["recall"], point["qps"]) for point in record["curve"]], more_is_better=True)
-            axes.plot([max(1 - recall, floor) for recall, _ in front], [qps for _, qps in front], gid="qps",
-                      label=record["series"], **sheet.marks.of(record["series"]))
+            axes.plot(
+                [max(1 - recall, floor) for recall, _ in front],
+                [qps for _, qps in front],
+                gid="qps",
+                label=record["series"],
+                **sheet.marks.of(record["series"]),
+            )
         style.cost_axis(axes.yaxis, f"queries a second, {mine[0]['threads']} threads")
         style.recall_axis(axes, f"Recall@{mine[0]['k']}", floor)
         axes.set_title(title_of(mine[0]))
         axes = sheet.panels[2 * at + 1]
-        bars(axes, [record["series"] for record in mine], [record["buildtime"] for record in mine],
-             [f"{record['buildtime']:.3g} s" for record in mine], "time from vectors to index (s)")
+        bars(
+            axes,
+            [record["series"] for record in mine],
+            [record["buildtime"] for record in mine],
+            [f"{record['buildtime']:.3g} s" for record in mine],
+            "time from vectors to index (s)",
+        )
     sheet.legend()
     yield "search", sheet.figure
 

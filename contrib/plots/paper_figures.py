@@ -4,6 +4,7 @@
 
 paper_figures.py RESULTS -o FIGURES     RESULTS: a folder with EXPERIMENT.jsonl, or such files
 """
+
 from __future__ import annotations
 
 import argparse
@@ -14,10 +15,16 @@ from pathlib import Path
 import style
 from paper_bars import FIGURES
 
-HEADINGS = {"convergence": "phi(G) by iteration", "ablation": "one change at a time",
-            "million": "time against Recall@10", "scale10m": "time against Recall@10, ten times as many",
-            "merge": "merging graphs", "large": "graphs in shards", "bootstrap": "graph indexes from vectors",
-            "crossing": "cost by n"}
+HEADINGS = {
+    "convergence": "phi(G) by iteration",
+    "ablation": "one change at a time",
+    "million": "time against Recall@10",
+    "scale10m": "time against Recall@10, ten times as many",
+    "merge": "merging graphs",
+    "large": "graphs in shards",
+    "bootstrap": "graph indexes from vectors",
+    "crossing": "cost by n",
+}
 
 
 def read(path: Path) -> list[dict]:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The figures of benchs/paper, each drawn from the records of one experiment."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
@@ -20,8 +21,10 @@ def by_set(records: list[Record]) -> dict[tuple, list[Record]]:
 
 def title_of(record: Record) -> str:
     """Name, size, and intrinsic dimension as measured and stated."""
-    parts = [f"{record['dataset']}: {record['n']:,} x {record.get('d', '?')} {record.get('dtype', '')}, "
-             f"{record['metric']}, k = {record['k']}"]
+    parts = [
+        f"{record['dataset']}: {record['n']:,} x {record.get('d', '?')} {record.get('dtype', '')}, "
+        f"{record['metric']}, k = {record['k']}"
+    ]
     dimension = []
     if record.get("dimension") is not None:
         dimension.append(f"{record['dimension']:.1f} measured")
@@ -55,7 +58,7 @@ class Sheet:
         """Of all names that any panel has."""
         handles = {}
         for axes in self.figure.axes:
-            for handle, label in zip(*axes.get_legend_handles_labels()):
+            for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
                 handles.setdefault(label, handle)
         if handles:
             columns = max(1, min(4, int(self.figure.get_figwidth() / 2.6)))
@@ -74,12 +77,23 @@ def time_against_recall(axes, marks: style.Marks, records: list[Record], at: str
         points = [(record["recall"][at], record["buildtime"]) for record in records if record["series"] == name]
         look = marks.of(name)
         front = style.pareto(points)
-        axes.plot([max(1 - recall, floor) for recall, _ in front], [seconds for _, seconds in front], label=name,
-                  gid="front", **look)
+        axes.plot(
+            [max(1 - recall, floor) for recall, _ in front],
+            [seconds for _, seconds in front],
+            label=name,
+            gid="front",
+            **look,
+        )
         rest = [point for point in points if point not in front]
         if rest:
-            axes.plot([max(1 - recall, floor) for recall, _ in rest], [seconds for _, seconds in rest],
-                      gid="dominated", **{**look, "linestyle": "none"}, alpha=0.35, markersize=3.5)
+            axes.plot(
+                [max(1 - recall, floor) for recall, _ in rest],
+                [seconds for _, seconds in rest],
+                gid="dominated",
+                **{**look, "linestyle": "none"},
+                alpha=0.35,
+                markersize=3.5,
+            )
     style.cost_axis(axes.yaxis, "time (s)")
     style.recall_axis(axes, f"Recall@{at}", floor)
 
@@ -93,7 +107,7 @@ def curves(pyplot, records: list[Record], heading: str) -> Iterator[tuple[str, o
     if not sets:
         return
     sheet = Sheet(pyplot, len(sets), names_of(records), heading, records)
-    for axes, mine in zip(sheet.panels, sets.values()):
+    for axes, mine in zip(sheet.panels, sets.values(), strict=False):
         axes.set_title(title_of(mine[0]))
         time_against_recall(axes, sheet.marks, mine)
     sheet.legend()
@@ -105,7 +119,7 @@ def convergence(pyplot, records: list[Record], heading: str) -> Iterator[tuple[s
     sets = by_set([record for record in records if record.get("phi") or record.get("phi_graph")])
     names = [name for name in names_of(records) if not name.startswith("all pairs")]
     sheet = Sheet(pyplot, len(sets), names, heading, records)
-    for axes, mine in zip(sheet.panels, sets.values()):
+    for axes, mine in zip(sheet.panels, sets.values(), strict=False):
         exact = next((record["phi_graph"] for record in mine if record["series"].startswith("all pairs")), None)
         if exact is None:
             raise ValueError(f"{mine[0]['dataset']}: there is no exact graph to compare phi(G) with")
@@ -135,7 +149,7 @@ def crossing_point(first: dict[int, float], second: dict[int, float]) -> float |
     from math import exp, log
 
     sizes = sorted(set(first) & set(second))
-    for low, high in zip(sizes, sizes[1:]):
+    for low, high in zip(sizes, sizes[1:], strict=False):
         before, after = log(first[low] / second[low]), log(first[high] / second[high])
         if before > 0 >= after:
             share = before / (before - after)
@@ -147,10 +161,12 @@ def crossing(pyplot, records: list[Record], heading: str) -> Iterator[tuple[str,
     """Seconds against n."""
     kinds = list(dict.fromkeys(record["dataset"] for record in records))
     sheet = Sheet(pyplot, len(kinds), names_of(records), heading, records)
-    for axes, kind in zip(sheet.panels, kinds):
+    for axes, kind in zip(sheet.panels, kinds, strict=False):
         mine = sorted((record for record in records if record["dataset"] == kind), key=lambda record: record["n"])
-        costs = {name: {record["n"]: record["buildtime"] for record in mine if record["series"] == name}
-                 for name in names_of(records)}
+        costs = {
+            name: {record["n"]: record["buildtime"] for record in mine if record["series"] == name}
+            for name in names_of(records)
+        }
         for name, cost in costs.items():
             axes.plot(list(cost), list(cost.values()), label=name, gid="cost", **sheet.marks.of(name))
         notes = []
@@ -172,16 +188,20 @@ def crossing(pyplot, records: list[Record], heading: str) -> Iterator[tuple[str,
         axes.xaxis.set_minor_formatter(lambda value, position: "")
         style.cost_axis(axes.yaxis, "time (s)")
         last = mine[-1]
-        axes.set_title(f"{kind}, d = {last['d']}, k = {last['k']}; Recall@10 of GNND at least {lowest:.4f}\nGNND is "
-                       + "\nand ".join(notes), fontsize=8.5)
+        axes.set_title(
+            f"{kind}, d = {last['d']}, k = {last['k']}; Recall@10 of GNND at least {lowest:.4f}\nGNND is "
+            + "\nand ".join(notes),
+            fontsize=8.5,
+        )
     sheet.legend()
     yield "cost", sheet.figure
 
 
 def merge(pyplot, records: list[Record], heading: str) -> Iterator[tuple[str, object]]:
     """Merging two halves; then growth in parts."""
-    yield from curves(pyplot, [record for record in records if not record["about"].get("parts")],
-                      heading + ": merging two halves")
+    yield from curves(
+        pyplot, [record for record in records if not record["about"].get("parts")], heading + ": merging two halves"
+    )
     grown = [record for record in records if record["about"].get("parts")]
     sets = by_set(grown)
     if not sets:
@@ -190,8 +210,10 @@ def merge(pyplot, records: list[Record], heading: str) -> Iterator[tuple[str, ob
     for at, mine in enumerate(sets.values()):
         mine = sorted(mine, key=lambda record: record["about"]["parts"])
         parts = [record["about"]["parts"] for record in mine]
-        for axes, values, label in ((sheet.panels[2 * at], [record["buildtime"] for record in mine], "time (s)"),
-                                    (sheet.panels[2 * at + 1], [record["recall"]["10"] for record in mine], "Recall@10")):
+        for axes, values, label in (
+            (sheet.panels[2 * at], [record["buildtime"] for record in mine], "time (s)"),
+            (sheet.panels[2 * at + 1], [record["recall"]["10"] for record in mine], "Recall@10"),
+        ):
             axes.plot(parts, values, **sheet.marks.of("part by part"))
             axes.set_xscale("log", base=2)
             axes.set_xticks(parts, [str(part) for part in parts])
@@ -205,5 +227,10 @@ def merge(pyplot, records: list[Record], heading: str) -> Iterator[tuple[str, ob
     yield "parts", sheet.figure
 
 
-FIGURES: dict[str, Callable] = {"convergence": convergence, "million": curves, "scale10m": curves, "merge": merge,
-                                "crossing": crossing}
+FIGURES: dict[str, Callable] = {
+    "convergence": convergence,
+    "million": curves,
+    "scale10m": curves,
+    "merge": merge,
+    "crossing": crossing,
+}

@@ -4,6 +4,7 @@
 
 search_curves.py RESULTS... -o curves.svg       RESULTS: files of JSON lines; the picture's name says its format
 """
+
 import argparse
 import json
 import sys

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """How all figures look: marks that differ in shape, line and lightness, so that they read in grey, too; axes of recall;
 Pareto fronts; and files that are the same to the byte for the same results."""
+
 from __future__ import annotations
 
 import json
@@ -19,8 +20,18 @@ def use():
     import matplotlib
 
     matplotlib.use("Agg")
-    matplotlib.rcParams.update({"svg.hashsalt": "gnnd", "font.size": 9, "axes.titlesize": 9.5, "legend.fontsize": 8,
-                                "axes.grid": True, "grid.alpha": 0.3, "lines.markersize": 5, "lines.linewidth": 1.4})
+    matplotlib.rcParams.update(
+        {
+            "svg.hashsalt": "gnnd",
+            "font.size": 9,
+            "axes.titlesize": 9.5,
+            "legend.fontsize": 8,
+            "axes.grid": True,
+            "grid.alpha": 0.3,
+            "lines.markersize": 5,
+            "lines.linewidth": 1.4,
+        }
+    )
     from matplotlib import pyplot
 
     return pyplot
@@ -35,8 +46,11 @@ class Marks:
     def of(self, name: str) -> dict:
         """Arguments of plot()."""
         at = self.names.index(name)
-        return {"color": COLOURS[at % len(COLOURS)], "marker": MARKERS[at % len(MARKERS)],
-                "linestyle": LINES[at % len(LINES)]}
+        return {
+            "color": COLOURS[at % len(COLOURS)],
+            "marker": MARKERS[at % len(MARKERS)],
+            "linestyle": LINES[at % len(LINES)],
+        }
 
 
 def pareto(points: Iterable[tuple[float, float]], more_is_better: bool = False) -> list[tuple[float, float]]:
@@ -82,8 +96,9 @@ def cost_axis(axis, label: str) -> None:
     axis.axes.set(**{f"{axis.axis_name}scale": "log", f"{axis.axis_name}label": label})
     low, high = axis.get_view_interval()
     axis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5) if high < 100 * low else (1,)))
-    axis.set_major_formatter(lambda value, _position: f"{value:,.0f}" if value >= 1 and value == int(value)
-                             else f"{value:g}")
+    axis.set_major_formatter(
+        lambda value, _position: f"{value:,.0f}" if value >= 1 and value == int(value) else f"{value:g}"
+    )
     axis.set_minor_formatter(ticker.NullFormatter())
 
 
@@ -91,12 +106,35 @@ def numbers(figure) -> list[dict]:
     """What a figure shows, read from its axes: labels, scales, lines and bars."""
     panels = []
     for axes in figure.axes:
-        lines = [{"label": line.get_label(), "gid": line.get_gid(), "x": [float(x) for x in line.get_xdata()],
-                  "y": [float(y) for y in line.get_ydata()]} for line in axes.get_lines()]
-        bars = [{"x": float(bar.get_x()), "y": float(bar.get_y()), "width": float(bar.get_width()),
-                 "height": float(bar.get_height())} for bar in axes.patches]
-        panels.append({"title": axes.get_title(), "xlabel": axes.get_xlabel(), "ylabel": axes.get_ylabel(),
-                       "xscale": axes.get_xscale(), "yscale": axes.get_yscale(), "lines": lines, "bars": bars})
+        lines = [
+            {
+                "label": line.get_label(),
+                "gid": line.get_gid(),
+                "x": [float(x) for x in line.get_xdata()],
+                "y": [float(y) for y in line.get_ydata()],
+            }
+            for line in axes.get_lines()
+        ]
+        bars = [
+            {
+                "x": float(bar.get_x()),
+                "y": float(bar.get_y()),
+                "width": float(bar.get_width()),
+                "height": float(bar.get_height()),
+            }
+            for bar in axes.patches
+        ]
+        panels.append(
+            {
+                "title": axes.get_title(),
+                "xlabel": axes.get_xlabel(),
+                "ylabel": axes.get_ylabel(),
+                "xscale": axes.get_xscale(),
+                "yscale": axes.get_yscale(),
+                "lines": lines,
+                "bars": bars,
+            }
+        )
     return panels
 
 

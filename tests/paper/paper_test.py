@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""benchs/paper's parts: formats, the intrinsic dimension, result files, what happens to points that fail, the figures."""
+# ruff: noqa: PT009, PT027
+"""benchs/paper's parts: formats, the intrinsic dimension, result files, what happens to points that fail."""
+
 from __future__ import annotations
 
-import json
-import subprocess
 import sys
 import tempfile
 import unittest
@@ -13,14 +13,13 @@ import h5py
 import numpy as np
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(REPOSITORY / "benchs/paper"), str(REPOSITORY / "contrib/plots")]
+sys.path.insert(0, str(REPOSITORY / "benchs/paper"))
 
 import datasets  # noqa: E402
+import drivers  # noqa: E402
 import formats  # noqa: E402
-import paper_panels  # noqa: E402
 import results  # noqa: E402
 import runner  # noqa: E402
-import style  # noqa: E402
 import table  # noqa: E402
 import tools  # noqa: E402
 from points import Context, Point  # noqa: E402
@@ -51,13 +50,15 @@ class Formats(InFolder):
         """The same rows in every format that holds them."""
         floats = self.ROWS.astype(np.float32)
         d = np.full((7, 1), 5, np.int32)
-        paths = [self.write("a.u8bin", np.array([7, 5], np.int32), self.ROWS),
-                 self.write("b.u8bin", np.array([7, 5], np.int64), self.ROWS),
-                 self.write("a.i8bin", np.array([7, 5], np.int32), self.ROWS.astype(np.int8)),
-                 self.write("a.fbin", np.array([7, 5], np.int32), floats),
-                 self.write("b.fbin", np.array([7, 5], np.int64), floats),
-                 self.write("a.fvecs", np.hstack([d.view(np.uint8), floats.view(np.uint8)])),
-                 self.write("a.bvecs", np.hstack([d.view(np.uint8), self.ROWS]))]
+        paths = [
+            self.write("a.u8bin", np.array([7, 5], np.int32), self.ROWS),
+            self.write("b.u8bin", np.array([7, 5], np.int64), self.ROWS),
+            self.write("a.i8bin", np.array([7, 5], np.int32), self.ROWS.astype(np.int8)),
+            self.write("a.fbin", np.array([7, 5], np.int32), floats),
+            self.write("b.fbin", np.array([7, 5], np.int64), floats),
+            self.write("a.fvecs", np.hstack([d.view(np.uint8), floats.view(np.uint8)])),
+            self.write("a.bvecs", np.hstack([d.view(np.uint8), self.ROWS])),
+        ]
         with h5py.File(self.folder / "a.hdf5", "w") as file:
             file["train"] = floats
         return [*paths, self.folder / "a.hdf5"]
@@ -85,12 +86,19 @@ class Formats(InFolder):
 
     def test_other_sizes_are_refused(self) -> None:
         head = np.array([7, 5], np.int32)
-        last = np.concatenate([np.array([5], np.int32).view(np.uint8), self.ROWS[0],
-                               np.array([6], np.int32).view(np.uint8), self.ROWS[1]])
-        for path in (self.write("cut.u8bin", head, self.ROWS[:6]), self.write("long.u8bin", head, self.ROWS, self.ROWS),
-                     self.write("empty.fbin"), self.write("cut.fvecs", np.array([5, 1, 2], np.int32)),
-                     self.write("other.bvecs", last), self.write("none.txt", head), self.write("none.h5", head),
-                     self.folder / "missing.fbin"):
+        last = np.concatenate(
+            [np.array([5], np.int32).view(np.uint8), self.ROWS[0], np.array([6], np.int32).view(np.uint8), self.ROWS[1]]
+        )
+        for path in (
+            self.write("cut.u8bin", head, self.ROWS[:6]),
+            self.write("long.u8bin", head, self.ROWS, self.ROWS),
+            self.write("empty.fbin"),
+            self.write("cut.fvecs", np.array([5, 1, 2], np.int32)),
+            self.write("other.bvecs", last),
+            self.write("none.txt", head),
+            self.write("none.h5", head),
+            self.folder / "missing.fbin",
+        ):
             with self.subTest(path.name), self.assertRaisesRegex(formats.FormatError, path.name):
                 formats.recognise(path)
 
@@ -136,8 +144,10 @@ class Libraries(InFolder):
         self.write("deep1m.fbin", np.array([9, 96], np.int32), rows)
         self.assertIsNone(library.public("DEEP1M", 100))
         self.assertIn("do not fit", self.said[-1])
-        self.write("sub/deep1m_base.fvecs", np.hstack([np.full((1_000_000, 1), 96, np.int32),
-                                                      np.zeros((1_000_000, 96), np.int32)]))
+        self.write(
+            "sub/deep1m_base.fvecs",
+            np.hstack([np.full((1_000_000, 1), 96, np.int32), np.zeros((1_000_000, 96), np.int32)]),
+        )
         found = library.public("DEEP1M", 100)
         self.assertEqual((found.name, found.n), ("DEEP1M", 100))
         path = library.path(found)
@@ -186,11 +196,18 @@ class Running(InFolder):
             self.calls.append([p.configuration for p in points])
             if any("bad" in p.configuration for p in points):
                 raise tools.ToolError("fake: no")
-            return {p.key: {**tools._timed([0.2, 0.1, 0.4]), "recall": {"1": 1.0, "10": 0.9, "k": 0.9}, "threads": 2,
-                            "recall_source": "100 objects"} for p in points}
+            return {
+                p.key: {
+                    **drivers._timed([0.2, 0.1, 0.4]),
+                    "recall": {"1": 1.0, "10": 0.9, "k": 0.9},
+                    "threads": 2,
+                    "recall_source": "100 objects",
+                }
+                for p in points
+            }
 
-        tools.TOOLS["fake"] = fake
-        self.addCleanup(tools.TOOLS.pop, "fake")
+        drivers.TOOLS["fake"] = fake
+        self.addCleanup(drivers.TOOLS.pop, "fake")
         self.said: list[str] = []
 
     def run_points(self, points: list[Point], retry: bool = False) -> tuple[bool, results.Store]:
@@ -261,54 +278,9 @@ class Declarations(InFolder):
                     points = experiment.points(Context(library, gpu, quick, 1_000_000))
                     keys = [p.key for p in points]
                     self.assertEqual(len(set(keys)), len(keys), name)
-                    self.assertTrue(all(p.tool in tools.TOOLS for p in points), name)
+                    self.assertTrue(all(p.tool in drivers.TOOLS for p in points), name)
                     if name not in ("bootstrap", "large"):
                         self.assertTrue(any(p.data.hard for p in points) and any(not p.data.hard for p in points), name)
-
-
-class Figures(InFolder):
-    """Fronts, crossings, and files that are no results."""
-
-    def test_pareto(self) -> None:
-        points = [(0.9, 1.0), (0.95, 2.0), (0.93, 3.0), (0.8, 1.5), (0.95, 2.5)]
-        self.assertEqual(style.pareto(points), [(0.9, 1.0), (0.95, 2.0)])
-        self.assertEqual(style.pareto([(0.5, 9.0), (0.9, 5.0), (0.6, 4.0)], True), [(0.5, 9.0), (0.9, 5.0)])
-
-    def test_crossing(self) -> None:
-        self.assertAlmostEqual(paper_panels.crossing_point({10: 10.0, 1000: 1000.0}, {10: 1.0, 1000: 10000.0}), 100)
-        self.assertIsNone(paper_panels.crossing_point({10: 1.0, 100: 2.0}, {10: 2.0, 100: 5.0}))
-
-    def test_files_that_are_no_results_are_named(self) -> None:
-        script = REPOSITORY / "contrib/plots/paper_figures.py"
-        other = {"million.jsonl": '{"key": 1}\n', "crossing.jsonl": "", "nonsense.jsonl": "{}\n", "merge.jsonl": "x\n"}
-        for name, text in other.items():
-            (self.folder / name).write_text(text)
-            done = subprocess.run([sys.executable, script, self.folder / name, "-o", self.folder / "figures"],
-                                  capture_output=True, text=True, check=False)
-            self.assertEqual(done.returncode, 1, name)
-            self.assertIn(name, done.stderr)
-        missing = subprocess.run([sys.executable, script, self.folder / "million2.jsonl", "-o", self.folder],
-                                 capture_output=True, text=True, check=False)
-        self.assertEqual(missing.returncode, 1)
-
-    def test_figures_tell_their_numbers(self) -> None:
-        base = {"status": "ok", "tool": "x", "dataset": "set", "n": 1000, "d": 8, "dtype": "float32", "metric": "l2",
-                "k": 10, "params": "", "about": {}, "host_cpu": "cpu", "cores": 2, "commit": "c",
-                "recall_source": "100 objects"}
-        lines = [{**base, "key": str(at), "series": series, "buildtime": seconds, "recall": {"10": recall}}
-                 for at, (series, seconds, recall) in enumerate([("A", 1.0, 0.9), ("A", 2.0, 0.99), ("A", 3.0, 0.95),
-                                                                 ("B", 0.5, 1.0)])]
-        (self.folder / "million.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-        command = [sys.executable, str(REPOSITORY / "contrib/plots/paper_figures.py"), str(self.folder), "-o"]
-        for folder in ("one", "two"):
-            subprocess.run([*command, str(self.folder / folder)], check=True, capture_output=True)
-        one, two = ((self.folder / folder / "million_time_recall.svg").read_bytes() for folder in ("one", "two"))
-        self.assertEqual(one, two)
-        panel, = json.loads((self.folder / "one/million_time_recall.json").read_text())
-        shown = {(line["label"], line["gid"]): list(zip(line["x"], line["y"])) for line in panel["lines"]}
-        np.testing.assert_allclose(shown[("A", "front")], [(0.1, 1.0), (0.01, 2.0)], rtol=1e-9)
-        self.assertEqual(sum(map(len, shown.values())), 4)
-        self.assertEqual((panel["xscale"], panel["yscale"], panel["ylabel"]), ("log", "log", "time (s)"))
 
 
 if __name__ == "__main__":

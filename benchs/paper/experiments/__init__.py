@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The experiments by name, in the order of `all`."""
+
 from __future__ import annotations
 
 from importlib import import_module

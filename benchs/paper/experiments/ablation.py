@@ -1,27 +1,38 @@
 # SPDX-License-Identifier: MIT
 """The paper's steps and ours, one at a time."""
+
 from points import Context, Experiment, Point
 
 from experiments.common import PAPER_STOP, gauss, gnnd, no_switch
 
 # What the code has no switch for, and what it comes with. On the CPU there are neither locks nor buffers.
-BOUND = {"two partners": "the nearest two of each kind come with update=auto on a GPU",
-         "buffers": "candidates go through buffers with update=auto on a GPU",
-         "filter": "the filter of what is in a list comes with update=auto on a GPU",
-         "order": "objects are always visited in the order of the last tree on a GPU"}
+BOUND = {
+    "two partners": "the nearest two of each kind come with update=auto on a GPU",
+    "buffers": "candidates go through buffers with update=auto on a GPU",
+    "filter": "the filter of what is in a list comes with update=auto on a GPU",
+    "order": "objects are always visited in the order of the last tree on a GPU",
+}
 
 
 def steps(context: Context) -> list[tuple[str, str, int]]:
     """Name, settings, CPU threads (0: all of them, or the GPU)."""
     one = ("NN-Descent, one CPU thread", "init=random,update=all", 1)
     if context.gpu:
-        return [one, ("GNND-r1: every pair", "init=random,update=all", 0),
-                ("GNND-r2: selective update", "init=random,update=selective,locks=list", 0),
-                ("GNND: multiple spinlocks", "init=random,update=selective,locks=segment", 0),
-                ("two partners, buffers, filter", "init=random", 0), ("trees", "", 0)]
-    return [one, ("all threads", "init=random,update=all", 0),
-            ("selective update (the paper's)", "init=random,update=selective", 0),
-            ("trees", "update=selective", 0), ("every pair again (CPU default)", "update=all", 0)]
+        return [
+            one,
+            ("GNND-r1: every pair", "init=random,update=all", 0),
+            ("GNND-r2: selective update", "init=random,update=selective,locks=list", 0),
+            ("GNND: multiple spinlocks", "init=random,update=selective,locks=segment", 0),
+            ("two partners, buffers, filter", "init=random", 0),
+            ("trees", "", 0),
+        ]
+    return [
+        one,
+        ("all threads", "init=random,update=all", 0),
+        ("selective update (the paper's)", "init=random,update=selective", 0),
+        ("trees", "update=selective", 0),
+        ("every pair again (CPU default)", "update=all", 0),
+    ]
 
 
 def points(context: Context) -> list[Point]:
@@ -34,18 +45,32 @@ def points(context: Context) -> list[Point]:
     for data in sets:
         for number, (name, settings, threads) in enumerate(steps(context), 1):
             once = {**more, "repeat": 1} if threads == 1 else more
-            result += [gnnd(context, name, data,
-                            ",".join(filter(None, [settings, f"p={p},iterations={count},delta=0,{PAPER_STOP}"])),
-                            threads=threads, about={"step": number, "p": p}, **once)
-                       for p in ps for count in iterations]
+            result += [
+                gnnd(
+                    context,
+                    name,
+                    data,
+                    ",".join(filter(None, [settings, f"p={p},iterations={count},delta=0,{PAPER_STOP}"])),
+                    threads=threads,
+                    about={"step": number, "p": p},
+                    **once,
+                )
+                for p in ps
+                for count in iterations
+            ]
         last = len(steps(context)) + 1
-        result += [gnnd(context, "ends by recall (default)", data, f"recall={recall}", about={"step": last}, **more)
-                   for recall in (0.9, 0.95, 0.99, 0.999)]
+        result += [
+            gnnd(context, "ends by recall (default)", data, f"recall={recall}", about={"step": last}, **more)
+            for recall in (0.9, 0.95, 0.99, 0.999)
+        ]
         result += [no_switch(data, name, why, last + at, k) for at, (name, why) in enumerate(BOUND.items(), 1)]
     return result
 
 
 EXPERIMENT = Experiment(
-    "ablation", "from NN-Descent on one thread to this project's default",
+    "ablation",
+    "from NN-Descent on one thread to this project's default",
     "The paper: GNND is up to 240 times faster than one-thread NN-Descent; selective update (r1 to r2) gives more than "
-    "3 times, multiple spinlocks (r2 to r3) another 5 to 8%.", points)
+    "3 times, multiple spinlocks (r2 to r3) another 5 to 8%.",
+    points,
+)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What experiments share: points of GNND on whatever device there is, and the sets of vectors."""
+
 from __future__ import annotations
 
 from datasets import Dataset
@@ -48,5 +49,4 @@ def manifold(context: Context, name: str, rows: int, d: int, dimension: int, met
 
 def no_switch(data: Dataset, series: str, what: str, step: int, k: int) -> Point:
     """A change that the code cannot leave out: said in the result instead of a number."""
-    return Point(series, data, "build_bench", series, k=k, about={"step": step},
-                 why_not=f"no switch: {what}")
+    return Point(series, data, "build_bench", series, k=k, about={"step": step}, why_not=f"no switch: {what}")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """phi(G) by iteration."""
+
 from points import Context, Experiment, Point
 
 from experiments.common import PAPER_STOP, all_pairs, gauss, gnnd
@@ -19,16 +20,29 @@ def points(context: Context) -> list[Point]:
         more = {"k": K, "repeat": 1, "queries": context.either(5000, 500)}
         result += [
             gnnd(context, "NN-Descent (every pair, random start)", data, f"init=random,update=all,{fixed}", **more),
-            gnnd(context, "GNND (selective update, random start)", data, f"init=random,update=selective,{fixed}",
-                 **more),
-            gnnd(context, "GNND, this project's default update and trees", data, fixed, **more)]
-        result += [Point("FAISS NNDescent", data, "build_bench", f"method=nndescent,iterations={count}",
-                         about={"iteration": count}, **more) for count in context.either((2, 4, 6, 8), (2, 4, 6))]
+            gnnd(
+                context, "GNND (selective update, random start)", data, f"init=random,update=selective,{fixed}", **more
+            ),
+            gnnd(context, "GNND, this project's default update and trees", data, fixed, **more),
+        ]
+        result += [
+            Point(
+                "FAISS NNDescent",
+                data,
+                "build_bench",
+                f"method=nndescent,iterations={count}",
+                about={"iteration": count},
+                **more,
+            )
+            for count in context.either((2, 4, 6, 8), (2, 4, 6))
+        ]
         result.append(all_pairs(context, data, **more))
     return result
 
 
 EXPERIMENT = Experiment(
-    "convergence", "phi(G) by iteration, k = 10",
+    "convergence",
+    "phi(G) by iteration, k = 10",
     "The paper: selective update converges within as many iterations as classic NN-Descent, to nearly the same phi(G).",
-    points)
+    points,
+)

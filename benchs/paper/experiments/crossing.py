@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Where GNND becomes cheaper than comparing all pairs."""
+
 from points import Context, Experiment, Point
 
 from experiments.common import PAPER_STOP, all_pairs, faiss, gauss, gnnd, manifold
@@ -24,5 +25,8 @@ def points(context: Context) -> list[Point]:
 
 
 EXPERIMENT = Experiment(
-    "crossing", "cost by n: GNND, all pairs, FAISS flat",
-    "The paper does not show where comparing all pairs is cheaper; tensor cores move that point far up.", points)
+    "crossing",
+    "cost by n: GNND, all pairs, FAISS flat",
+    "The paper does not show where comparing all pairs is cheaper; tensor cores move that point far up.",
+    points,
+)

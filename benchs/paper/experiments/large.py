@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Graphs in shards of sets that no device holds."""
+
 from points import Context, Experiment, Point
 
 from experiments.common import faiss, gauss, ivfpq, manifold
@@ -17,18 +18,31 @@ def points(context: Context) -> list[Point]:
     more = {"k": k, "repeat": 1, "queries": context.either(1000, 300)}
     result = []
     for data in sets:
-        result += [faiss("GNND and GGM in shards", data, f"--shards {shards} {options}", **more)
-                   for options in ("--iterations 2 --recall 0", "--recall 0")]
+        result += [
+            faiss("GNND and GGM in shards", data, f"--shards {shards} {options}", **more)
+            for options in ("--iterations 2 --recall 0", "--recall 0")
+        ]
         lists = context.either("--nlist 65536 ", "")
         result += [ivfpq(context, data, f"{lists}--nprobe {nprobe}", **more) for nprobe in (8, 32)]
     for name, d, dtype in (("SIFT1B", 128, "u8"), ("DEEP1B", 96, "f32")):
         billion = library.generated(name, "not made", 1_000_000_000)
-        result.append(Point("predicted for one H200", billion, "sharded_plan", "--n 1000000000 "
-                            f"-d {d} --dtype {dtype} --shards 16,20,24,32,40,48,64,80,96 --host 500", k=32, repeat=1,
-                            about={"n": 1_000_000_000, "paper_hours": PAPER_HOURS[name]}))
+        result.append(
+            Point(
+                "predicted for one H200",
+                billion,
+                "sharded_plan",
+                f"--n 1000000000 -d {d} --dtype {dtype} --shards 16,20,24,32,40,48,64,80,96 --host 500",
+                k=32,
+                repeat=1,
+                about={"n": 1_000_000_000, "paper_hours": PAPER_HOURS[name]},
+            )
+        )
     return result
 
 
 EXPERIMENT = Experiment(
-    "large", "in shards: hundred million, and the billion as predicted",
-    "The paper: graphs of SIFT1B in 77 hours and of DEEP1B in 76 on one GPU, IVFPQ far below in recall.", points)
+    "large",
+    "in shards: hundred million, and the billion as predicted",
+    "The paper: graphs of SIFT1B in 77 hours and of DEEP1B in 76 on one GPU, IVFPQ far below in recall.",
+    points,
+)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Time against recall on sets of a million."""
+
 from datasets import Dataset
 from points import Context, Experiment, Point
 
@@ -13,19 +14,25 @@ def curves(context: Context, data: Dataset, k: int, more: dict) -> list[Point]:
     result = [gnnd(context, "GNND", data, f"p={p},{PAPER_STOP}", k=k, **more) for p in ps]
     if hard and not context.quick:
         result += [gnnd(context, "GNND", data, f"p={p},list=128,{PAPER_STOP}", k=k, **more) for p in (32, 64)]
-    result += [gnnd(context, "GNND, ends by recall", data, f"recall={recall}", k=k, **more)
-               for recall in (0.9, 0.99, 0.999)]
+    result += [
+        gnnd(context, "GNND, ends by recall", data, f"recall={recall}", k=k, **more) for recall in (0.9, 0.99, 0.999)
+    ]
     result.append(all_pairs(context, data, k=k, **more))
     once = {**more, "repeat": 1}
     result.append(faiss("FAISS flat", data, "--method exact", k=k, **once))
-    result += [ivfpq(context, data, f"--nprobe {nprobe}", k=k, **once)
-               for nprobe in context.either((4, 16, 64), (4, 16))]
-    result += [Point("FAISS NNDescent", data, "build_bench", f"method=nndescent,iterations={count}", k=k, **once)
-               for count in context.either((5, 8), (3, 5))]
+    result += [
+        ivfpq(context, data, f"--nprobe {nprobe}", k=k, **once) for nprobe in context.either((4, 16, 64), (4, 16))
+    ]
+    result += [
+        Point("FAISS NNDescent", data, "build_bench", f"method=nndescent,iterations={count}", k=k, **once)
+        for count in context.either((5, 8), (3, 5))
+    ]
     result += [Point("pipnn", data, "pipnn", f"--beam {beam}", k=k, **once) for beam in context.either((64, 128), ())]
     result += [Point("pynndescent", data, "pynndescent", k=k, **once)] * (not context.quick)
     if context.gpu:
-        result += [Point("cuVS nn_descent", data, "cuvs", f"--iterations {count}", k=k, **once) for count in (5, 10, 20)]
+        result += [
+            Point("cuVS nn_descent", data, "cuvs", f"--iterations {count}", k=k, **once) for count in (5, 10, 20)
+        ]
     return result
 
 
@@ -33,14 +40,22 @@ def points(context: Context) -> list[Point]:
     """k = 64; beside each easy set a hard one."""
     rows, k = context.size(1_000_000, 3000), context.either(64, 16)
     library = context.library
-    sets = [library.photosift(rows), manifold(context, "DEEP-like", rows, 96, 16),
-            manifold(context, "GIST-like", context.either(rows, rows // 2), 960, 30),
-            manifold(context, "GloVe-like", rows, 100, 40, "cosine"), gauss(context, rows, 32), gauss(context, rows, 128)]
+    sets = [
+        library.photosift(rows),
+        manifold(context, "DEEP-like", rows, 96, 16),
+        manifold(context, "GIST-like", context.either(rows, rows // 2), 960, 30),
+        manifold(context, "GloVe-like", rows, 100, 40, "cosine"),
+        gauss(context, rows, 32),
+        gauss(context, rows, 128),
+    ]
     sets += filter(None, (library.public(name, rows) for name in ("embeddings", "SIFT1M", "GIST1M", "GloVe", "DEEP1M")))
     more = {"repeat": context.either(3, 1), "queries": context.either(5000, 300)}
     return [point for data in sets for point in curves(context, data, k, more)]
 
 
 EXPERIMENT = Experiment(
-    "million", "time against Recall@10, sets of a million",
-    "The paper: GNND is 2.5 to 5 times faster than GGNN at the same recall, and far above IVFPQ.", points)
+    "million",
+    "time against Recall@10, sets of a million",
+    "The paper: GNND is 2.5 to 5 times faster than GGNN at the same recall, and far above IVFPQ.",
+    points,
+)

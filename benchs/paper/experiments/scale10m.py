@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The same at ten million."""
+
 from points import Context, Experiment, Point
 
 from experiments.common import PAPER_STOP, all_pairs, gauss, gnnd, ivfpq, manifold
@@ -16,18 +17,23 @@ def points(context: Context) -> list[Point]:
     more = {"k": k, "repeat": 1, "queries": context.either(2000, 300)}
     result = []
     for data in sets:
-        result += [gnnd(context, "GNND", data, f"p={p},iterations={count},{PAPER_STOP}", **more)
-                   for p in context.either((16, 32), (8, 16)) for count in context.either((3, 4, 6), (3, 6))]
+        result += [
+            gnnd(context, "GNND", data, f"p={p},iterations={count},{PAPER_STOP}", **more)
+            for p in context.either((16, 32), (8, 16))
+            for count in context.either((3, 4, 6), (3, 6))
+        ]
         result += [gnnd(context, "GNND, ends by recall", data, f"recall={recall}", **more) for recall in (0.9, 0.99)]
         pairs = all_pairs(context, data, **more)
         too_many = float(data.n) ** 2 > MOST_PAIRS[context.gpu]
         why_not = f"{float(data.n) ** 2:.0e} pairs are more than this machine is given" if too_many else ""
         result.append(Point(**{**vars(pairs), "why_not": why_not}))
-        result += [ivfpq(context, data, f"--nprobe {nprobe}", **more)
-                   for nprobe in context.either((8, 32), (4, 16))]
+        result += [ivfpq(context, data, f"--nprobe {nprobe}", **more) for nprobe in context.either((8, 32), (4, 16))]
     return result
 
 
 EXPERIMENT = Experiment(
-    "scale10m", "time against Recall@10, sets of ten million",
-    "The paper: on SIFT10M and DEEP10M GNND keeps its distance to GGNN and IVFPQ.", points)
+    "scale10m",
+    "time against Recall@10, sets of ten million",
+    "The paper: on SIFT10M and DEEP10M GNND keeps its distance to GGNN and IVFPQ.",
+    points,
+)
