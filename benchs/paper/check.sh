@@ -9,6 +9,7 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 repository=$(cd "$here/../.." && pwd)
 out=${1:-$repository/out/paper-check}
 venv=${XDG_CACHE_HOME:-$HOME/.cache}/gnnd/paper
+export OMP_WAIT_POLICY=${OMP_WAIT_POLICY:-passive}  # threads that spin take the cores from each other
 tools=(gnnd_cli build_bench index_bench sharded_plan make_vectors)
 
 if ! "$venv/bin/python" -c 'import h5py, matplotlib, numpy' 2>/dev/null; then

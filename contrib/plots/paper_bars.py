@@ -29,7 +29,7 @@ def bars(axes, names: list[str], values: list[float | None], texts: list[str], l
             fontsize=8,
         )
     style.cost_axis(axes.xaxis, label)
-    axes.set_xlim(least, max(known) * (max(known) / least) ** 1.1)
+    axes.set_xlim(least, max(known) * (max(known) / least) ** (0.1 + 0.019 * max(map(len, texts))))
     axes.set_yticks(range(len(names)), names)
     axes.invert_yaxis()
     axes.grid(axis="y", visible=False)
@@ -131,6 +131,7 @@ def bootstrap(pyplot, records: list[Record], heading: str) -> Iterator[tuple[str
             [f"{record['buildtime']:.3g} s" for record in mine],
             "time from vectors to index (s)",
         )
+        axes.set_title("construction")
     sheet.legend()
     yield "search", sheet.figure
 
