@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstdint>
 #include <optional>
+#include <type_traits>
 #include <utility>
 
 #include "gnnd/builder.h"
@@ -27,16 +28,26 @@ class Hooks {
     Callbacks callbacks();
     ShardCallbacks shard_callbacks();
 
-    /// Calls f without the GIL. \throws what f throws, or the Python exception that ended it
+    /// Calls f without the GIL.
+    /// \throws what f throws, or the Python exception that came meanwhile, also where f has come to its end
     template <class F>
     auto run(F&& f) {
-        try {
-            const nb::gil_scoped_release released;
-            return f();
-        } catch (const Interrupted&) {
-            if (!raised_) throw;
+        if constexpr (std::is_void_v<decltype(f())>) {
+            run([&] {
+                f();
+                return true;
+            });
+        } else {
+            std::optional<decltype(f())> result;
+            try {
+                const nb::gil_scoped_release released;
+                result.emplace(f());
+            } catch (const Interrupted&) {
+                if (!raised_) throw;
+            }
+            if (raised_) throw std::move(*raised_);
+            return *std::move(result);
         }
-        throw std::move(*raised_);
     }
 
   private:

@@ -210,8 +210,13 @@ def test_progress_is_called_and_its_errors_end_the_build(x):
     def fails(record):
         raise LookupError("enough")
 
-    with pytest.raises(LookupError, match="enough"):
-        gnnd.build(x, k=20, recall=0, progress=fails)
+    def fails_last(record):
+        if record["iteration"] == 1:
+            raise LookupError("enough")
+
+    for progress in (fails, fails_last):
+        with pytest.raises(LookupError, match="enough"):
+            gnnd.build(x, k=20, recall=0, iterations=1, progress=progress)
 
 
 def test_progress_for_people(x, capsys, monkeypatch):
