@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from . import _native
-from ._graph import Graph, _matrix
 from ._arrays import vectors
+from ._graph import Graph, _view_of
 
 
 def search_links(x: Any, graph: Graph, degree: int = 32, *, entry: int | None = None, threads: int = 0) -> np.ndarray:
-    """Links for a greedy search: neighbours, but in as many directions as possible (HNSW's and NSG's rule), and the other
-    way round while there is room.
+    """Links for a greedy search: neighbours, but in as many directions as possible (HNSW's and NSG's rule), and their
+    opposites while there is room.
 
     :param x: the n x d vectors of the graph, in host memory
     :param degree: links of an object, 1 to 4096
@@ -28,6 +28,7 @@ def search_links(x: Any, graph: Graph, degree: int = 32, *, entry: int | None = 
     if not 1 <= degree <= 4096:
         raise ValueError(f"degree = {degree}, allowed are 1 to 4096")
     links = np.empty((graph.n, degree), np.int32)
-    _native.search_links(given.native, graph.on_host()._parts(), _matrix(links, "i32"), -1 if entry is None else entry,
-                         threads)
+    _native.search_links(
+        given.native, graph.on_host()._parts(), _view_of(links, "i32"), -1 if entry is None else entry, threads
+    )
     return links

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: MIT
+"""The nearest rows of a set for vectors that are not in it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from . import _native
+from ._arrays import vectors
+from ._build import _params, build
+from ._graph import Graph, _view_of
+from .graph import search_links
+
+# From so many rows on, for so many queries, links pay: measured, see benchs/NOTEBOOK.md.
+_MANY_ROWS, _MANY_QUERIES = 100_000, 1000
+_DEGREE = 32
+_SAMPLE = 200  # queries whose neighbours are compared with the exact ones
+_WIDEST = 2048
+
+
+class Searcher:
+    """Finds neighbours among the rows of x: by comparing with all of them, or along links where there are many.
+
+    What searches along links find is measured on a sample of the queries, whose exact neighbours are looked for; while
+    it is less than asked for they are made wider, and in the end all rows are compared.
+
+    :param x: n x d vectors in host memory, kept
+    :param method: "exact", "graph", or "auto": whichever is expected to be faster
+    """
+
+    def __init__(
+        self,
+        x: np.ndarray,
+        metric: str,
+        *,
+        method: str = "auto",
+        recall: float = 0.99,
+        device: Any = "auto",
+        threads: int = 0,
+    ) -> None:
+        if method not in ("auto", "exact", "graph"):
+            raise ValueError(f"search = {method!r}, allowed are 'auto', 'exact' and 'graph'")
+        self.x, self.metric, self.method, self.recall = x, metric, method, recall
+        self.device, self.threads = device, threads
+        self.graph: Graph | None = None  # given, or built when it is needed
+        self.links: np.ndarray | None = None
+        #: Of the last search along links: the recall that was measured, and the width of its beam.
+        self.measured: float | None = None
+        self.width = 64
+
+    def search(self, queries: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+        """The k nearest rows of each query: ids and the metric's values, m x k, best first."""
+        by_links = self.method == "graph" or (
+            self.method == "auto" and self.recall < 1 and len(self.x) >= _MANY_ROWS and len(queries) >= _MANY_QUERIES
+        )
+        if by_links and len(self.x) > 2:
+            found = self._along_links(queries, k)
+            if found is not None:
+                return found
+        return self._exact(queries, k)
+
+    def _exact(self, queries: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+        return _native.nearest_rows(vectors(self.x).native, vectors(queries).native, self._params(k, self.device))
+
+    def _along_links(self, queries: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray] | None:
+        links = self._links()
+        chosen = np.random.default_rng(1).permutation(len(queries))[:_SAMPLE]
+        truth_ids, truth = self._exact(queries[chosen], k)
+        last = truth[:, -1:]
+        while self.width <= min(_WIDEST, len(self.x)):
+            ids, values = self._walk(queries[chosen], links, k)
+            nearer = values >= last if _native.is_similarity(self.metric) else values <= last
+            self.measured = float(np.mean(nearer & (ids >= 0)))
+            if self.measured >= self.recall:
+                ids, values = self._walk(queries, links, k)
+                short = np.flatnonzero(ids[:, -1] < 0)
+                if short.size:  # that did not reach k rows
+                    ids[short], values[short] = self._exact(queries[short], k)
+                return ids, values
+            self.width *= 2
+        return None
+
+    def _walk(self, queries: np.ndarray, links: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+        return _native.search_rows(
+            vectors(self.x).native,
+            _view_of(links, "i32"),
+            vectors(queries).native,
+            max(self.width, k),
+            self._params(k, "cpu"),
+        )
+
+    def _params(self, k: int, device: Any) -> dict[str, Any]:
+        return _params(vectors(self.x), device, k=k, metric=self.metric, threads=self.threads)
+
+    def _links(self) -> np.ndarray:
+        if self.links is None:
+            if self.graph is None or self.graph.k < _DEGREE // 2:
+                self.graph = build(
+                    self.x, min(_DEGREE, len(self.x) - 1), self.metric, device=self.device, threads=self.threads
+                )
+            self.links = search_links(self.x, self.graph, _DEGREE, entry=0, threads=self.threads)
+        return self.links
