@@ -14,6 +14,7 @@ from ._files import ShardedGraph, build_sharded, load, read_vectors, save
 from ._graph import Graph, Recall
 from ._native import metrics
 from ._native import version as __version__
+from .graph import duplicates
 
 __all__ = [
     "DeviceArray",
@@ -24,6 +25,7 @@ __all__ = [
     "build",
     "build_exact",
     "build_sharded",
+    "duplicates",
     "eval",
     "exact_neighbors",
     "load",

@@ -17,6 +17,7 @@
 #include "gnnd/metric.h"
 #include "gnnd/version.h"
 #include "links.h"
+#include "operations.h"
 #include "search.h"
 
 namespace gnnd::python {
@@ -75,5 +76,6 @@ NB_MODULE(_native, module) {
     bind_build(module);
     bind_files(module);
     bind_links(module);
+    bind_operations(module);
     bind_search(module);
 }
