@@ -38,7 +38,7 @@ void cross_match_block(benchmark::State& state, Metric metric, DType dtype, Isa 
     const std::int64_t n = 10000, d = state.range(0);
     const Kernels k = kernels(metric, dtype, d, isa);
     const std::vector<std::byte> base = random_rows(n, d, dtype);
-    std::vector<std::byte> tile(kColumns * kSlice);
+    std::vector<std::byte> tile(kColumns * kSlice), panels(kColumns / kPanelColumns * kPanelBytes);
     std::vector<float> out(kRows * kColumns);
     std::int32_t ids[kColumns];
     Random random(2);
@@ -48,7 +48,8 @@ void cross_match_block(benchmark::State& state, Metric metric, DType dtype, Isa 
         for (std::int64_t begin = 0; begin < d; begin += slice) {
             const int width = int(std::min<std::int64_t>(slice, d - begin));
             k.gather(base.data(), d * std::int64_t(size_of(dtype)), ids, kColumns, begin, width, tile.data());
-            k.block(tile.data(), kRows, tile.data(), kColumns, width, out.data(), kColumns,
+            k.pack(tile.data(), kColumns, width, panels.data());
+            k.block(tile.data(), kRows, panels.data(), kColumns, width, out.data(), kColumns,
                     {begin > 0, begin + width < d}, true);
         }
         benchmark::DoNotOptimize(out.data());

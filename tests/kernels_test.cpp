@@ -48,15 +48,17 @@ class BlockTest : public testing::TestWithParam<Case> {
 /// Gathers and multiplies as space.cpp does, slice by slice.
 std::vector<float> accumulate(const Kernels& k, const VectorView& x, const std::vector<std::int32_t>& rows,
                               const std::vector<std::int32_t>& columns, int stride, bool triangular) {
-    std::vector<std::byte> a((rows.size() + 3) * kSlice), b((columns.size() + 3) * kSlice);
-    std::vector<float> out((rows.size() + 3) * stride, NAN);
+    const std::size_t panels = (columns.size() + kPanelColumns - 1) / kPanelColumns;
+    std::vector<std::byte> a(rows.size() * kSlice), b(panels * kPanelColumns * kSlice), packed(panels * kPanelBytes);
+    std::vector<float> out(rows.size() * stride, NAN);
     const auto* base = static_cast<const std::byte*>(x.data);
     const int slice = int(kSlice / k.element);
     for (std::int64_t begin = 0; begin < x.d; begin += slice) {
         const int width = int(std::min<std::int64_t>(slice, x.d - begin));
         k.gather(base, x.row_bytes(), rows.data(), int(rows.size()), begin, width, a.data());
         k.gather(base, x.row_bytes(), columns.data(), int(columns.size()), begin, width, b.data());
-        k.block(a.data(), int(rows.size()), b.data(), int(columns.size()), width, out.data(), stride,
+        k.pack(b.data(), int(columns.size()), width, packed.data());
+        k.block(a.data(), int(rows.size()), packed.data(), int(columns.size()), width, out.data(), stride,
                 {begin > 0, begin + width < x.d}, triangular);
     }
     return out;
@@ -68,7 +70,7 @@ void BlockTest::agrees_with_reference(std::int64_t d) {
     const auto vectors = random_vectors(20, d, c.dtype, c.metric == Metric::ChiSquare);
     const Kernels k = kernels(c.metric, c.dtype, d, c.isa);
     const std::vector<std::int32_t> rows{3, 1, 4, 15, 9, 2, 6}, columns{5, 3, 0, 8, 19, 7, 9, 3, 2, 11, 4};
-    const int stride = 12;
+    const int stride = kPanelColumns;
     std::vector<float> out = accumulate(k, vectors, rows, columns, stride, false);
 
     std::vector<float> row_scales, column_scales;
@@ -94,11 +96,11 @@ void BlockTest::value_does_not_depend_on_place(std::int64_t d) {
     const Kernels k = kernels(c.metric, c.dtype, d, c.isa);
     std::vector<std::int32_t> ids(18);
     std::iota(ids.begin(), ids.end(), 1);
-    const int stride = 20;
+    const int stride = 2 * kPanelColumns;
     const std::vector<float> triangle = accumulate(k, vectors, ids, ids, stride, true);
     for (int i = 0; i < 18; ++i)
         for (int j = i + 1; j < 18; ++j)
-            EXPECT_EQ(triangle[i * stride + j], accumulate(k, vectors, {ids[j]}, {ids[i]}, 4, false)[0])
+            EXPECT_EQ(triangle[i * stride + j], accumulate(k, vectors, {ids[j]}, {ids[i]}, kPanelColumns, false)[0])
                 << i << " " << j;
 }
 
@@ -118,7 +120,7 @@ TEST(KernelsTest, SumsOfBytesAreExactUntilTheyAreStored) {
     const VectorView view{rows.data(), 2, d, DType::u8, 0};
     for (const Isa isa : supported_isas()) {
         const Kernels k = kernels(Metric::L2, DType::u8, d, isa);
-        EXPECT_EQ(accumulate(k, view, {0}, {1}, 4, false)[0], float(exact)) << name_of(isa);
+        EXPECT_EQ(accumulate(k, view, {0}, {1}, kPanelColumns, false)[0], float(exact)) << name_of(isa);
     }
 }
 
@@ -166,11 +168,36 @@ TEST_P(ScanTest, WithinFindsWhatEitherSideTakes) {
         const std::vector<float> values = row(), bounds = row();
         const float bound = float(random() % 10);
         const int begin = int(random() % 100), end = begin + int(random() % (101 - begin));
-        std::vector<std::int32_t> hits(100), expected;
+        std::vector<std::int32_t> hits(100 + kSpareHits), expected;
         hits.resize(k.within(values.data(), begin, end, bound, bounds.data(), hits.data()));
         for (int j = begin; j < end; ++j)
             if (values[j] <= bound || values[j] <= bounds[j]) expected.push_back(j);
         EXPECT_EQ(hits, expected);
+    }
+}
+
+TEST_P(ScanTest, ListsTakeInTheBestOfWhatTheyAreOffered) {
+    const InsertEntries insert = insertion(GetParam());
+    for (int length = 1; length <= 70; ++length) {
+        std::vector<std::uint64_t> list(length, ~std::uint64_t(0));
+        const std::uint64_t limit = (200 << 8 | 255);
+        for (int round = 0; round < 40; ++round) {
+            if (round == 20)
+                for (auto& entry : list) entry &= ~std::uint64_t(1);  // sampled: OLD from here on
+            std::vector<std::uint64_t> offers(random() % 5), expected = list;
+            int entered = 0;
+            for (auto& offer : offers) {
+                offer = (random() % 256) << 8 | (random() % 4) << 1 | 1;
+                const bool known =
+                    std::any_of(expected.begin(), expected.end(), [&](std::uint64_t e) { return (e | 1) == offer; });
+                if (known || offer > limit || offer >= expected.back()) continue;
+                expected.back() = offer;
+                std::sort(expected.begin(), expected.end());
+                ++entered;
+            }
+            EXPECT_EQ(insert(list.data(), length, offers.data(), int(offers.size()), limit), entered);
+            ASSERT_EQ(list, expected) << length;
+        }
     }
 }
 

@@ -56,7 +56,7 @@ void compare_all(State& state) {
         worker.offers.resize(2 * kTile);
         worker.ids.resize(2 * kTile);
         worker.bounds.resize(kTile);
-        worker.hits.resize(kTile);
+        worker.hits.resize(kTile + kSpareHits);
     }
     state.team.for_chunks(n, 1024, [&](int, std::int64_t begin, std::int64_t end) {
         for (std::int64_t i = begin; i < end; ++i) state.lists.start_last_round(i);

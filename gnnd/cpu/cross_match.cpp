@@ -83,7 +83,7 @@ void cross_match(State& state, const Samples& samples) {
     while (table_size < std::size_t(4 * capacity)) table_size *= 2;
     for (Worker& worker : state.workers) {
         worker.ids.resize(2 * capacity);
-        worker.hits.resize(2 * capacity);
+        worker.hits.resize(2 * capacity + kSpareHits);
         worker.nearest.assign(table_size, -1);
         worker.bounds.resize(2 * capacity);
         worker.nearest_keys.resize(2 * capacity);

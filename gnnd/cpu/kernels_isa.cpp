@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: MIT
 // Compiled once per instruction set into the namespace GNND_ISA. Nothing here may call inline functions that other
 // files use too: the linker could keep the copy made for a newer processor than the one that runs it.
+#include <type_traits>
+
 #include "gnnd/cpu/kernels.h"
 #include "gnnd/cpu/simd.h"
 
 namespace gnnd::cpu::GNND_ISA {
+
+void add_scans(Kernels& kernels);  // scans_isa.cpp
+
 namespace {
 
 int padded(int width, int element) {
@@ -39,6 +44,12 @@ void convert(const bfloat16* from, int count, float* to) {
     }
 }
 
+/// Bytes as unsigned ones: signed ones become 128 larger.
+template <class S>
+void convert(const S* from, int count, std::uint8_t* to) {
+    for (int i = 0; i < count; ++i) to[i] = std::uint8_t(from[i] + (std::is_signed_v<S> ? 128 : 0));
+}
+
 /// S: type in memory, W: working type.
 template <class S, class W>
 void gather(const std::byte* base, std::int64_t row_bytes, const std::int32_t* ids, int count, std::int64_t begin,
@@ -52,49 +63,150 @@ void gather(const std::byte* base, std::int64_t row_bytes, const std::int32_t* i
     }
 }
 
-#if defined(__AVX512F__)
-constexpr int kRows = 4;  // 32 registers
-#else
-constexpr int kRows = 2;  // 16 registers
+// How a working type's products are formed. V: a vector of it, A: of the sums. Sums in the lanes of a panel's columns
+// become the metric's values by adding what the columns and the rows contribute alone, where there is such a thing.
+
+template <class M, class Vector, class Sums>
+struct Direct {
+    using V = Vector;
+    using A = Sums;
+    static constexpr bool has_terms = false;
+    static A step(A sums, V x, V y) { return M::accumulate(sums, x, y); }
+};
+
+#if defined(__AVX512VNNI__)
+/// Bytes by products of unsigned with signed ones: x (y - 128) = x y - 128 x, and all that is missing is linear or a
+/// square, of the row or the column alone. Integers, so that nothing is lost. S: type in memory.
+template <class M, class S>
+struct Bytes {
+    using V = U8;
+    using A = I32;
+    static constexpr bool has_terms = true;
+    static constexpr bool is_difference = !M::similarity;  // (x - y)^2 = x^2 + y^2 - 2 x y
+    static constexpr bool is_signed = std::is_signed_v<S> && !is_difference;
+
+    static I8 less_128(U8 x) { return {(I8::Raw)(x.v ^ std::uint8_t(0x80))}; }
+    static A step(A sums, V x, V y) { return add_products(sums, x, (const I8&)y); }
+
+    /// Adds up what values needs of four components of 16 columns, or of 64 components of a row.
+    static void add_terms(V x, A& squares, A& sums) {
+        if constexpr (is_difference) squares = add_products(squares, x, less_128(x));  // x^2 - 128 x
+        sums = add_products(sums, x, I8::fill(1));
+    }
+    static A of_columns(A squares, A sums, int width) {
+        if constexpr (is_difference) return {squares.v + 128 * sums.v};
+        if constexpr (is_signed) return {-128 * (sums.v - 128 * width)};
+        return {A::Raw{}};
+    }
+    static std::int32_t of_row(const std::byte* row, int words) {
+        if constexpr (is_signed) return 0;
+        A squares = {}, sums = {};
+        for (int c = 0; c < 4 * words; c += kBytes) add_terms(V::load(row + c), squares, sums);
+        const I32 here = is_difference ? I32{squares.v - 128 * sums.v} : I32{128 * sums.v};
+        return sum(here);
+    }
+    static A values(A sums, A columns, std::int32_t row) {
+        return {(is_difference ? -2 * sums.v : sums.v) + columns.v + row};
+    }
+};
 #endif
 
-F32x4 to_f32(F32x4 a) {
-    return a;
-}
-F32x4 to_f32(I32x4 a) {
-    return {__builtin_convertvector(a.v, F32x4::Raw)};
-}
+constexpr int kWord = 4;                                  // bytes: rows and columns meet word by word
+constexpr int kInPanel = kPanelColumns * kWord / kBytes;  // vectors
+constexpr std::size_t kTerms = kPanelColumns * kSlice;    // where those of the columns are in a panel
+static_assert(kTerms + kPanelColumns * sizeof(std::int32_t) == kPanelBytes);
 
-/// M: metric, V: vector of the working type, A: vector of the sums.
-template <class M, class V, class A>
-void block(const void* a, int rows, const void* b, int columns, int width, float* out, int ldo, Slices slices,
-           bool triangular) {
-    using Part = decltype(fold4<M>((const A*)nullptr));
+template <class Way>
+void pack(const void* tile, int count, int width, void* panels) {
+    using V = typename Way::V;
+    constexpr int kLanes = I32::lanes;
     const int bytes = padded(width, kBytes / V::lanes) * (kBytes / V::lanes);
-    for (int i = 0; i < rows; i += kRows) {
-        const std::byte* a_rows = (const std::byte*)a + i * kSlice;
-        for (int j = triangular ? i / 4 * 4 : 0; j < columns; j += 4) {
-            const std::byte* b_rows = (const std::byte*)b + j * kSlice;
-            A sums[kRows][4] = {};
+    for (int first = 0; first < count; first += kPanelColumns) {
+        const std::byte* from = (const std::byte*)tile + first * kSlice;
+        std::byte* panel = (std::byte*)panels + first / kPanelColumns * kPanelBytes;
+        for (int part = 0; part < kInPanel; ++part) {
+            I32 squares = {}, sums = {};
             for (int c = 0; c < bytes; c += kBytes) {
-                V x[kRows];
-                for (int r = 0; r < kRows; ++r) x[r] = V::load(a_rows + r * kSlice + c);
-                for (int s = 0; s < 4; ++s) {
-                    const V y = V::load(b_rows + s * kSlice + c);
-                    for (int r = 0; r < kRows; ++r) sums[r][s] = M::accumulate(sums[r][s], x[r], y);
+                I32 words[kLanes];
+                for (int i = 0; i < kLanes; ++i) words[i] = I32::load(from + (part * kLanes + i) * kSlice + c);
+                transpose(words);
+                std::byte* to = panel + c / kWord * (kPanelColumns * kWord) + part * kBytes;
+                for (int i = 0; i < kLanes; ++i, to += kPanelColumns * kWord) {
+                    if constexpr (Way::has_terms) {
+                        const V x = V::load(&words[i]);
+                        Way::add_terms(x, squares, sums);
+                        Way::less_128(x).store(to);
+                    } else {
+                        words[i].store(to);
+                    }
                 }
             }
-            for (int r = 0; r < kRows; ++r) {
-                float* to = out + (i + r) * ldo + j;
-                Part values = fold4<M>(sums[r]);
-                if (slices.continues) values = M::combine(values, Part::load(to));
-                if (slices.more)
-                    values.store(to);
-                else
-                    to_f32(values).store(to);
-            }
+            if constexpr (Way::has_terms) Way::of_columns(squares, sums, width).store(panel + kTerms);
         }
     }
+}
+
+/// Rows times columns of P panels. Every pair's sum is formed in the order of the components, wherever the pair stands.
+template <class M, class Way, int R, int P>
+void multiply(const std::byte* a, const std::byte* b, int words, float* out, int ldo, Slices slices) {
+    using V = typename Way::V;
+    using A = typename Way::A;
+    constexpr int kVectors = P * kInPanel;
+    A sums[R][kVectors] = {};
+    for (int c = 0; c < words; ++c) {
+        V y[kVectors];
+        for (int q = 0; q < kVectors; ++q)
+            y[q] = V::load(b + q / kInPanel * kPanelBytes + (c * kInPanel + q % kInPanel) * kBytes);
+        for (int r = 0; r < R; ++r) {
+            const V x = V::repeat(a + r * kSlice + c * kWord);
+            for (int q = 0; q < kVectors; ++q) sums[r][q] = Way::step(sums[r][q], x, y[q]);
+        }
+    }
+    for (int r = 0; r < R; ++r) {
+        std::int32_t term = 0;
+        if constexpr (Way::has_terms) term = Way::of_row(a + r * kSlice, words);
+        for (int q = 0; q < kVectors; ++q) {
+            float* to = out + r * ldo + q * A::lanes;
+            A values = sums[r][q];
+            if constexpr (Way::has_terms)
+                values = Way::values(values, A::load(b + q / kInPanel * kPanelBytes + kTerms), term);
+            if (slices.continues) values = M::combine(values, A::load(to));
+            if (slices.more)
+                values.store(to);
+            else
+                F32{__builtin_convertvector(values.v, F32::Raw)}.store(to);
+        }
+    }
+}
+
+/// As many rows at a time as there are registers for, and then half as many, down to one.
+#if defined(__AVX512F__)
+constexpr int kRows = 8, kPanels = 2;  // 32 registers
+#else
+constexpr int kRows = kBytes / 8, kPanels = 1;  // 16 registers
+#endif
+
+template <class M, class Way, int R>
+void multiply_rows(const void* a, int from, int rows, const void* b, int columns, int words, float* out, int ldo,
+                   Slices slices, bool triangular) {
+    int i = from;
+    for (; i + R <= rows; i += R) {
+        const std::byte* row = (const std::byte*)a + i * kSlice;
+        int j = triangular ? (i + 1) / kPanelColumns * kPanelColumns : 0;
+        const auto panel = [&] { return (const std::byte*)b + j / kPanelColumns * kPanelBytes; };
+        for (; j + (kPanels - 1) * kPanelColumns < columns; j += kPanels * kPanelColumns)
+            multiply<M, Way, R, kPanels>(row, panel(), words, out + i * ldo + j, ldo, slices);
+        if (j < columns) multiply<M, Way, R, 1>(row, panel(), words, out + i * ldo + j, ldo, slices);
+    }
+    if constexpr (R > 1) multiply_rows<M, Way, R / 2>(a, i, rows, b, columns, words, out, ldo, slices, triangular);
+}
+
+template <class M, class Way>
+void block(const void* a, int rows, const void* b, int columns, int width, float* out, int ldo, Slices slices,
+           bool triangular) {
+    constexpr int kElement = kBytes / Way::V::lanes;
+    const int words = (width * kElement + kWord - 1) / kWord;
+    multiply_rows<M, Way, kRows>(a, 0, rows, b, columns, words, out, ldo, slices, triangular);
 }
 
 template <class M>
@@ -111,86 +223,29 @@ void finish(float* out, int rows, int columns, int ldo, const float* scale_a, co
     }
 }
 
-int nearest(const float* row, int begin, int end) {
-    int j = begin;
-    float best = row[begin];
-    int index = begin;
-    if (end - begin >= F32::lanes) {
-        F32::Raw values = F32::load(row + j).v;
-        I32::Raw where;
-        for (int l = 0; l < F32::lanes; ++l) where[l] = j + l;
-        I32::Raw here = where;
-        for (j += F32::lanes; j + F32::lanes <= end; j += F32::lanes) {
-            here += F32::lanes;
-            const F32::Raw next = F32::load(row + j).v;
-            where = next < values ? here : where;
-            values = next < values ? next : values;
-        }
-        best = values[0];
-        index = where[0];
-        for (int l = 1; l < F32::lanes; ++l)
-            if (values[l] < best || (values[l] == best && where[l] < index)) {
-                best = values[l];
-                index = where[l];
-            }
-    }
-    for (; j < end; ++j)
-        if (row[j] < best) {
-            best = row[j];
-            index = j;
-        }
-    return index;
-}
-
-void keep_nearer(const float* row, int begin, int end, int i, float* best, std::int32_t* index) {
-    for (int j = begin; j < end; ++j) {
-        const bool nearer = row[j] < best[j];
-        best[j] = nearer ? row[j] : best[j];
-        index[j] = nearer ? i : index[j];
-    }
-}
-
-int within(const float* row, int begin, int end, float bound, const float* bounds, std::int32_t* hits) {
-    int count = 0;
-    int j = begin;
-    const F32::Raw limit = F32::fill(bound).v;
-    for (; j + F32::lanes <= end; j += F32::lanes) {
-        const F32::Raw values = F32::load(row + j).v, limits = F32::load(bounds + j).v;
-        I32 inside{(values <= limit) | (values <= limits)};
-#if defined(__AVX512F__)
-        unsigned mask = _mm512_movepi32_mask((__m512i)inside.v);
-#elif defined(__AVX2__)
-        unsigned mask = _mm256_movemask_ps((__m256)inside.v);
-#elif defined(__SSE2__)
-        unsigned mask = _mm_movemask_ps((__m128)inside.v);
-#else
-        unsigned mask = 0;
-        for (int l = 0; l < F32::lanes; ++l) mask |= (inside.v[l] & 1u) << l;
-#endif
-        for (; mask != 0; mask &= mask - 1) hits[count++] = j + __builtin_ctz(mask);
-    }
-    for (; j < end; ++j)
-        if (row[j] <= bound || row[j] <= bounds[j]) hits[count++] = j;
-    return count;
+template <class M, class S, class W, class Way>
+Kernels with() {
+    Kernels k;
+    k.element = sizeof(W);
+    k.gather = gather<S, W>;
+    k.pack = pack<Way>;
+    k.block = block<M, Way>;
+    k.finish = finish<M>;
+    add_scans(k);
+    return k;
 }
 
 template <class M, class S>
 Kernels make(std::int64_t d) {
-    Kernels k;
-    k.element = sizeof(float);
-    k.gather = gather<S, float>;
-    k.block = block<M, F32, F32>;
     if constexpr (M::is_product && sizeof(S) == 1)
         if (d <= kMaxIntegerDim) {
-            k.element = sizeof(std::int16_t);
-            k.gather = gather<S, std::int16_t>;
-            k.block = block<M, I16, I32>;
+#if defined(__AVX512VNNI__)
+            return with<M, S, std::uint8_t, Bytes<M, S>>();
+#else
+            return with<M, S, std::int16_t, Direct<M, I16, I32>>();
+#endif
         }
-    k.finish = finish<M>;
-    k.nearest = nearest;
-    k.keep_nearer = keep_nearer;
-    k.within = within;
-    return k;
+    return with<M, S, float, Direct<M, F32, F32>>();
 }
 
 }  // namespace

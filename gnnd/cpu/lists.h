@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "gnnd/cpu/kernels.h"
 #include "gnnd/resources.h"
 
 namespace gnnd::cpu {
@@ -93,15 +94,14 @@ class Lists {
 
     /// Offers entries (marked NEW) to list i; thread-safe. Returns how many entered.
     int insert(std::int64_t i, const Entry* offers, int count) {
+        constexpr std::int32_t kLastId = 0x7fffffff;
         Entry* list = of(i);
         const Entry& last = list[length_ - 1];
-        int entered = 0;
         std::atomic_ref<std::uint8_t> lock(locks_[i]);
         while (lock.exchange(1, std::memory_order_acquire) != 0)
             while (lock.load(std::memory_order_relaxed) != 0) pause();
         const float limit = bound(i);
-        for (int c = 0; c < count; ++c)
-            if (offers[c] < last && key_of(offers[c]) <= limit) entered += insert_sorted(list, offers[c]);
+        const int entered = insert_(list, length_, offers, count, make_entry(limit, kLastId, true));
         if (entered != 0 && last != kEmpty && key_of(last) < limit)
             std::atomic_ref<float>(bounds_[i]).store(key_of(last), std::memory_order_relaxed);
         lock.store(0, std::memory_order_release);
@@ -109,25 +109,12 @@ class Lists {
     }
 
   private:
-    bool insert_sorted(Entry* list, Entry entry) const {
-        // The place of an entry is as good as random: a search without branches has nothing to mispredict.
-        Entry* place = list;
-        for (int left = length_; left > 1;) {
-            const int half = left / 2;
-            place += (place[half - 1] < (entry & ~Entry(1))) * half;
-            left -= half;
-        }
-        if ((*place | 1) == entry) return false;  // the same object; entry < last, so place is inside
-        std::memmove(place + 1, place, (list + length_ - place - 1) * sizeof(Entry));
-        *place = entry;
-        return true;
-    }
-
     std::int64_t n_;
     int length_;
     Buffer<Entry> entries_;
     Buffer<float> bounds_;
     Buffer<std::uint8_t> locks_;
+    InsertEntries insert_ = insertion(supported_isas().back());
 };
 
 }  // namespace gnnd::cpu

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <utility>
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -35,6 +36,13 @@ struct Vec {
         return r;
     }
     void store(void* to) const { std::memcpy(to, &v, Size); }
+    /// The four bytes there, again and again.
+    static Vec repeat(const void* from) {
+        std::int32_t word;
+        std::memcpy(&word, from, sizeof word);
+        typedef std::int32_t Words __attribute__((vector_size(Size)));
+        return {(Raw)(Words{} + word)};
+    }
     static Vec fill(T value) { return {Raw{} + value}; }
 
     friend Vec operator+(Vec a, Vec b) { return {a.v + b.v}; }
@@ -47,8 +55,8 @@ struct Vec {
 using F32 = Vec<float, kBytes>;
 using I32 = Vec<std::int32_t, kBytes>;
 using I16 = Vec<std::int16_t, kBytes>;
-using F32x4 = Vec<float, 16>;
-using I32x4 = Vec<std::int32_t, 16>;
+using U8 = Vec<std::uint8_t, kBytes>;
+using I8 = Vec<std::int8_t, kBytes>;
 
 inline F32 product(F32 a, F32 b) {
     return {a.v * b.v};
@@ -69,27 +77,39 @@ inline I32 product(I16 a, I16 b) {
 #endif
 }
 
-/// The quarters, halves or whole of a vector, joined by M::combine into four lanes.
-template <class M, class T>
-inline Vec<T, 16> fold(Vec<T, kBytes> a) {
-    Vec<T, 16> part[kBytes / 16];
-    std::memcpy(part, &a, kBytes);
-    Vec<T, 16> r = part[0];
-    for (int i = 1; i < kBytes / 16; ++i) r = M::combine(r, part[i]);
-    return r;
+/// Sums of the products of four neighbouring lanes, added to `sums`. a is unsigned.
+#if defined(__AVX512VNNI__)
+inline I32 add_products(I32 sums, U8 a, I8 b) {
+    return {(I32::Raw)_mm512_dpbusd_epi32((__m512i)sums.v, (__m512i)a.v, (__m512i)b.v)};
+}
+#endif
+
+/// Of all lanes.
+inline std::int32_t sum(I32 a) {
+    Vec<std::int32_t, 16> parts[kBytes / 16];
+    std::memcpy(parts, &a, kBytes);
+    for (int i = 1; i < kBytes / 16; ++i) parts[0] = parts[0] + parts[i];
+    return parts[0].v[0] + parts[0].v[1] + parts[0].v[2] + parts[0].v[3];
 }
 
-/// Lane i of the result is all lanes of a[i] joined by M::combine.
-template <class M, class T>
-inline Vec<T, 16> fold4(const Vec<T, kBytes>* a) {
-    const Vec<T, 16> x0 = fold<M>(a[0]), x1 = fold<M>(a[1]), x2 = fold<M>(a[2]), x3 = fold<M>(a[3]);
-    const auto join = [](Vec<T, 16> x, Vec<T, 16> y) {  // x0+x2, y0+y2, x1+x3, y1+y3
-        return M::combine(Vec<T, 16>{__builtin_shufflevector(x.v, y.v, 0, 4, 1, 5)},
-                          Vec<T, 16>{__builtin_shufflevector(x.v, y.v, 2, 6, 3, 7)});
-    };
-    const Vec<T, 16> s01 = join(x0, x1), s23 = join(x2, x3);
-    return M::combine(Vec<T, 16>{__builtin_shufflevector(s01.v, s23.v, 0, 1, 4, 5)},
-                      Vec<T, 16>{__builtin_shufflevector(s01.v, s23.v, 2, 3, 6, 7)});
+/// Halves of two vectors (of all lanes the first ones, or the last ones), lane by lane in turn.
+template <int First, std::size_t... I>
+inline I32 interleave(I32 a, I32 b, std::index_sequence<I...>) {
+    return {__builtin_shufflevector(a.v, b.v, (First + int(I) / 2 + (I % 2 != 0 ? I32::lanes : 0))...)};
+}
+
+/// Lane j of the i-th vector and lane i of the j-th change places: log2(lanes) rounds of a perfect shuffle.
+inline void transpose(I32* vectors) {
+    constexpr int kLanes = I32::lanes;
+    constexpr auto kAll = std::make_index_sequence<kLanes>();
+    for (int round = 1; round < kLanes; round *= 2) {
+        I32 next[kLanes];
+        for (int i = 0; i < kLanes / 2; ++i) {
+            next[2 * i] = interleave<0>(vectors[i], vectors[i + kLanes / 2], kAll);
+            next[2 * i + 1] = interleave<kLanes / 2>(vectors[i], vectors[i + kLanes / 2], kAll);
+        }
+        std::memcpy(vectors, next, sizeof next);
+    }
 }
 
 }  // namespace gnnd::cpu::GNND_ISA

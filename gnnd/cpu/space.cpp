@@ -9,8 +9,8 @@ namespace {
 
 constexpr int kRowsAtOnce = 64;
 
-int round_up_to_4(int count) {
-    return (count + 3) / 4 * 4;
+int fill_panels(int count) {
+    return (count + kPanelColumns - 1) / kPanelColumns * kPanelColumns;
 }
 
 }  // namespace
@@ -36,12 +36,12 @@ Space::Space(const VectorView& vectors, Metric metric, const Team& team, Resourc
 
 Block::Block(const Space& space, int max_rows, int max_columns, Resources& resources)
     : space_(&space),
-      stride_(round_up_to_4(max_columns)),
-      row_tile_(resources, round_up_to_4(max_rows) * kSlice),
+      stride_(fill_panels(max_columns)),
+      row_tile_(resources, max_rows * kSlice),
       column_tile_(resources, stride_ * kSlice),
-      keys_(resources, std::size_t(round_up_to_4(max_rows)) * stride_) {
-    // Kernels read the rows that fill up a group of four; their values are never used, but they must be there.
-    std::memset(row_tile_.data(), 0, row_tile_.size());
+      panels_(resources, stride_ / kPanelColumns * kPanelBytes),
+      keys_(resources, std::size_t(max_rows) * stride_) {
+    // Rows that fill up a panel are read; their values are never used, but they must be there.
     std::memset(column_tile_.data(), 0, column_tile_.size());
     if (space.inverse_norms.size() != 0) {
         row_scales_ = Buffer<float>(resources, max_rows);
@@ -50,9 +50,9 @@ Block::Block(const Space& space, int max_rows, int max_columns, Resources& resou
 }
 
 std::size_t Block::bytes(int max_rows, int max_columns, bool normalized) {
-    const auto rows = std::size_t(round_up_to_4(max_rows)), stride = std::size_t(round_up_to_4(max_columns));
+    const auto rows = std::size_t(max_rows), stride = std::size_t(fill_panels(max_columns));
     const std::size_t scales = normalized ? std::size_t(max_rows + max_columns) * sizeof(float) : 0;
-    return (rows + stride) * kSlice + rows * stride * sizeof(float) + scales;
+    return (rows + stride) * kSlice + stride / kPanelColumns * kPanelBytes + rows * stride * sizeof(float) + scales;
 }
 
 void Block::run(const Space& of_rows, const std::int32_t* rows, int row_count, const std::int32_t* columns,
@@ -65,8 +65,9 @@ void Block::run(const Space& of_rows, const std::int32_t* rows, int row_count, c
     for (std::int64_t begin = 0; begin < x.d; begin += slice) {
         const int width = int(std::min<std::int64_t>(slice, x.d - begin));
         kernels.gather(base, x.row_bytes(), columns, column_count, begin, width, column_tile_.data());
+        kernels.pack(column_tile_.data(), column_count, width, panels_.data());
         if (!triangular) kernels.gather(base_of_rows, y.row_bytes(), rows, row_count, begin, width, row_tile_.data());
-        kernels.block(triangular ? column_tile_.data() : row_tile_.data(), row_count, column_tile_.data(), column_count,
+        kernels.block(triangular ? column_tile_.data() : row_tile_.data(), row_count, panels_.data(), column_count,
                       width, keys_.data(), stride_, {begin > 0, begin + width < x.d}, triangular);
     }
     if (!space_->similarity) return;

@@ -54,7 +54,7 @@ class Block {
 
     const Space* space_ = nullptr;
     int stride_ = 0;
-    Buffer<std::byte> row_tile_, column_tile_;
+    Buffer<std::byte> row_tile_, column_tile_, panels_;
     Buffer<float> keys_, row_scales_, column_scales_;
 };
 
