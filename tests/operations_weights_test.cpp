@@ -135,7 +135,7 @@ INSTANTIATE_TEST_SUITE_P(All, WeightsTest, testing::ValuesIn(test::kMetrics),
                          [](const auto& info) { return std::string(name_of(info.param)); });
 
 TEST_P(WeightsTest, SharedNeighbours) {
-    for (const std::int64_t n : {2, 30, 2000})
+    for (const std::int64_t n : {2, 30, 300})
         for (const int k : {1, 15, 40}) {
             const KnnGraph built = graph_with_distances(GetParam(), n, k);
             const KnnGraph random = random_graph(GetParam(), n, std::min(k, int(n) - 1), 5, true);
@@ -150,7 +150,7 @@ TEST_P(WeightsTest, SharedNeighbours) {
 }
 
 TEST_P(WeightsTest, FuzzySets) {
-    for (const std::int64_t n : {2, 30, 1500})
+    for (const std::int64_t n : {2, 30, 400})
         for (const int k : {1, 2, 15, 40}) {
             const KnnGraph graph = graph_with_distances(GetParam(), n, k);
             for (FuzzyParams params : {FuzzyParams{}, FuzzyParams{0, 0, 1, 1, 0}, FuzzyParams{0, 1.5f, 0.5f, 1, 0},
@@ -166,7 +166,7 @@ TEST_P(WeightsTest, FuzzySets) {
 }
 
 TEST_P(WeightsTest, MutualReachability) {
-    for (const std::int64_t n : {2, 30, 2000})
+    for (const std::int64_t n : {2, 30, 500})
         for (const int k : {1, 6, 40})
             for (const float alpha : {1.f, 0.5f}) {
                 const KnnGraph graph = graph_with_distances(GetParam(), n, k);

@@ -12,6 +12,7 @@ void add_eval(CLI::App& app);
 void add_exact(CLI::App& app);
 void add_info(CLI::App& app);
 void add_convert(CLI::App& app);
+void add_graph_operations(CLI::App& app);
 void add_index(CLI::App& app);
 void add_merge(CLI::App& app);
 void add_append(CLI::App& app);

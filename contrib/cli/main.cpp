@@ -48,6 +48,7 @@ int run(int argc, char** argv) {
     cli::add_exact(app);
     cli::add_info(app);
     cli::add_convert(app);
+    cli::add_graph_operations(app);
     cli::add_index(app);
     cli::add_search(app);
     cli::add_manual(app);

@@ -195,14 +195,21 @@ inline FileShape read_npy_header(const std::string& path, const MappedFile& file
 }
 
 /// A version 1 header whose data starts at a multiple of 64 bytes, as NumPy writes it.
-inline std::string make_npy_header(std::int64_t n, std::int64_t d, DType dtype) {
-    std::string text = "{'descr': '" + full_descr(*npy_type_of(dtype)) + "', 'fortran_order': False, 'shape': (" +
-                       std::to_string(n) + ", " + std::to_string(d) + "), }";
+/// \param descr  NumPy's name of the type
+/// \param shape  a Python tuple
+inline std::string npy_header_of(const std::string& descr, const std::string& shape) {
+    std::string text = "{'descr': '" + descr + "', 'fortran_order': False, 'shape': " + shape + ", }";
     text.append(63 - (10 + text.size()) % 64, ' ');
     text += '\n';
     std::string header(kNpyMagic);
     header += {'\1', '\0', char(text.size() & 0xff), char(text.size() >> 8)};
     return header + text;
+}
+
+/// Of an array of n x d.
+inline std::string make_npy_header(std::int64_t n, std::int64_t d, DType dtype) {
+    return npy_header_of(full_descr(*npy_type_of(dtype)),
+                         std::string("(").append(std::to_string(n)).append(", ").append(std::to_string(d)).append(")"));
 }
 
 }  // namespace gnnd::io::detail
