@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "any_graph.h"
+#include "build_options.h"
 #include "commands.h"
 #include "common.h"
 #include "files.h"
@@ -201,7 +202,7 @@ void run(const CLI::App& command, GraphOptions options) {
     gnnd::Callbacks callbacks;
     callbacks.interrupt = [] { return caught_signal() != 0; };
     const auto start = std::chrono::steady_clock::now();
-    const Made made = operation.make(options, graph, callbacks);
+    const Made made = with_usage_errors([&] { return operation.make(options, graph, callbacks); });
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
     stop_if_interrupted();
     if (operation.labels)
