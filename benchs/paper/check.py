@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import functools
 import json
 import sys
 from pathlib import Path
@@ -69,6 +70,22 @@ def check_record(record: dict) -> None:
         require(stated / 4 < dimension < stated * 1.2, f"{name}: dimension {dimension}, stated {stated}")
 
 
+@functools.cache
+def exact_limits(path: Path) -> tuple[np.ndarray, np.ndarray]:
+    """The vectors of a file, n x d, and the squared distances of all to their tenth neighbours, n x 1."""
+    file = formats.recognise(path)
+    x = formats.read(file, np.arange(file.n)).astype(np.float64)
+    norms, limit = (x * x).sum(1), np.empty((file.n, 1))
+    for begin in range(0, file.n, 500):
+        part = slice(begin, begin + 500)
+        distances = norms[part, None] + norms[None, :] - 2 * x[part] @ x.T
+        distances[np.arange(len(distances)), np.arange(begin, begin + len(distances))] = np.inf
+        nearest = np.argpartition(distances, 9, 1)[:, :10]
+        # Products lose digits that differences keep.
+        limit[part, 0] = ((x[part, None, :] - x[nearest]) ** 2).sum(2).max(1)
+    return x, limit
+
+
 def check_graphs(folder: Path, record: dict) -> bool:
     """Recall and distances of the graph in the HDF5 file, by numpy, of all objects. False: there is none."""
     with h5py.File(folder / record["experiment"] / f"{record['key']}.h5") as file:
@@ -83,15 +100,11 @@ def check_graphs(folder: Path, record: dict) -> bool:
         f"{name}: other attributes than in the line",
     )
     path = next((folder / "data").glob(f"{record['dataset'].replace(' ', '-')}-{record['n']}-??????.*bin"))
-    x = formats.read(formats.recognise(path), np.arange(record["n"])).astype(np.float64)
-    norms = (x * x).sum(1)
-    exact = norms[:, None] + norms[None, :] - 2 * x @ x.T
-    np.fill_diagonal(exact, np.inf)
-    told = np.take_along_axis(exact, ids, 1)
-    require(bool(np.allclose(told, distances, rtol=1e-3, atol=1e-3 * norms.max())), f"{name}: distances are wrong")
-    limit = np.partition(exact, 9, 1)[:, 9:10]
+    x, limit = exact_limits(path)
+    told = np.stack([((x - x[column]) ** 2).sum(1) for column in ids.T], 1)
+    require(np.allclose(told, distances, rtol=1e-3, atol=1e-6 * float((x * x).sum(1).max())), f"{name}: distances")
     recall = float((told[:, :10] <= limit * (1 + 1e-6)).mean())
-    require(abs(recall - record["recall"]["10"]) < 0.03, f"{name}: Recall@10 {recall}, told {record['recall']['10']}")
+    require(abs(recall - record["recall"]["10"]) < 0.05, f"{name}: Recall@10 {recall}, told {record['recall']['10']}")
     return True
 
 
