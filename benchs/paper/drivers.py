@@ -123,7 +123,9 @@ def gpu_bench(tools: Tools, points: list[Point], path: Path) -> dict[str, dict]:
     )
     found = {}
     for point in points:
-        line = next(line for line in lines if line["configuration"] == point.configuration)
+        line = next((line for line in lines if line["configuration"] == point.configuration), None)
+        if line is None:
+            raise ToolError(f"gpu_bench printed nothing about {point.configuration}")
         least, most = line["seconds_least"], line["seconds_most"]
         found[point.key] = {
             **_common(line),

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: MIT
+# ruff: noqa: PT009, PT027
+"""What benchs/paper makes of the lines of tools that need a GPU, or long: here scripts print such lines."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(REPOSITORY / "benchs/paper"))
+
+import drivers  # noqa: E402
+import tools  # noqa: E402
+from datasets import Dataset  # noqa: E402
+from points import Point  # noqa: E402
+
+DATA = Dataset("set", "hard:gauss:{n}:8", 1000)
+# As benchs/gpu_bench.cpp prints it, of a build with two iterations.
+GPU_LINE = {
+    "data": "set.fbin", "n": 1000, "d": 8, "dtype": "f32", "metric": "l2", "k": 64, "configuration": "p=16",
+    "where": "device", "recall@1": 1.0, "recall@10": 0.99, "recall@64": 0.97, "recall_objects": 500, "phi_graph": 5.0,
+    "seconds": 0.05, "seconds_least": 0.04, "seconds_most": 0.07, "iterations": 2, "stop": "converged",
+    "allocated_bytes": 1000, "graph_bytes": 512000, "device": "NVIDIA H200", "cuda": "13.0", "driver_cuda": "13.0",
+    "commit": "abc", "iteration_ms": [1, 2, 3], "phi": [9.0, 6.0, 5.1], "distances": [1, 2, 3],
+}  # fmt: skip
+
+
+class Drivers(unittest.TestCase):
+    """Lines become fields of results."""
+
+    def setUp(self) -> None:
+        holder = tempfile.TemporaryDirectory()
+        self.addCleanup(holder.cleanup)
+        self.folder = Path(holder.name)
+        (self.folder / "benchs").mkdir()
+        self.tools = tools.Tools(self.folder, self.folder, "cuda:0", 60, False)
+
+    def script(self, name: str, text: str) -> None:
+        """A program of the build folder that prints this, and keeps what it was called with."""
+        path = self.folder / "benchs" / name
+        path.write_text(f'#!/bin/sh\necho "$@" >{self.folder}/called\necho {shlex.quote(text)}\n')
+        path.chmod(0o755)
+
+    def test_gpu_bench(self) -> None:
+        self.script("gpu_bench", json.dumps(GPU_LINE))
+        point = Point("GNND", DATA, "gpu_bench", "p=16", repeat=5, queries=500)
+        found = drivers.gpu_bench(self.tools, [point], Path("set.fbin"))[point.key]
+        self.assertEqual((found["buildtime"], found["repeats"], found["peak_bytes"]), (0.05, 5, 1000))
+        self.assertAlmostEqual(found["spread"], 0.03)
+        self.assertEqual(found["recall"], {"1": 1.0, "10": 0.99, "64": 0.97, "k": 0.97})
+        self.assertEqual((found["device"], found["phi"], found["phi_graph"]), ("NVIDIA H200", [9.0, 6.0, 5.1], 5.0))
+        called = (self.folder / "called").read_text()
+        self.assertEqual(called.split(), shlex.split("set.fbin p=16 -k 64 --metric l2 --repeat 5 --queries 500"))
+
+    def test_a_line_that_is_missing_is_an_error(self) -> None:
+        self.script("gpu_bench", json.dumps(GPU_LINE))
+        with self.assertRaisesRegex(tools.ToolError, "nothing about p=32"):
+            drivers.gpu_bench(self.tools, [Point("GNND", DATA, "gpu_bench", "p=32")], Path("set.fbin"))
+
+    def test_sharded_plan_gives_the_fastest_that_fits(self) -> None:
+        table = "| shards | pairs | on the device | seconds |\n|---|---|---|---|\n| 16 | does not fit the device |\n"
+        self.script("sharded_plan", table + "| 32 | 496 | 4 | 2931.5 |\n| 40 | 780 | 5 | 3100.0 |")
+        point = Point("plan", DATA, "sharded_plan", "--n 1000", about={"n": 1000})
+        found = drivers.sharded_plan(self.tools, [point], Path())[point.key]
+        self.assertEqual((found["buildtime"], found["shards"], found["predicted"]), (2931.5, 32, True))
+        self.script("sharded_plan", table)
+        with self.assertRaisesRegex(tools.ToolError, "no number of shards fits"):
+            drivers.sharded_plan(self.tools, [point], Path())
+
+
+if __name__ == "__main__":
+    unittest.main()
