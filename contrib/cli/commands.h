@@ -18,6 +18,7 @@ void add_merge(CLI::App& app);
 void add_append(CLI::App& app);
 void add_refine(CLI::App& app);
 void add_search(CLI::App& app);
+void add_tune(CLI::App& app);
 /// The man page and the completion of a shell's command line, of all commands added before.
 void add_manual(CLI::App& app);
 

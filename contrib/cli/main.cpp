@@ -44,6 +44,7 @@ int run(int argc, char** argv) {
     cli::add_merge(app);
     cli::add_append(app);
     cli::add_refine(app);
+    cli::add_tune(app);
     cli::add_eval(app);
     cli::add_exact(app);
     cli::add_info(app);

@@ -24,13 +24,23 @@ std::size_t columns() {
 
 }  // namespace
 
-Progress::Progress(const gnnd::BuildParams& params, std::int64_t n, bool quiet)
-    : params_(params), quiet_(quiet), terminal_(isatty(STDERR_FILENO) != 0) {
-    if (terminal_ && !quiet_) redraw("initialising " + std::to_string(n) + " lists ...");
+StatusLine::StatusLine(bool quiet) : quiet_(quiet), terminal_(isatty(STDERR_FILENO) != 0) {}
+
+StatusLine::~StatusLine() {
+    if (terminal_ && !quiet_) std::fputs(kClearLine, stderr);
 }
 
-Progress::~Progress() {
-    if (terminal_ && !quiet_) std::fputs(kClearLine, stderr);
+/// A line that wraps could not be taken away again: the last column stays free too, where some terminals wrap already.
+void StatusLine::show(const std::string& text) const {
+    if (quiet_) return;
+    if (terminal_)
+        std::fprintf(stderr, "%s%.*s", kClearLine, int(columns()) - 1, text.c_str());
+    else
+        std::fprintf(stderr, "%s\n", text.c_str());
+}
+
+Progress::Progress(const gnnd::BuildParams& params, std::int64_t n, bool quiet) : params_(params), line_(quiet) {
+    if (line_.on_terminal()) line_.show("initialising " + std::to_string(n) + " lists ...");
 }
 
 double Progress::changed_share(const gnnd::IterationStats& iteration) const {
@@ -49,27 +59,22 @@ double Progress::fraction(const gnnd::IterationStats& iteration) const {
 }
 
 void Progress::show(const gnnd::IterationStats& iteration) {
-    if (quiet_) return;
     seconds_ += iteration.seconds;
-    if (!terminal_) {
-        std::fprintf(stderr, "iteration %d: changed %.4f%%, phi(G) %.6g, %.2f s\n", iteration.iteration,
-                     100 * changed_share(iteration), iteration.phi, seconds_);
-        return;
+    std::array<char, 128> text{};
+    const double percent = 100 * changed_share(iteration);
+    if (!line_.on_terminal()) {
+        std::snprintf(text.data(), text.size(), "iteration %d: changed %.4f%%, phi(G) %.6g, %.2f s",
+                      iteration.iteration, percent, iteration.phi, seconds_);
+        return line_.show(text.data());
     }
     if (iteration.iteration == 0) done_ = 0;  // the second graph of `append`
     done_ = std::max(done_, fraction(iteration));
     const auto filled = std::size_t(std::lround(done_ * kBarWidth));
     const std::string bar = std::string(filled, '#') + std::string(kBarWidth - filled, '.');
-    std::array<char, 128> text{};
     std::snprintf(text.data(), text.size(), "iteration %d, changed %.3f%%, phi(G) %.6g, %.1f s", iteration.iteration,
-                  100 * changed_share(iteration), iteration.phi, seconds_);
+                  percent, iteration.phi, seconds_);
     const std::string line = text.data(), with_bar = "[" + bar + "] " + line;
-    redraw(with_bar.size() < columns() ? with_bar : line);
-}
-
-/// A line that wraps could not be taken away again: the last column stays free too, where some terminals wrap already.
-void Progress::redraw(const std::string& line) const {
-    std::fprintf(stderr, "%s%.*s", kClearLine, int(columns()) - 1, line.c_str());
+    line_.show(with_bar.size() < columns() ? with_bar : line);
 }
 
 }  // namespace cli

@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: MIT
+#include "gnnd/tune.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <string>
+
+#include "gnnd/detail/checks.h"
+#include "gnnd/detail/resolve.h"
+#include "gnnd/detail/tune_predict.h"
+#include "gnnd/detail/tune_runs.h"
+#include "gnnd/detail/tune_steps.h"
+#include "gnnd/error.h"
+
+namespace gnnd {
+namespace {
+
+using detail::TuneRuns;
+
+/// Of the settings on the front so many are built of the larger sample, and so often: the least time counts.
+constexpr int kFinalists = 8, kRounds = 2;
+/// After so many new settings of the walk the nearest to the aim is built of the larger sample, too, to see how much
+/// less recall it has there.
+constexpr int kLookEvery = 6;
+/// So many settings are built until they have the recall asked for.
+constexpr int kCandidates = 3;
+/// Of TuneParams::seconds, from the start: until when the default is built of the larger sample, and until when others
+/// are of the smaller one.
+constexpr double kUntilDefault = 0.3, kUntilWalk = 0.6;
+bool same_lists(const BuildParams& a, const BuildParams& b) {
+    BuildParams other = b;
+    other.iterations = a.iterations;
+    other.recall = a.recall;
+    return detail::same_setting(a, other);
+}
+
+class Tuning {
+  public:
+    Tuning(const VectorView& vectors, const BuildParams& params, const TuneParams& how, const TuneCallbacks& callbacks,
+           Resources* resources)
+        : runs_(vectors, params, how, callbacks, resources),
+          result_(runs_.result()),
+          given_(params),
+          how_(how),
+          limits_{params, how.inits && params.init == BuildParams{}.init,
+                  result_.device.kind == Device::Kind::cuda ? kMaxGpuSamples : kMaxK} {}
+
+    TuneResult run() {
+        if (runs_.exhaustive())
+            complete([&] { measure_all_pairs(); }, 1);
+        else
+            try_settings();
+        if (result_.records.empty())
+            throw InvalidArgument("TuneParams::seconds = " + std::to_string(how_.seconds) +
+                                  ", allowed are more: not one build of " + std::to_string(runs_.first_rows()) +
+                                  " rows, with its true neighbours, was done in them");
+        detail::predict(result_);
+        choose();
+        mark_front();
+        return runs_.take_result();
+    }
+
+  private:
+    void try_settings() {
+        const bool two = result_.small_rows != 0;
+        complete([&] { runs_.measure(runs_.standard(), TuneRuns::first); }, 1);
+        if (result_.records.empty()) return;
+        complete([&] { runs_.measure_again(0, TuneRuns::first); }, kUntilDefault);  // what started slowly
+        if (two) complete([&] { runs_.measure_again(0, TuneRuns::larger); }, kUntilDefault);
+        detail::predict(result_);
+        complete([&] { walk(); }, kUntilWalk);
+        complete([&] { compare(); }, 1);
+        detail::predict(result_);
+        complete([&] { reach(); }, 1);
+    }
+
+    /// Calls f, which may run out of its share of the time. \return false where it did
+    template <class F>
+    void complete(F&& f, double share) {
+        if (!runs_.within(share, f)) result_.complete = false;
+    }
+
+    detail::CostOf cost() const {
+        // What an iteration does is the same on any day on the CPU; on a GPU distances are not what takes the time.
+        if (result_.device.kind == Device::Kind::cuda) return [](const TuneRun& run) { return run.seconds; };
+        return [](const TuneRun& run) { return double(run.distances); };
+    }
+
+    /// What may be missing on that many rows, for the recall asked for to be there on all.
+    double aim(std::int64_t rows) const {
+        const float recall = given_.recall > 0 && given_.recall < 1 ? given_.recall : BuildParams{}.recall;
+        return (1 - recall) * std::pow(double(rows) / double(result_.n), result_.miss_exponent);
+    }
+
+    std::vector<TuneRun> runs(TuneRuns::Size size) const {
+        std::vector<TuneRun> all;
+        for (const TuneRecord& record : result_.records)
+            all.push_back(record.params.recall != 0 ? TuneRun{} : runs_.run_of(record, size));
+        return all;
+    }
+
+    /// Positions in the records: the front, that which is nearest to the aim first.
+    std::vector<int> best(TuneRuns::Size size) const {
+        const std::vector<TuneRun> all = runs(size);
+        std::vector<int> front = detail::front_of(all, cost());
+        detail::nearest_first(front, all, aim(runs_.rows_of(size)));
+        return front;
+    }
+
+    /// First towards the aim, from both sides; then wherever a step leads.
+    void walk() {
+        for (const bool aimed : {true, false}) {
+            std::vector<bool> expanded(std::size_t(how_.settings), false);
+            for (;;) {
+                const std::vector<int> front = best(TuneRuns::first);
+                const auto next =
+                    std::find_if(front.begin(), front.end(), [&](int i) { return !expanded[std::size_t(i)]; });
+                if (next == front.end()) break;
+                expanded[std::size_t(*next)] = true;
+                expand(result_.records[std::size_t(*next)], aimed);
+                if (std::ssize(result_.records) >= how_.settings) return;
+            }
+        }
+    }
+
+    /// \param from  a copy, for the records move as they get more
+    void expand(const TuneRecord from, bool aimed) {
+        const TuneRun& run = runs_.run_of(from, TuneRuns::first);
+        const bool misses = detail::missing_of(run.recall) > aim(run.rows);
+        const auto wanted = !aimed   ? detail::TuneSteps::all
+                            : misses ? detail::TuneSteps::more
+                                     : detail::TuneSteps::less;
+        for (const BuildParams& step : steps_from(from.params, run, limits_, wanted)) {
+            if (std::ssize(result_.records) >= how_.settings) return;
+            if (known(step) || runs_.compares_all(step)) continue;
+            runs_.measure(step, TuneRuns::first);
+            if (result_.records.size() % kLookEvery == 0) look_at_larger();
+        }
+    }
+
+    void look_at_larger() {
+        const int nearest = best(TuneRuns::first).front();
+        if (result_.records[std::size_t(nearest)].large.rows == 0) runs_.measure_again(nearest, TuneRuns::larger);
+        detail::predict(result_);
+    }
+
+    bool known(const BuildParams& params) const {
+        return std::any_of(result_.records.begin(), result_.records.end(),
+                           [&](const TuneRecord& record) { return detail::same_setting(record.params, params); });
+    }
+
+    /// The settings near the aim on the larger sample; round by round, so that what slows the machine down for a while
+    /// slows all of them.
+    void compare() {
+        std::vector<int> finalists = best(TuneRuns::first);
+        if (finalists.size() > kFinalists) finalists.resize(kFinalists);
+        if (std::find(finalists.begin(), finalists.end(), 0) == finalists.end()) finalists.push_back(0);
+        const auto measure = [&] {
+            for (const int i : finalists) {
+                if (result_.small_rows != 0) runs_.measure_again(i, TuneRuns::first);
+                runs_.measure_again(i, TuneRuns::larger);
+            }
+        };
+        measure();
+        if (given_.recall == 1 || !detail::limits_work(given_)) {
+            measure_all_pairs();
+            finalists.push_back(int(result_.records.size()) - 1);
+        }
+        for (int round = 1; round < kRounds; ++round) measure();
+    }
+
+    void measure_all_pairs() {
+        BuildParams params = given_;
+        params.recall = 1;
+        runs_.measure(params, TuneRuns::first);
+        if (result_.small_rows != 0) runs_.measure_again(int(result_.records.size()) - 1, TuneRuns::larger);
+    }
+
+    /// Builds with the recall asked for, of those lists that are predicted to get there in the least time.
+    void reach() {
+        if (given_.recall == 0 || given_.recall == 1) return;
+        std::vector<TuneRecord> candidates;
+        for (const int i : by_price())
+            if (const TuneRecord& record = result_.records[std::size_t(i)]; !detail::all_pairs(record))
+                if (std::none_of(candidates.begin(), candidates.end(),
+                                 [&](const TuneRecord& other) { return same_lists(other.params, record.params); }))
+                    candidates.push_back(record);
+        if (candidates.size() > kCandidates) candidates.resize(kCandidates);
+        const int first = int(result_.records.size());
+        for (TuneRecord& candidate : candidates) {
+            candidate.params.recall = given_.recall;
+            candidate.params.iterations = given_.iterations;
+            runs_.measure(candidate.params, TuneRuns::larger);
+        }
+        for (int round = 1; round < kRounds; ++round)
+            for (int i = first; i < std::ssize(result_.records); ++i) runs_.measure_again(i, TuneRuns::larger);
+    }
+
+    /// True where such lists were to have the recall asked for, and had not.
+    bool refuted(const TuneRecord& record) const {
+        return std::any_of(result_.records.begin(), result_.records.end(), [&](const TuneRecord& other) {
+            return other.params.recall != 0 && other.large.stop == StopReason::recall_missed &&
+                   same_lists(other.params, record.params);
+        });
+    }
+
+    double price(const TuneRecord& record) const {
+        return record.predicted_seconds != 0 ? record.predicted_seconds : record.run().seconds;
+    }
+    double recall_expected(const TuneRecord& record) const {
+        return record.predicted_recall != 0 ? record.predicted_recall : record.run().recall.value;
+    }
+
+    /// Positions of the records that are expected to have the recall asked for, the cheapest first. Where some were
+    /// built of the larger sample, of these only.
+    std::vector<int> by_price() const {
+        std::vector<int> positions;
+        const bool large = std::any_of(result_.records.begin(), result_.records.end(),
+                                       [](const TuneRecord& record) { return record.large.rows != 0; });
+        for (std::size_t i = 0; i < result_.records.size(); ++i)
+            if (const TuneRecord& record = result_.records[i]; (!large || record.large.rows != 0) &&
+                                                               recall_expected(record) >= double(given_.recall) &&
+                                                               !refuted(record))
+                positions.push_back(int(i));
+        std::stable_sort(positions.begin(), positions.end(), [&](int a, int b) {
+            return price(result_.records[std::size_t(a)]) < price(result_.records[std::size_t(b)]);
+        });
+        return positions;
+    }
+
+    void choose() {
+        result_.params = given_;
+        if (given_.recall == 0) return;
+        std::vector<int> able = by_price();
+        // What was built as the result's params would build comes before what was not.
+        const auto asked = [&](int i) {
+            const TuneRecord& record = result_.records[std::size_t(i)];
+            return record.params.recall != 0 && (detail::all_pairs(record) || record.large.stop == StopReason::recall);
+        };
+        if (std::any_of(able.begin(), able.end(),
+                        [&](int i) { return asked(i) && !detail::all_pairs(result_.records[std::size_t(i)]); }))
+            std::erase_if(able, [&](int i) { return !asked(i); });
+        result_.reaches = !able.empty();
+        if (able.empty()) {
+            for (int i = 0; i < std::ssize(result_.records); ++i) able.push_back(i);
+            std::stable_sort(able.begin(), able.end(), [&](int a, int b) {
+                return recall_expected(result_.records[std::size_t(a)]) >
+                       recall_expected(result_.records[std::size_t(b)]);
+            });
+        }
+        result_.chosen = able.front();
+        const BuildParams& chosen = result_.records[std::size_t(result_.chosen)].params;
+        if (chosen.recall == 1) {
+            result_.params.recall = 1;
+        } else if (!same_lists(chosen, result_.records.front().params)) {
+            result_.params.samples = chosen.samples;
+            result_.params.list_size = chosen.list_size;
+            result_.params.trees = grows_trees(chosen.init) ? chosen.trees : given_.trees;
+            result_.params.init = chosen.init;
+        }
+    }
+
+    /// By the times, on the larger sample where anything was built of it.
+    void mark_front() {
+        std::vector<TuneRun> all;
+        for (const TuneRecord& record : result_.records) all.push_back(record.large);
+        const bool none = std::all_of(all.begin(), all.end(), [](const TuneRun& run) { return run.rows == 0; });
+        for (std::size_t i = 0; none && i < all.size(); ++i) all[i] = result_.records[i].small;
+        for (const int i : detail::front_of(all, [](const TuneRun& run) { return run.seconds; }))
+            result_.records[std::size_t(i)].front = true;
+    }
+
+    TuneRuns runs_;
+    TuneResult& result_;
+    BuildParams given_;
+    TuneParams how_;
+    detail::TuneLimits limits_;
+};
+
+}  // namespace
+
+void TuneParams::validate() const {
+    const auto check = [](const char* field, auto value, auto low, auto high) {
+        detail::check_range("TuneParams", field, value, low, high);
+    };
+    if (rows != 0) check("rows (0: chosen)", rows, std::int64_t(2), kMaxObjects);
+    check("objects", objects, std::int64_t(1), kMaxObjects);
+    check("settings", settings, 1, 10000);
+    check("seconds", seconds, 0.0, 1e9);
+}
+
+TuneResult tune(const VectorView& vectors, const BuildParams& params, const TuneParams& how,
+                const TuneCallbacks& callbacks, Resources* resources) {
+    return Tuning(vectors, params, how, callbacks, resources).run();
+}
+
+}  // namespace gnnd

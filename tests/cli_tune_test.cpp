@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: MIT
+// gnnd tune: what it prints is what it measured, and the command line that it names works.
+#include <chrono>
+#include <csignal>
+#include <sstream>
+#include <thread>
+
+#include "tests/cli_fixture.h"
+
+namespace gnnd::test {
+namespace {
+
+class CliTune : public Cli {
+  protected:
+    /// A limit on the iterations that is none keeps the small base from being compared pair by pair.
+    Arguments tuned(const Arguments& more, std::int64_t n = 5000) const {
+        Arguments arguments{"tune",       base(n), "-k",           "10", "--device",  "cpu",
+                            "--settings", "6",     "--iterations", "39", "--objects", "300"};
+        arguments.insert(arguments.end(), more.begin(), more.end());
+        return arguments;
+    }
+};
+
+TEST_F(CliTune, NamesACommandLineThatReachesTheRecall) {
+    const Result text = good(tuned({"--recall", "0.95", "-q", "--seed", "9", "--metric", "cosine"}));
+    EXPECT_EQ(text.err, "");
+    EXPECT_TRUE(matches(text.out,
+                        "^base        .*base5000.u8bin: 5000 x 128 u8\n"
+                        "tried       [0-9]+ settings in [0-9.]+ s on cpu, [0-9]+ threads; true neighbours of "
+                        "300 objects\n\non 1,250 rows\n  samples lists trees  init "))
+        << text.out;
+    EXPECT_TRUE(matches(text.out, "\non 5,000 rows\n")) << "all of them, nothing is predicted: " << text.out;
+    EXPECT_TRUE(matches(text.out, "\n[*] ")) << text.out;
+    EXPECT_TRUE(matches(text.out, "\nfor Recall@10 0.95, [*] being the front:\n  gnnd build .*-k 10 --metric cosine "))
+        << text.out;
+    const std::size_t begin = text.out.find("  gnnd build ") + 7;
+    std::istringstream words(text.out.substr(begin, text.out.find('\n', begin) - begin));
+    Arguments build;
+    for (std::string word; words >> word;) build.push_back(word == "graph.gnnd" ? file("g.gnnd") : word);
+    build.insert(build.end(), {"--json", "-q"});
+    const json report = good(build).parsed();
+    EXPECT_EQ(report["stop"], "recall");
+    EXPECT_GE(report["recall"], 0.95);
+    EXPECT_EQ(report["params"]["metric"], "cosine");
+    EXPECT_EQ(report["params"]["seed"], 9);
+    EXPECT_EQ(report["params"]["iterations"], 39);
+}
+
+TEST_F(CliTune, TellsEverythingAsJson) {
+    const Result result = good(tuned({"--recall", "0.9", "--rows", "4200", "--json", "--stats", file("s.json")}));
+    const json report = result.parsed();
+    EXPECT_EQ(json::parse(read_bytes(file("s.json"))), report);
+    EXPECT_EQ(report["n"], 5000);
+    EXPECT_EQ(report["small_rows"], 1050);
+    EXPECT_EQ(report["large_rows"], 4200);
+    EXPECT_EQ(report["complete"], true);
+    EXPECT_EQ(report["reaches"], true);
+    EXPECT_NE(report["time_exponent"], nullptr);
+    EXPECT_TRUE(report["command"].get<std::string>().starts_with("gnnd build "));
+    const json& records = report["records"];
+    ASSERT_GT(records.size(), 6u) << "those of the recall come after the settings";
+    EXPECT_EQ(records[0]["small"]["rows"], 1050);
+    EXPECT_EQ(records[0]["large"]["rows"], 4200);
+    EXPECT_EQ(records[0]["small"]["recall_objects"], 300);
+    EXPECT_EQ(records[0]["params"]["samples"], 22);
+    EXPECT_GT(records[0]["predicted_seconds"], records[0]["large"]["seconds"].get<double>() * 0.5);
+    const json& chosen = records[report["chosen"].get<std::size_t>()];
+    EXPECT_GE(chosen["large"]["recall"], 0.9);
+    EXPECT_NE(chosen["large"]["stop"], "recall_missed");
+    // A line for each build, where standard error is no terminal.
+    EXPECT_TRUE(matches(result.err, "^1,050 rows:      22    32     6  projection  [0-9]+ ")) << result.err;
+    EXPECT_TRUE(matches(result.err, "\n4,200 rows: ")) << result.err;
+}
+
+TEST_F(CliTune, WhatIsGivenStays) {
+    const Arguments given{"--samples", "12",         "--list-size", "33", "--trees",  "3",
+                          "--init",    "projection", "--json",      "-q", "--recall", "0.9"};
+    const json report = good(tuned(given, 2500)).parsed();
+    for (const json& record : report["records"]) {
+        EXPECT_EQ(record["params"]["samples"], 12);
+        EXPECT_EQ(record["params"]["list_size"], 33);
+        EXPECT_EQ(record["params"]["trees"], 3);
+        EXPECT_EQ(record["params"]["init"], "projection");
+    }
+    EXPECT_TRUE(matches(report["command"], " --samples 12 .*--list-size 33 .*--trees 3")) << report["command"];
+}
+
+TEST_F(CliTune, WithoutARecallNoCommandLineIsNamed) {
+    const Result text = good(tuned({"--recall", "0", "-q"}, 2500));
+    EXPECT_TRUE(matches(text.out, "\nno recall was asked for")) << text.out;
+    EXPECT_EQ(text.out.find("gnnd build"), std::string::npos);
+    const json report = good(tuned({"--recall", "0", "-q", "--json"}, 2500)).parsed();
+    EXPECT_EQ(report["chosen"], nullptr);
+    EXPECT_EQ(report["command"], nullptr);
+}
+
+TEST_F(CliTune, WarnsWhereTheLimitsForbidTheRecall) {
+    const Result text = good({"tune", base(2500), "-k", "10", "--device", "cpu", "--samples", "4", "--list-size", "10",
+                              "--iterations", "1", "--trees", "1", "-q", "--init", "random"});
+    EXPECT_TRUE(matches(text.err, "^gnnd: warning: none of the settings is expected to reach Recall@10 0.99 on all"))
+        << text.err;
+    EXPECT_TRUE(matches(text.out, "  gnnd build .*--iterations 1 ")) << text.out;
+}
+
+TEST_F(CliTune, OfASmallBaseComparesAllPairs) {
+    const Result text = good({"tune", base(500), "-k", "600", "--device", "cpu", "-q"});
+    EXPECT_TRUE(matches(text.out, "\non 500 rows\n.*\n[*] +- +- +-  all pairs +- +[0-9.]+  1.0000 [+]- 0.0000\n"))
+        << text.out;
+    EXPECT_TRUE(matches(text.out, "gnnd build .* -k 600 --recall 1 ")) << text.out;
+}
+
+TEST_F(CliTune, EndsInTime) {
+    EXPECT_TRUE(failed(run(tuned({"--seconds", "1e-9"})), 2, "--seconds 0.000000: allowed are more: not one build"));
+    const Result text = good({"tune", kSample, "-k", "10", "--device", "cpu", "--settings", "10000", "--seconds", "4",
+                              "-q", "--recall", "0.9"});
+    EXPECT_TRUE(matches(text.err, "^gnnd: warning: --seconds ended it after [0-9]+ settings")) << text.err;
+    EXPECT_TRUE(matches(text.out, "\n  gnnd build ")) << text.out;
+}
+
+TEST_F(CliTune, RefusesWhatIsWrong) {
+    EXPECT_TRUE(failed(run(tuned({"--rows", "500"})), 2, "--rows 500: allowed are 1025 or more"));
+    EXPECT_TRUE(failed(run(tuned({"--rows", "1"})), 2, "--rows"));
+    EXPECT_TRUE(
+        failed(run({"tune", base(2000), "--objects", "0"}), 2, "--objects 0: allowed are whole numbers from 1"));
+    EXPECT_TRUE(failed(run({"tune", base(2000), "--settings", "0"}), 2, "--settings"));
+    EXPECT_TRUE(failed(run(tuned({"--seconds", "-1"})), 2, "--seconds"));
+    EXPECT_TRUE(failed(run(tuned({"-o", file("g")})), 2, "no such option: -o"));
+    EXPECT_TRUE(failed(run({"tune", file("none.fvecs")}), 1, "none.fvecs"));
+    EXPECT_TRUE(failed(run(tuned({"--stats", base(5000)})), 2, "base5000.u8bin"));
+    const std::vector<float> x(2000 * 3, NAN);
+    io::write_vectors(file("nan.fvecs"), {x.data(), 2000, 3, DType::f32, 0});
+    EXPECT_TRUE(failed(run({"tune", file("nan.fvecs"), "--device", "cpu", "--iterations", "39"}), 1,
+                       "nan.fvecs: row 0 holds NaN"));
+}
+
+TEST_F(CliTune, ASignalEndsIt) {
+    const pid_t pid = spawn({"tune", kSample, "--settings", "10000", "--stats", file("s.json"), "--device", "cpu"});
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(2);
+    while (read_bytes(logs_.file("err")).find("rows: ") == std::string::npos &&
+           std::chrono::steady_clock::now() < deadline)
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    kill(pid, SIGINT);
+    EXPECT_EQ(wait(pid), -SIGINT);
+    EXPECT_NE(read_bytes(logs_.file("err")).find("gnnd: interrupted, nothing was written"), std::string::npos);
+    EXPECT_EQ(dir_.entries(), 0u);
+}
+
+}  // namespace
+}  // namespace gnnd::test
