@@ -13,6 +13,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -20,6 +21,7 @@
 #include "benchs/merges.h"
 #include "benchs/settings.h"
 #include "faiss_ext/evaluate.h"
+#include "faiss_ext/gpu.h"
 #include "faiss_ext/graph_builder.h"
 #include "gnnd/detail/process_memory.h"
 #include "gnnd/io/graph_file.h"
@@ -51,12 +53,15 @@ std::string machine() {
     return model + ", " + std::to_string(cores) + " cores";
 }
 
-std::unique_ptr<faiss_ext::GraphBuilder> make_builder(Settings& settings, int threads) {
+std::unique_ptr<faiss_ext::GraphBuilder> make_builder(Settings& settings, int threads, const gnnd::Device& device,
+                                                      const faiss_ext::Gpu& gpu) {
     std::string method = "gnnd";
     settings.take("method", [&](const std::string& v) { method = v; });
-    auto builder = faiss_ext::make_graph_builder(method);
+    auto builder = faiss_ext::make_graph_builder(method, gpu);
     if (auto* gnnd_builder = dynamic_cast<faiss_ext::GnndGraphBuilder*>(builder.get())) {
+        gnnd_builder->use(nullptr);  // memory of its own: FAISS's pool would be held for nothing
         gnnd_builder->params.threads = threads;
+        gnnd_builder->params.device = device;
         settings.take(gnnd_builder->params);
     } else if (auto* nndescent = dynamic_cast<faiss_ext::NNDescentGraphBuilder*>(builder.get())) {
         settings.take("S", [&](const std::string& v) { nndescent->params.S = std::stoi(v); });
@@ -74,6 +79,8 @@ std::unique_ptr<faiss_ext::GraphBuilder> make_builder(Settings& settings, int th
 
 struct Options {
     std::string path, metric = "l2", graphs;
+    gnnd::Device device;
+    faiss_ext::Gpu gpu;  ///< of FAISS's builders
     std::int64_t rows = 0, queries = 10000;
     int k = 32, repeat = 1, threads = 0;
     std::vector<int> at{10};
@@ -110,7 +117,7 @@ Built build(const Options& options, const faiss_ext::VectorSource& source, const
     Settings settings(configuration);
     gnnd::benchs::Parts parts;
     parts.take_from(settings);
-    const auto builder = make_builder(settings, options.threads);
+    const auto builder = make_builder(settings, options.threads, options.device, options.gpu);
     auto* gnnd_builder = dynamic_cast<faiss_ext::GnndGraphBuilder*>(builder.get());
     Built built;
     if (parts.any()) {
@@ -130,6 +137,7 @@ Built build(const Options& options, const faiss_ext::VectorSource& source, const
     built.graph = builder->build(source, options.k);
     built.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     built.line["method"] = builder->name();
+    built.line["device"] = builder->on_gpu ? "cuda:" + std::to_string(options.gpu.device) : "cpu";
     for (const auto& [step, seconds] : builder->timing) built.line["timing"][step] = seconds;
     if (gnnd_builder != nullptr) describe_stats(built.line, gnnd_builder->stats);
     return built;
@@ -161,6 +169,8 @@ void run(const Options& options) {
     const std::string where = machine(), version = gnnd::benchs::commit();
     if (!options.graphs.empty()) std::filesystem::create_directories(options.graphs);
 
+    if (options.device.kind == gnnd::Device::Kind::cuda)  // whose first build in a process takes longer
+        for (const std::string& configuration : options.configurations) build(options, source, configuration);
     // Round by round, so that what slows the machine down for a while slows all of them.
     for (int round = 0; round < options.repeat; ++round)
         for (std::size_t number = 0; number < options.configurations.size(); ++number) {
@@ -215,8 +225,17 @@ int main(int argc, char** argv) {
     app.add_option("--repeat", options.repeat, "rounds over all configurations")->capture_default_str();
     app.add_option("--threads", options.threads, "CPU threads of gnnd; 0: all")->capture_default_str();
     app.add_option("--graphs", options.graphs, "folder for the graph of each configuration, 0.gnnd and so on");
+    std::string device = "auto";
+    app.add_option("--device", device,
+                   "cpu, cuda:N, where each is built once before it is timed, or auto, with FAISS on the CPU")
+        ->capture_default_str();
     CLI11_PARSE(app, argc, argv);
     try {
+        options.device = gnnd::Device::parse(device);
+        std::shared_ptr<faiss::gpu::GpuResourcesProvider> resources;
+        if (options.device.kind == gnnd::Device::Kind::cuda && faiss_ext::faiss_has_gpu())
+            resources = faiss_ext::standard_gpu_resources();
+        options.gpu = {resources.get(), options.device.index};
         run(options);
     } catch (const std::exception& e) {
         std::fprintf(stderr, "build_bench: %s\n", e.what());

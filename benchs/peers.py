@@ -50,8 +50,9 @@ def main(
     prepare: Callable[[argparse.ArgumentParser], None],
     build: Callable[[np.ndarray, argparse.Namespace, int], np.ndarray],
     description: str,
+    device: str = "cpu",
 ) -> None:
-    """Parses the command line and prints a line for each build.
+    """Parses the command line and prints a line for each build, which says that it ran on the device.
 
     prepare adds options. build is given vectors, options and a seed, and returns ids, n x k or more columns, -1 where
     there is none; it is called once before on a few rows, so that what is compiled at first is not timed.
@@ -88,6 +89,7 @@ def main(
                     **found,
                     "recall_objects": objects,
                     "seconds": seconds,
+                    "device": device,
                 }
             ),
             flush=True,

@@ -3,10 +3,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
+#include <new>
 #include <string>
 
 #include "gnnd/detail/checks.h"
+#include "gnnd/detail/params_table.h"
 #include "gnnd/detail/resolve.h"
 #include "gnnd/detail/tune_predict.h"
 #include "gnnd/detail/tune_runs.h"
@@ -52,7 +53,7 @@ class Tuning {
         else
             try_settings();
         if (result_.records.empty())
-            throw InvalidArgument("TuneParams::seconds = " + std::to_string(how_.seconds) +
+            throw InvalidArgument("TuneParams::seconds = " + detail::text_of(float(how_.seconds)) +
                                   ", allowed are more: not one build of " + std::to_string(runs_.first_rows()) +
                                   " rows, with its true neighbours, was done in them");
         detail::predict(result_);
@@ -118,14 +119,14 @@ class Tuning {
                     std::find_if(front.begin(), front.end(), [&](int i) { return !expanded[std::size_t(i)]; });
                 if (next == front.end()) break;
                 expanded[std::size_t(*next)] = true;
-                expand(result_.records[std::size_t(*next)], aimed);
+                expand(*next, aimed);
                 if (std::ssize(result_.records) >= how_.settings) return;
             }
         }
     }
 
-    /// \param from  a copy, for the records move as they get more
-    void expand(const TuneRecord from, bool aimed) {
+    void expand(int position, bool aimed) {
+        const TuneRecord from = result_.records[std::size_t(position)];  // which moves as there are more
         const TuneRun& run = runs_.run_of(from, TuneRuns::first);
         const bool misses = detail::missing_of(run.recall) > aim(run.rows);
         const auto wanted = !aimed   ? detail::TuneSteps::all
@@ -134,20 +135,43 @@ class Tuning {
         for (const BuildParams& step : steps_from(from.params, run, limits_, wanted)) {
             if (std::ssize(result_.records) >= how_.settings) return;
             if (known(step) || runs_.compares_all(step)) continue;
-            runs_.measure(step, TuneRuns::first);
-            if (result_.records.size() % kLookEvery == 0) look_at_larger();
+            if (!fits([&] { runs_.measure(step, TuneRuns::first); }))
+                too_large_.push_back(step);
+            else if (result_.records.size() % kLookEvery == 0)
+                look_at_larger();
         }
+    }
+
+    /// Calls f. \return false where there is not the memory for it
+    template <class F>
+    static bool fits(const F& f) {
+        try {
+            f();
+        } catch (const std::bad_alloc&) {
+            return false;
+        } catch (const OutOfWorkMemory&) {
+            return false;
+        } catch (const OutOfDeviceMemory&) {
+            return false;
+        }
+        return true;
+    }
+
+    void measure_larger(int position) {
+        fits([&] { runs_.measure_again(position, TuneRuns::larger); });
     }
 
     void look_at_larger() {
         const int nearest = best(TuneRuns::first).front();
-        if (result_.records[std::size_t(nearest)].large.rows == 0) runs_.measure_again(nearest, TuneRuns::larger);
+        if (result_.records[std::size_t(nearest)].large.rows == 0) measure_larger(nearest);
         detail::predict(result_);
     }
 
     bool known(const BuildParams& params) const {
-        return std::any_of(result_.records.begin(), result_.records.end(),
-                           [&](const TuneRecord& record) { return detail::same_setting(record.params, params); });
+        const auto same = [&](const BuildParams& other) { return detail::same_setting(other, params); };
+        return std::any_of(too_large_.begin(), too_large_.end(), same) ||
+               std::any_of(result_.records.begin(), result_.records.end(),
+                           [&](const TuneRecord& record) { return same(record.params); });
     }
 
     /// The settings near the aim on the larger sample; round by round, so that what slows the machine down for a while
@@ -159,7 +183,7 @@ class Tuning {
         const auto measure = [&] {
             for (const int i : finalists) {
                 if (result_.small_rows != 0) runs_.measure_again(i, TuneRuns::first);
-                runs_.measure_again(i, TuneRuns::larger);
+                measure_larger(i);
             }
         };
         measure();
@@ -174,7 +198,7 @@ class Tuning {
         BuildParams params = given_;
         params.recall = 1;
         runs_.measure(params, TuneRuns::first);
-        if (result_.small_rows != 0) runs_.measure_again(int(result_.records.size()) - 1, TuneRuns::larger);
+        if (result_.small_rows != 0) measure_larger(int(result_.records.size()) - 1);
     }
 
     /// Builds with the recall asked for, of those lists that are predicted to get there in the least time.
@@ -191,10 +215,10 @@ class Tuning {
         for (TuneRecord& candidate : candidates) {
             candidate.params.recall = given_.recall;
             candidate.params.iterations = given_.iterations;
-            runs_.measure(candidate.params, TuneRuns::larger);
+            fits([&] { runs_.measure(candidate.params, TuneRuns::larger); });
         }
         for (int round = 1; round < kRounds; ++round)
-            for (int i = first; i < std::ssize(result_.records); ++i) runs_.measure_again(i, TuneRuns::larger);
+            for (int i = first; i < std::ssize(result_.records); ++i) measure_larger(i);
     }
 
     /// True where such lists were to have the recall asked for, and had not.
@@ -276,6 +300,7 @@ class Tuning {
     BuildParams given_;
     TuneParams how_;
     detail::TuneLimits limits_;
+    std::vector<BuildParams> too_large_;  ///< for the memory
 };
 
 }  // namespace

@@ -89,12 +89,14 @@ struct TuneCallbacks {
 /// smaller sample. The best of these are built of the larger one, and those that are predicted to reach the recall are
 /// built until they do, as the result's params would.
 ///
-/// What it costs: about TuneParams::settings builds of the smaller sample and 20 of the larger one, each of which takes
-/// its share of the time of the whole; the true neighbours of the sampled objects, once; and in memory a build of the
-/// larger sample, with a copy of both samples' vectors unless that is all of them. Of a file only these rows are read.
+/// What it costs: up to TuneParams::settings and 20 builds of the smaller sample and 35 of the larger one, each of
+/// which takes its share of the time of the whole; the true neighbours of the sampled objects, once; and in memory a
+/// build of the larger sample, with a copy of both samples' vectors unless that is all of them. Of a file only these
+/// rows are read.
 ///
 /// The recall of a sample's graph is not that of the whole one: with more rows more is missing, see miss_exponent.
-/// The ranking of settings carries over (measured: benchs/NOTEBOOK.md); what is predicted is called so.
+/// The ranking of settings carries over, but for vectors whose neighbourhoods are of a few objects, which samples lose
+/// (measured: benchs/NOTEBOOK.md); what is predicted is called so.
 ///
 /// On the CPU a seed gives the same settings on the smaller sample, with the same recall on any number of threads;
 /// times, and what is decided by them, differ from run to run.
@@ -102,9 +104,8 @@ struct TuneCallbacks {
 /// \param params   k, metric, seed, delta, device and so on are kept; `recall` is the recall asked for. Those of
 ///                 samples, list_size, trees and init that differ from the defaults stay as they are, and no setting
 ///                 has more than these iterations.
-/// \throws as build(); InvalidArgument also where TuneParams::rows are so few that all their pairs are compared
-/// whatever
-///         is set, or TuneParams::seconds too few for the first build
+/// \throws as build(); InvalidArgument also where TuneParams::rows are so few that all their pairs are compared, or
+///         TuneParams::seconds too few for the first build
 TuneResult tune(const VectorView& vectors, const BuildParams& params, const TuneParams& how = {},
                 const TuneCallbacks& callbacks = {}, Resources* resources = nullptr);
 
