@@ -22,7 +22,7 @@ refuse() {
     exit 2
 }
 whole() { # NAME VALUE LEAST
-    [[ $2 =~ ^[0-9]+$ ]] && ((10#$2 >= $3)) || refuse "$1 $2: allowed are whole numbers from $3"
+    { [[ $2 =~ ^[0-9]+$ ]] && ((10#$2 >= $3)); } || refuse "$1 $2: allowed are whole numbers from $3"
 }
 
 known=gnnd,faiss,cuvs,flashlib,pynndescent

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Times cuVS's nn_descent and all_neighbors, host to host, on a u8bin or fbin file; prints JSON lines like build_bench's.
+"""Times cuVS's nn_descent and all_neighbors, host to host, on a u8bin or fbin file, in JSON lines like build_bench's.
 From PyPI: cuvs-cu13, with libcuvs-cu13 and pylibraft-cu13; cuvs-cu12 for CUDA 12."""
 
 from __future__ import annotations

@@ -41,16 +41,24 @@ def table(lines: list[dict]) -> str:
         sets.setdefault(data, {}).setdefault((line["method"], line["configuration"], line["device"]), []).append(line)
     out = []
     for (data, n, d, k, at), methods in sets.items():
-        out += [f"{data}: {n:,} x {d}, k = {k}", "", f"| builder | device | seconds, median | least | Recall@{at} |",
-                "|---|---|---|---|---|"]
+        out += [
+            f"{data}: {n:,} x {d}, k = {k}",
+            "",
+            f"| builder | device | seconds, median | least | Recall@{at} |",
+            "|---|---|---|---|---|",
+        ]
         rows = []
         for (method, configuration, device), runs in methods.items():
             seconds = [run["seconds"] for run in runs]
             recall = statistics.fmean(run["recall"] for run in runs)
             name = configuration if method in configuration else f"{method}, {configuration}"
             name = name.replace("|", "/")
-            rows.append((statistics.median(seconds), f"| {name} | {device} | {statistics.median(seconds):.4g} | "
-                         f"{min(seconds):.4g} | {recall:.4f} |"))
+            rows.append(
+                (
+                    statistics.median(seconds),
+                    f"| {name} | {device} | {statistics.median(seconds):.4g} | {min(seconds):.4g} | {recall:.4f} |",
+                )
+            )
         out += [row for _, row in sorted(rows)] + [""]
     return "\n".join(out)
 
