@@ -168,9 +168,7 @@ def test_reachability_is_connected(metric: str) -> None:
     np.testing.assert_allclose(coo.data, full[coo.row, coo.col], rtol=1e-3, atol=1e-5)
     # The tree weighs what that of all pairs does, but for pairs that the graph lacks. (SciPy takes 0 as no entry.)
     np.fill_diagonal(full, 0)
-    tree, expected = (
-        scipy_sparse.csgraph.minimum_spanning_tree(one).sum() for one in (matrix, np.maximum(full, 1e-6))
-    )
+    tree, expected = (scipy_sparse.csgraph.minimum_spanning_tree(one).sum() for one in (matrix, np.maximum(full, 1e-6)))
     assert expected * 0.999 <= tree <= expected * 1.02
     options = {"metric": "precomputed", "min_cluster_size": 5, "copy": True}
     found = cluster.HDBSCAN(min_samples=1, **options).fit_predict(matrix)
