@@ -48,7 +48,8 @@ std::vector<T> npy(const std::string& bytes, const std::string& descr, const std
     const std::size_t begin = 10 + number_at(bytes, 8, 2);
     EXPECT_EQ(begin % 64, 0u);
     const std::string header = bytes.substr(10, begin - 10);
-    EXPECT_EQ(header.find("{'descr': '" + descr + "', 'fortran_order': False, 'shape': " + shape + ", }"), 0u) << header;
+    EXPECT_EQ(header.find("{'descr': '" + descr + "', 'fortran_order': False, 'shape': " + shape + ", }"), 0u)
+        << header;
     std::vector<T> elements((bytes.size() - begin) / sizeof(T));
     std::memcpy(elements.data(), bytes.data() + begin, elements.size() * sizeof(T));
     return elements;
@@ -160,10 +161,12 @@ TEST_F(CliGraph, MatricesAreThoseOfTheLibrary) {
 TEST_F(CliGraph, WeightsAreThoseOfTheLibrary) {
     const KnnGraph g = built();
     expect_matrix({"jaccard"}, jaccard_graph(g));
-    expect_matrix({"jaccard", "--include-self", "--prune", "0.125", "-k", "10"}, jaccard_graph(g, {10, true, 0.125f, 0}));
+    expect_matrix({"jaccard", "--include-self", "--prune", "0.125", "-k", "10"},
+                  jaccard_graph(g, {10, true, 0.125f, 0}));
     expect_matrix({"fuzzy"}, fuzzy_simplicial_set(g));
-    expect_matrix({"fuzzy", "--local-connectivity", "2.5", "--set-op-mix-ratio", "0.5", "--bandwidth", "1.5", "-k", "12"},
-                  fuzzy_simplicial_set(g, {12, 2.5f, 0.5f, 1.5f, 0}));
+    expect_matrix(
+        {"fuzzy", "--local-connectivity", "2.5", "--set-op-mix-ratio", "0.5", "--bandwidth", "1.5", "-k", "12"},
+        fuzzy_simplicial_set(g, {12, 2.5f, 0.5f, 1.5f, 0}));
     expect_matrix({"reachability"}, mutual_reachability_graph(g));
     expect_matrix({"reachability", "--min-samples", "9", "--alpha", "0.75"},
                   mutual_reachability_graph(g, {0, 9, 0.75f, 0}));
@@ -203,8 +206,9 @@ TEST_F(CliGraph, AGraphInShardsIsOne) {
 
 TEST_F(CliGraph, TellsWhatItDidAsText) {
     const std::string out = good({"graph", "mutual", graph(), "-o", file("m.NPZ"), "--radius", "1e5"}).out;
-    EXPECT_TRUE(matches(out, "^operation +mutual\nn +2000\nk +16\nmetric +l2\nentries +[0-9]+\nvalues +metric\n"
-                             "full_rows +[0-9]+\nseconds +[0-9.e-]+\noutput +.*m.NPZ\nbytes +[0-9]+\n$"))
+    EXPECT_TRUE(matches(out,
+                        "^operation +mutual\nn +2000\nk +16\nmetric +l2\nentries +[0-9]+\nvalues +metric\n"
+                        "full_rows +[0-9]+\nseconds +[0-9.e-]+\noutput +.*m.NPZ\nbytes +[0-9]+\n$"))
         << out;
 }
 
@@ -215,8 +219,10 @@ TEST_F(CliGraph, RefusesWhatHasNoMeaning) {
         return failed(run(arguments), code, text);
     };
     EXPECT_TRUE(refused({"knn", g}, 2, "--output is required"));
-    EXPECT_TRUE(refused({"cluster", g, "-o", file("m.npz")}, 2, "unknown operation 'cluster'; known are knn, symmetric"));
-    EXPECT_TRUE(refused({"knn", g, "-o", file("m.csv")}, 2, "m.csv: no sparse matrix by its extension, known are npz, mtx"));
+    EXPECT_TRUE(
+        refused({"cluster", g, "-o", file("m.npz")}, 2, "unknown operation 'cluster'; known are knn, symmetric"));
+    EXPECT_TRUE(
+        refused({"knn", g, "-o", file("m.csv")}, 2, "m.csv: no sparse matrix by its extension, known are npz, mtx"));
     EXPECT_TRUE(refused({"components", g, "-o", file("m.npz")}, 2, "m.npz"));
     EXPECT_TRUE(refused({"components", g, "-o", file("m.fvecs")}, 2, "labels are written as ivecs, ibin or npy"));
     EXPECT_TRUE(refused({"knn", g, "-o", ""}, 2, "may not be empty"));
@@ -225,13 +231,17 @@ TEST_F(CliGraph, RefusesWhatHasNoMeaning) {
     EXPECT_TRUE(refused({"knn", base(), "-o", file("m.npz")}, 1, "base2000.u8bin"));
     EXPECT_TRUE(refused({"knn", g, "-k", "17", "-o", file("m.npz")}, 1, "-k 17: " + g + " has 16 neighbours"));
     // Every option of another operation.
-    const std::vector<std::pair<std::string, Arguments>> others{
-        {"jaccard", {"--radius", "1"}},          {"fuzzy", {"--values", "metric"}},
-        {"knn", {"--include-self"}},             {"symmetric", {"--prune", "0.5"}},
-        {"jaccard", {"--local-connectivity", "1"}}, {"mutual", {"--set-op-mix-ratio", "1"}},
-        {"knn", {"--bandwidth", "1"}},           {"fuzzy", {"--min-samples", "5"}},
-        {"fuzzy", {"--alpha", "1"}},             {"knn", {"--mutual"}},
-        {"reachability", {"--threshold", "1"}}};
+    const std::vector<std::pair<std::string, Arguments>> others{{"jaccard", {"--radius", "1"}},
+                                                                {"fuzzy", {"--values", "metric"}},
+                                                                {"knn", {"--include-self"}},
+                                                                {"symmetric", {"--prune", "0.5"}},
+                                                                {"jaccard", {"--local-connectivity", "1"}},
+                                                                {"mutual", {"--set-op-mix-ratio", "1"}},
+                                                                {"knn", {"--bandwidth", "1"}},
+                                                                {"fuzzy", {"--min-samples", "5"}},
+                                                                {"fuzzy", {"--alpha", "1"}},
+                                                                {"knn", {"--mutual"}},
+                                                                {"reachability", {"--threshold", "1"}}};
     for (const auto& [operation, options] : others) {
         Arguments arguments{operation, g, "-o", file("m.npz")};
         arguments.insert(arguments.end(), options.begin(), options.end());
@@ -239,10 +249,15 @@ TEST_F(CliGraph, RefusesWhatHasNoMeaning) {
     }
     EXPECT_TRUE(refused({"duplicates", g, "-o", file("l.npy"), "--radius", "1"}, 2, "has no meaning for duplicates"));
     // Every number out of its range.
-    const std::vector<std::pair<std::string, Arguments>> numbers{
-        {"knn", {"--radius", "nan"}},    {"jaccard", {"--prune", "1.5"}},        {"fuzzy", {"--local-connectivity", "-1"}},
-        {"fuzzy", {"--bandwidth", "0"}}, {"fuzzy", {"--set-op-mix-ratio", "2"}}, {"reachability", {"--min-samples", "0"}},
-        {"knn", {"--threads", "-1"}},    {"reachability", {"--alpha", "0"}},     {"duplicates", {"--threshold", "nan"}}};
+    const std::vector<std::pair<std::string, Arguments>> numbers{{"knn", {"--radius", "nan"}},
+                                                                 {"jaccard", {"--prune", "1.5"}},
+                                                                 {"fuzzy", {"--local-connectivity", "-1"}},
+                                                                 {"fuzzy", {"--bandwidth", "0"}},
+                                                                 {"fuzzy", {"--set-op-mix-ratio", "2"}},
+                                                                 {"reachability", {"--min-samples", "0"}},
+                                                                 {"knn", {"--threads", "-1"}},
+                                                                 {"reachability", {"--alpha", "0"}},
+                                                                 {"duplicates", {"--threshold", "nan"}}};
     for (const auto& [operation, options] : numbers)
         EXPECT_TRUE(refused({operation, g, "-o", file("l.npz"), options[0], options[1]}, 2,
                             options[0] + " " + options[1] + ": allowed are"));

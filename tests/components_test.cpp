@@ -145,14 +145,15 @@ test::Vectors with_copies(std::int64_t n, const std::vector<int>& sizes, float n
 
 TEST(DuplicatesTest, GroupsLargerThanKAreFoundWhole) {
     const std::vector<int> sizes{2, 3, 11, 12, 500, 1200};  // k = 10
-    const std::int64_t copies = std::accumulate(sizes.begin(), sizes.end(), std::int64_t(0)), n = copies + 1000;
+    const std::int64_t copies = std::accumulate(sizes.begin(), sizes.end(), std::int64_t(0)), n = copies + 8000;
     for (const Metric metric : {Metric::L2, Metric::L1, Metric::Cosine})
         for (const bool exact : {true, false}) {
             SCOPED_TRACE(testing::Message() << name_of(metric) << ", exact " << exact);
             const test::Vectors vectors = with_copies(n, sizes);
             BuildParams params = test::cpu_params(10, metric);
-            params.recall = exact ? 1 : 0.99f;
-            const KnnGraph graph = exact ? build_exact(vectors, params).graph : build(vectors, params).graph;
+            const BuildResult built = exact ? build_exact(vectors, params) : build(vectors, params);
+            EXPECT_EQ(built.stats.stop == StopReason::exact, exact);
+            const KnnGraph& graph = built.graph;
             const Duplicates found = duplicates(graph, {metric == Metric::Cosine ? 0.999999f : 0.f, {}, 0, 0});
             EXPECT_EQ(found.sizes, std::vector<std::int64_t>(sizes.begin(), sizes.end()));
             std::int64_t i = 0, full = 0;

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
 // Files of sparse matrices: checksums, large archives, and what is refused. tests/cli_graph_test.cpp reads whole ones.
+#include "gnnd/io/csr_file.h"
+
 #include <gtest/gtest.h>
 
 #include <filesystem>
 
 #include "gnnd/error.h"
-#include "gnnd/io/csr_file.h"
 #include "gnnd/io/detail/zip_file.h"
 #include "tests/temp_dir.h"
 

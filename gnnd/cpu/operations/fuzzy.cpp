@@ -41,8 +41,8 @@ double nearest_of_row(const float* distances, int count, double connectivity) {
     return other[index - 1] + share * (double(other[index]) - other[index - 1]);
 }
 
-/// The sigma with which the row adds up to `target`; 0 where it is as much with any or too much with the least, infinity
-/// where it is too little with the largest.
+/// The sigma with which the row adds up to `target`; 0 where it is as much with any or too much with the least,
+/// infinity where it is too little with the largest.
 double smooth_row(const float* distances, int count, double rho, double target) {
     int near = 0;
     double mean = 0;
