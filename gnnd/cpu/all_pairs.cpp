@@ -2,9 +2,13 @@
 // All pairs of objects, each compared once.
 #include <algorithm>
 #include <cmath>
+#include <new>
 #include <numeric>
+#include <optional>
 
+#include "gnnd/cpu/codes.h"
 #include "gnnd/cpu/steps.h"
+#include "gnnd/error.h"
 
 namespace gnnd::cpu {
 namespace {
@@ -16,35 +20,119 @@ bool are_known(const detail::Pairs& pairs, std::int64_t first_row, std::int64_t 
     return !pairs.all() && ((before(first_row) && before(first_column)) || (behind(first_row) && behind(first_column)));
 }
 
+/// Two tiles of objects; both may be the same one.
+struct Tiles {
+    const std::int32_t *rows, *columns;
+    int row_count, column_count;
+    int offset;  ///< of the columns' places among the objects that offers are made to
+    bool one() const { return rows == columns; }
+    std::int64_t pairs() const {
+        return one() ? std::int64_t(row_count) * (row_count - 1) / 2 : std::int64_t(row_count) * column_count;
+    }
+    int first_column(int row) const { return one() ? row + 1 : 0; }
+};
+
+void compute(Block& block, const Tiles& tiles) {
+    if (tiles.one())
+        block.compute_triangle(tiles.rows, tiles.row_count, tiles.row_count);
+    else
+        block.compute(tiles.rows, tiles.row_count, tiles.columns, tiles.column_count);
+}
+
+/// Offers the objects of a pair to each other, as far as their bounds allow.
+void offer(State& state, Worker& worker, const Tiles& tiles, int i, int j, float key, float bound) {
+    const std::int32_t* ids = worker.ids.data();
+    if (key <= bound) worker.offers.add(state.lists, ids, i, tiles.columns[j], key);
+    if (key <= worker.bounds[j]) worker.offers.add(state.lists, ids, tiles.offset + j, tiles.rows[i], key);
+}
+
+void join(State& state, Worker& worker, const Tiles& tiles) {
+    compute(worker.block, tiles);
+    for (int i = 0; i < tiles.row_count; ++i) {
+        const float* row = worker.block.row(i);
+        const float bound = state.lists.bound(tiles.rows[i]);
+        const int hits = state.space.kernels.within(row, tiles.first_column(i), tiles.column_count, bound,
+                                                    worker.bounds.data(), worker.hits.data());
+        for (int h = 0; h < hits; ++h) offer(state, worker, tiles, i, worker.hits[h], row[worker.hits[h]], bound);
+    }
+}
+
+/// What a thread needs to compare codes first.
+struct Sieve {
+    Block block;
+    PairBlock pairs;
+    std::vector<float> reaches, bounds;
+    std::vector<std::int32_t> rows, columns, row_ids, column_ids;
+    int skips = 0;  ///< tiles that are not worth trying
+};
+
+/// Of so many pairs in a tile one may be left by the codes; where it is more, as long as lists are short or where codes
+/// tell little, rows are compared, in the next few tiles at once.
+constexpr int kLeftOf = 16, kSkips = 4;
+
+/// The same by codes; pairs that may be near by these are computed from the rows. \return false where there are too
+/// many
+bool join_by_codes(State& state, Worker& worker, const Codes& codes, Sieve& sieve, const Tiles& tiles) {
+    if (sieve.skips > 0) return --sieve.skips, false;
+    compute(sieve.block, tiles);
+    const Codes::Extent of_rows = codes.extent(tiles.rows, tiles.row_count);
+    const Codes::Extent of_columns = codes.extent(tiles.columns, tiles.column_count);
+    for (int j = 0; j < tiles.column_count; ++j)
+        sieve.reaches[j] = codes.reach(tiles.columns[j], worker.bounds[j], of_rows);
+    std::int64_t left = tiles.pairs() / kLeftOf;
+    sieve.rows.clear();
+    sieve.columns.clear();
+    for (int i = 0; i < tiles.row_count; ++i) {
+        sieve.bounds[i] = state.lists.bound(tiles.rows[i]);
+        const float reach = codes.reach(tiles.rows[i], sieve.bounds[i], of_columns);
+        const int hits = state.space.kernels.within(sieve.block.row(i), tiles.first_column(i), tiles.column_count,
+                                                    reach, sieve.reaches.data(), worker.hits.data());
+        if ((left -= hits) < 0) return sieve.skips = kSkips, false;
+        sieve.rows.insert(sieve.rows.end(), hits, i);
+        sieve.columns.insert(sieve.columns.end(), worker.hits.begin(), worker.hits.begin() + hits);
+    }
+    const int all = int(sieve.rows.size());
+    for (int first = 0; first < all; first += kPairsAtOnce) {
+        const int count = std::min(kPairsAtOnce, all - first);
+        const std::int32_t *rows = sieve.rows.data() + first, *columns = sieve.columns.data() + first;
+        for (int p = 0; p < count; ++p) {
+            sieve.row_ids[p] = tiles.rows[rows[p]];
+            sieve.column_ids[p] = tiles.columns[columns[p]];
+        }
+        sieve.pairs.compute(sieve.row_ids.data(), sieve.column_ids.data(), count);
+        for (int p = 0; p < count; ++p)
+            offer(state, worker, tiles, rows[p], columns[p], sieve.pairs.keys()[p], sieve.bounds[rows[p]]);
+    }
+    return true;
+}
+
 /// Offers the objects of two tiles to each other, or those of one among themselves.
-void join_tiles(State& state, Worker& worker, std::int64_t first_row, std::int64_t first_column) {
+void join_tiles(State& state, Worker& worker, const Codes* codes, Sieve* sieve, std::int64_t first_row,
+                std::int64_t first_column) {
     const std::int64_t n = state.lists.n();
     const bool one = first_row == first_column;
-    const int rows = int(std::min<std::int64_t>(kTile, n - first_row));
-    const int columns = int(std::min<std::int64_t>(kTile, n - first_column));
     std::int32_t* const ids = worker.ids.data();  // of the rows, and from kTile on of the columns
-    std::int32_t* const of_columns = one ? ids : ids + kTile;
-    const int offset = int(of_columns - ids);
-    std::iota(ids, ids + rows, std::int32_t(first_row));
-    if (!one) std::iota(of_columns, of_columns + columns, std::int32_t(first_column));
-    for (int j = 0; j < columns; ++j) worker.bounds[j] = state.lists.bound(of_columns[j]);
-    if (one)
-        worker.block.compute_triangle(ids, rows, rows);
-    else
-        worker.block.compute(ids, rows, of_columns, columns);
-    worker.offers.counters.distances += one ? rows * (rows - 1) / 2 : rows * columns;
-    for (int i = 0; i < rows; ++i) {
-        const float* row = worker.block.row(i);
-        const float bound = state.lists.bound(ids[i]);
-        const int hits =
-            state.space.kernels.within(row, one ? i + 1 : 0, columns, bound, worker.bounds.data(), worker.hits.data());
-        for (int h = 0; h < hits; ++h) {
-            const int j = worker.hits[h];
-            if (row[j] <= bound) worker.offers.add(state.lists, ids, i, of_columns[j], row[j]);
-            if (row[j] <= worker.bounds[j]) worker.offers.add(state.lists, ids, offset + j, ids[i], row[j]);
-        }
+    Tiles tiles{ids, one ? ids : ids + kTile, int(std::min<std::int64_t>(kTile, n - first_row)),
+                int(std::min<std::int64_t>(kTile, n - first_column)), one ? 0 : kTile};
+    std::iota(ids, ids + tiles.row_count, std::int32_t(first_row));
+    if (!one) std::iota(ids + kTile, ids + kTile + tiles.column_count, std::int32_t(first_column));
+    for (int j = 0; j < tiles.column_count; ++j) worker.bounds[j] = state.lists.bound(tiles.columns[j]);
+    worker.offers.counters.distances += tiles.pairs();
+    if (codes == nullptr || !join_by_codes(state, worker, *codes, *sieve, tiles)) join(state, worker, tiles);
+    worker.offers.flush_all(state.lists, ids, tiles.offset + tiles.column_count);
+}
+
+/// Codes of the objects where they pay and the memory holds them.
+std::optional<Codes> encode(const State& state) {
+    const VectorView& vectors = state.space.vectors;
+    std::optional<Codes> codes;
+    if (!Codes::pay(state.space.metric, vectors.dtype, vectors.d)) return codes;
+    try {
+        codes.emplace(state.space, state.team, state.resources);
+    } catch (const std::bad_alloc&) {   // NOLINT(bugprone-empty-catch): it goes without
+    } catch (const OutOfWorkMemory&) {  // NOLINT(bugprone-empty-catch)
     }
-    worker.offers.flush_all(state.lists, ids, offset + columns);
+    return codes;
 }
 
 }  // namespace
@@ -58,6 +146,16 @@ void compare_all(State& state) {
         worker.bounds.resize(kTile);
         worker.hits.resize(kTile + kSpareHits);
     }
+    const std::optional<Codes> codes = encode(state);
+    std::vector<Sieve> sieves(codes ? state.workers.size() : 0);
+    for (Sieve& sieve : sieves) {
+        sieve.block = Block(codes->space(), kTile, kTile, state.resources);
+        sieve.pairs = PairBlock(state.space, kPairsAtOnce, state.resources);
+        sieve.reaches.resize(kTile);
+        sieve.bounds.resize(kTile);
+        sieve.row_ids.resize(kPairsAtOnce);
+        sieve.column_ids.resize(kPairsAtOnce);
+    }
     state.team.for_chunks(n, 1024, [&](int, std::int64_t begin, std::int64_t end) {
         for (std::int64_t i = begin; i < end; ++i) state.lists.start_last_round(i);
     });
@@ -70,7 +168,8 @@ void compare_all(State& state) {
         if (place >= tiles - line && row == line) return;  // the middle line of an odd number meets itself
         const std::int64_t column = row == line ? line + place : row + place - (tiles - line);
         if (!are_known(state.pairs, row * kTile, column * kTile))
-            join_tiles(state, state.workers[thread], row * kTile, column * kTile);
+            join_tiles(state, state.workers[thread], codes ? &*codes : nullptr, codes ? &sieves[thread] : nullptr,
+                       row * kTile, column * kTile);
     });
 }
 

@@ -57,6 +57,10 @@ struct Kernels {
     void (*block)(const void* a, int rows, const void* b, int columns, int width, float* out, int ldo, Slices slices,
                   bool triangular);
 
+    /// out[p] for row p of panels a and row p of panels b, as block() computes it; null where components are bytes or
+    /// int16. Written up to the last panel's end.
+    void (*pairs)(const void* a, const void* b, int count, int width, float* out, Slices slices);
+
     /// Turns accumulated values into keys, where smaller is nearer: normalises and negates as the metric demands.
     /// scale_a and scale_b: inverse norms, null unless the metric is normalized.
     void (*finish)(float* out, int rows, int columns, int ldo, const float* scale_a, const float* scale_b);

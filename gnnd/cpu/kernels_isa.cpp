@@ -209,6 +209,26 @@ void block(const void* a, int rows, const void* b, int columns, int width, float
     multiply_rows<M, Way, kRows>(a, 0, rows, b, columns, words, out, ldo, slices, triangular);
 }
 
+template <class M, class Way>
+void pairs(const void* a, const void* b, int count, int width, float* out, Slices slices) {
+    using A = typename Way::A;
+    for (int first = 0; first < count; first += kPanelColumns) {
+        const std::size_t panel = first / kPanelColumns * kPanelBytes;
+        const std::byte *x = (const std::byte*)a + panel, *y = (const std::byte*)b + panel;
+        A sums[kInPanel] = {};
+        for (int c = 0; c < width; ++c)
+            for (int q = 0; q < kInPanel; ++q) {
+                const int at = (c * kInPanel + q) * kBytes;
+                sums[q] = Way::step(sums[q], Way::V::load(x + at), Way::V::load(y + at));
+            }
+        for (int q = 0; q < kInPanel; ++q) {
+            float* to = out + first + q * A::lanes;
+            if (slices.continues) sums[q] = M::combine(sums[q], A::load(to));
+            sums[q].store(to);
+        }
+    }
+}
+
 template <class M>
 void finish(float* out, int rows, int columns, int ldo, const float* scale_a, const float* scale_b) {
     if constexpr (M::similarity) {
@@ -230,6 +250,8 @@ Kernels with() {
     k.gather = gather<S, W>;
     k.pack = pack<Way>;
     k.block = block<M, Way>;
+    k.pairs = nullptr;
+    if constexpr (sizeof(W) == sizeof(float)) k.pairs = pairs<M, Way>;
     k.finish = finish<M>;
     add_scans(k);
     return k;

@@ -5,12 +5,25 @@
 #include <algorithm>
 
 #include "gnnd/cpu/backend.h"
+#include "gnnd/cpu/codes.h"
 #include "gnnd/cpu/insert.h"
 #include "gnnd/cpu/steps.h"
 #include "gnnd/detail/insert.h"
 #include "gnnd/detail/predict.h"
 
 namespace gnnd::cpu {
+
+namespace {
+
+/// Codes of the objects, and what threads compare them with.
+std::size_t bytes_of_sieve(const detail::Input& input, Metric metric, std::size_t threads) {
+    if (!Codes::pay(metric, input.dtype(), input.d())) return 0;
+    const bool normalized = visit(metric, [](auto m) { return m.normalized; });
+    return Codes::bytes(input.n(), input.d(), normalized) +
+           threads * (Block::bytes(kTile, kTile, normalized) + PairBlock::bytes(kPairsAtOnce));
+}
+
+}  // namespace
 
 MemoryPlan plan(const detail::Input& input, const BuildParams& params, const Choices& choices) {
     const auto n = std::size_t(input.n()), d = std::size_t(input.d());
@@ -25,7 +38,7 @@ MemoryPlan plan(const detail::Input& input, const BuildParams& params, const Cho
 
     if (choices.exhaustive) {
         held += Lists::bytes(input.n(), params.k) + n * sizeof(std::int32_t);
-        reach(blocks(kTile, kTile));
+        reach(blocks(kTile, kTile) + bytes_of_sieve(input, params.metric, threads));
     } else if (input.inserts) {
         const std::int64_t old = input.vectors[0].n;
         if (detail::links_back(old, input.vectors[1].n)) held += std::size_t(old) * detail::kBackLinks * 4;

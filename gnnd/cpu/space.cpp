@@ -79,6 +79,41 @@ void Block::run(const Space& of_rows, const std::int32_t* rows, int row_count, c
     kernels.finish(keys_.data(), row_count, column_count, stride_, row_scales_.data(), column_scales_.data());
 }
 
+PairBlock::PairBlock(const Space& space, int max_pairs, Resources& resources)
+    : space_(&space),
+      tile_(resources, fill_panels(max_pairs) * kSlice),
+      a_panels_(resources, fill_panels(max_pairs) / kPanelColumns * kPanelBytes),
+      b_panels_(resources, a_panels_.size()),
+      keys_(resources, fill_panels(max_pairs)) {
+    std::memset(tile_.data(), 0, tile_.size());
+}
+
+std::size_t PairBlock::bytes(int max_pairs) {
+    const auto filled = std::size_t(fill_panels(max_pairs));
+    return filled * (kSlice + sizeof(float)) + 2 * (filled / kPanelColumns * kPanelBytes);
+}
+
+void PairBlock::compute(const std::int32_t* a, const std::int32_t* b, int count) {
+    const VectorView& x = space_->vectors;
+    const Kernels& kernels = space_->kernels;
+    const auto* base = static_cast<const std::byte*>(x.data);
+    const int slice = int(kSlice / kernels.element);
+    for (std::int64_t begin = 0; begin < x.d; begin += slice) {
+        const int width = int(std::min<std::int64_t>(slice, x.d - begin));
+        kernels.gather(base, x.row_bytes(), a, count, begin, width, tile_.data());
+        kernels.pack(tile_.data(), count, width, a_panels_.data());
+        kernels.gather(base, x.row_bytes(), b, count, begin, width, tile_.data());
+        kernels.pack(tile_.data(), count, width, b_panels_.data());
+        kernels.pairs(a_panels_.data(), b_panels_.data(), count, width, keys_.data(), {begin > 0, begin + width < x.d});
+    }
+    if (!space_->similarity) return;
+    const Buffer<float>& norms = space_->inverse_norms;
+    for (int p = 0; p < count; ++p) {
+        const float of_a = norms.size() != 0 ? norms[a[p]] : 0, of_b = norms.size() != 0 ? norms[b[p]] : 0;
+        kernels.finish(&keys_[p], 1, 1, 1, &of_a, &of_b);
+    }
+}
+
 void Block::compute(const std::int32_t* rows, int row_count, const std::int32_t* columns, int column_count) {
     run(*space_, rows, row_count, columns, column_count);
 }

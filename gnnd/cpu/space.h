@@ -58,4 +58,22 @@ class Block {
     Buffer<float> keys_, row_scales_, column_scales_;
 };
 
+/// Keys of chosen pairs, the same ones as a Block's. For spaces whose kernels have pairs().
+class PairBlock {
+  public:
+    PairBlock() = default;
+    PairBlock(const Space& space, int max_pairs, Resources& resources);
+    /// Memory that it takes.
+    static std::size_t bytes(int max_pairs);
+
+    /// Keys of objects a[p] and b[p].
+    void compute(const std::int32_t* a, const std::int32_t* b, int count);
+    const float* keys() const { return keys_.data(); }
+
+  private:
+    const Space* space_ = nullptr;
+    Buffer<std::byte> tile_, a_panels_, b_panels_;
+    Buffer<float> keys_;
+};
+
 }  // namespace gnnd::cpu

@@ -146,10 +146,12 @@ void cross_match(State& state, const Samples& samples);
 
 /// Instead of steps 1 to 4, or after them: offers all objects to each other, every pair once, but for tiles of which no
 /// pair counts (State::pairs). Lists that are full already save work, since few objects are nearer than their last
-/// entry.
+/// entry. Floats are compared by codes first, where these pay (codes.h): the lists are the same.
 void compare_all(State& state);
 /// Rows and columns of the blocks that it compares: two of them, and their keys, fit the cache of a core.
 inline constexpr int kTile = 128;
+/// Pairs that are computed at a time where codes have chosen them.
+inline constexpr int kPairsAtOnce = 64;
 
 /// After an iteration: sums up phi(G) over the first k entries and how many are NEW, and sets the next round's bounds.
 IterationStats review(State& state);
