@@ -13,8 +13,9 @@ from ._build import _params, build
 from ._graph import Graph, _view_of
 from .graph import search_links
 
-# From so many rows on, for so many queries, links pay: measured, see benchs/NOTEBOOK.md.
-_MANY_ROWS, _MANY_QUERIES = 100_000, 1000
+# Measured on descriptors (benchs/NOTEBOOK.md): a search along links takes as long as comparing with so many rows, and
+# making links as many comparisons for each row.
+_WALKED_ROWS, _LINKED_ROWS = 150_000, 20_000
 _DEGREE = 32
 _SAMPLE = 200  # queries whose neighbours are compared with the exact ones
 _WIDEST = 2048
@@ -52,14 +53,19 @@ class Searcher:
 
     def search(self, queries: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
         """The k nearest rows of each query: ids and the metric's values, m x k, best first."""
-        by_links = self.method == "graph" or (
-            self.method == "auto" and self.recall < 1 and len(self.x) >= _MANY_ROWS and len(queries) >= _MANY_QUERIES
-        )
+        by_links = self.method == "graph" or (self.method == "auto" and self._pays(len(queries)))
         if by_links and len(self.x) > 2:
             found = self._along_links(queries, k)
             if found is not None:
                 return found
         return self._exact(queries, k)
+
+    def _pays(self, count: int) -> bool:
+        """Whether searches along links are expected to be faster for so many queries."""
+        if self.recall >= 1 or count <= 5 * _SAMPLE:
+            return False
+        links = 0 if self.links is not None else _LINKED_ROWS * len(self.x)
+        return count * (len(self.x) - _WALKED_ROWS) > links
 
     def _exact(self, queries: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
         return _native.nearest_rows(vectors(self.x).native, vectors(queries).native, self._params(k, self.device))

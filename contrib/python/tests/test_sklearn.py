@@ -92,6 +92,15 @@ def test_hard_searches_end_exact() -> None:
     assert (found <= expected[:, -1:] * (1 + 1e-5)).mean() > 0.95 and wide.width > 64
 
 
+def test_links_are_made_where_they_pay() -> None:
+    searcher = Searcher(np.empty((1_000_000, 1), np.float32), "l2")
+    assert not searcher._pays(1000) and not searcher._pays(23_000) and searcher._pays(24_000)
+    searcher.links = np.empty((0, 0))
+    assert searcher._pays(1001) and not searcher._pays(1000)
+    assert not Searcher(searcher.x[:150_000], "l2")._pays(10**9)
+    assert not Searcher(searcher.x, "l2", recall=1)._pays(10**9)
+
+
 def test_fitted_vectors_find_themselves() -> None:
     x = clustered(500, 6)
     transformer = KNeighborsTransformer(n_neighbors=4, recall=1)
