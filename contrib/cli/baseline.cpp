@@ -5,7 +5,10 @@
 #include <cstdio>
 #include <memory>
 
+#include "choices.h"
 #include "common.h"
+#include "faiss_ext/graph_builder.h"
+#include "faiss_gpu.h"
 #include "files.h"
 #include "gnnd/io/graph_file.h"
 #include "gnnd/io/vector_file.h"
@@ -14,6 +17,18 @@
 
 namespace cli {
 
+void add_method(CLI::App& app, std::string& method) {
+    add_choice(app, "--method", method, faiss_ext::graph_builder_types(), "what builds it: ");
+}
+
+void add_method_options(CLI::App& app, MethodValues& values) {
+    add_choice_options(app, faiss_ext::graph_builder_types(), values);
+}
+
+void require_method_options(const CLI::App& app, const std::string& method, const std::vector<std::string>& of_gnnd) {
+    require_own_options(app, "--method", method, faiss_ext::graph_builder_types(), of_gnnd);
+}
+
 void build_baseline(const BaselineOptions& options) {
     require_outputs({options.graph, options.stats}, {options.base});
     require_graph_output(options.graph);
@@ -21,12 +36,12 @@ void build_baseline(const BaselineOptions& options) {
     const gnnd::io::VectorFile base(options.base);
     require_room(options.graph, gnnd::io::graph_file_bytes(base.n(), options.k, true));
     const faiss_ext::GraphBuilderType type =
-        faiss_ext::choose(faiss_ext::graph_builder_types(), "--method", options.method, options.values);
+        faiss_ext::choose(faiss_ext::graph_builder_types(), "--method", options.method, {});
     const FaissGpu gpu(type.gpu ? options.device : gnnd::Device{gnnd::Device::Kind::cpu, 0});
     const Bases bases(base);
     const auto start = std::chrono::steady_clock::now();
     const faiss_ext::VectorSource source(base.view(), options.metric);
-    const std::unique_ptr<faiss_ext::GraphBuilder> builder = type.make(options.values, gpu.get());
+    const std::unique_ptr<faiss_ext::GraphBuilder> builder = type.make(values_for(type, options.values), gpu.get());
     const gnnd::KnnGraph graph = with_row_names({&base}, [&] { return builder->build(source, options.k); });
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
     stop_if_interrupted();

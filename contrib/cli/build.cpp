@@ -6,7 +6,6 @@
 
 #include "baseline.h"
 #include "build_options.h"
-#include "choices.h"
 #include "commands.h"
 #include "common.h"
 #include "files.h"
@@ -24,18 +23,17 @@ namespace {
 struct BuildCommand : BuildOptions {
     std::string base, method = "gnnd";
     gnnd::ShardParams shards;
-    faiss_ext::OptionValues of_methods;
+    MethodValues of_methods;
     bool dry_run = false;
 
     bool exact() const { return method == "exhaustive"; }
 };
 
-BaselineOptions baseline_of(const BuildCommand& options, const faiss_ext::GraphBuilderType& method,
-                            bool iterations_given) {
-    faiss_ext::OptionValues values = options.of_methods;
-    values["seed"] = std::int64_t(options.params.seed);
-    if (iterations_given) values["iterations"] = options.params.iterations;
+BaselineOptions baseline_of(const BuildCommand& options, bool iterations_given) {
     BaselineOptions baseline;
+    baseline.values = options.of_methods;
+    baseline.values["seed"] = std::int64_t(options.params.seed);
+    if (iterations_given) baseline.values["iterations"] = options.params.iterations;
     baseline.method = options.method;
     baseline.base = options.base;
     baseline.graph = options.graph;
@@ -43,7 +41,6 @@ BaselineOptions baseline_of(const BuildCommand& options, const faiss_ext::GraphB
     baseline.k = options.params.k;
     baseline.metric = options.params.metric;
     baseline.device = options.params.device;
-    baseline.values = values_for(method, values);
     baseline.json = options.json;
     return baseline;
 }
@@ -116,6 +113,21 @@ void run(const BuildCommand& options) {
 
 }  // namespace
 
+void build_exhaustively(const BaselineOptions& options) {
+    BuildCommand command;
+    command.base = options.base;
+    command.method = "exhaustive";
+    command.graph = options.graph;
+    command.stats = options.stats;
+    command.params.k = options.k;
+    command.params.metric = options.metric;
+    command.params.device = options.device;
+    command.params.recall = 1;
+    command.params.threads = allowed_threads(0);
+    command.json = options.json;
+    run(command);
+}
+
 void add_build(CLI::App& app) {
     CLI::App& command = *app.add_subcommand("build", "Build the k-NN graph of a file of vectors");
     const auto options = std::make_shared<BuildCommand>();
@@ -124,7 +136,7 @@ void add_build(CLI::App& app) {
     add_k(command, params.k, gnnd::kMaxK, "neighbours per object, at most " + std::to_string(gnnd::kMaxK));
     add_output(command, options->graph, "graph file to write; .gnnd by convention")->required(false);
     add_metric(command, params.metric);
-    add_choice(command, "--method", options->method, faiss_ext::graph_builder_types(), "what builds it: ");
+    add_method(command, options->method);
     const std::size_t common = command.get_options().size();
     add_params(command, params);
     add_sharded(command, options->shards);
@@ -135,7 +147,7 @@ void add_build(CLI::App& app) {
     std::vector<std::string> of_gnnd;
     for (std::size_t i = common; i < command.get_options().size(); ++i)
         if (const std::string name = command.get_options()[i]->get_name(); name != "--device") of_gnnd.push_back(name);
-    add_choice_options(command, faiss_ext::graph_builder_types(), options->of_methods);
+    add_method_options(command, options->of_methods);
     add_reporting(command, *options);
     command.footer(
         "An interrupted or failed build writes nothing and leaves an older GRAPH as it was. In shards it keeps what\n"
@@ -157,12 +169,11 @@ void add_build(CLI::App& app) {
             std::erase(refused, "--device-memory");
             std::erase(refused, "--dry-run");
         }
-        const faiss_ext::GraphBuilderType method =
-            require_own_options(command, "--method", options->method, faiss_ext::graph_builder_types(), refused);
+        require_method_options(command, options->method, refused);
         if (with_gnnd)
             run(*options);
         else
-            build_baseline(baseline_of(*options, method, command.get_option("--iterations")->count() > 0));
+            build_baseline(baseline_of(*options, command.get_option("--iterations")->count() > 0));
     });
 }
 

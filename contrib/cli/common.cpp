@@ -1,18 +1,14 @@
 // SPDX-License-Identifier: MIT
 #include "common.h"
 
-#include <faiss/impl/FaissException.h>
-
 #include <array>
 #include <cstdio>
 #include <iostream>
 #include <limits>
 
-#include "faiss_ext/faiss_resources.h"
 #include "files.h"
 #include "gnnd/detail/params_table.h"
 #include "gnnd/detail/process_memory.h"
-#include "gnnd/device.h"
 #include "gnnd/io/detail/atomic_file.h"
 
 namespace cli {
@@ -61,26 +57,6 @@ CLI::Option* add_device(CLI::App& app, gnnd::Device& device) {
     std::vector<std::string> names;
     for (const Kind kind : {Kind::automatic, Kind::cpu, Kind::cuda}) names.push_back(gnnd::Device{kind, 0}.name());
     return add_parsed(app, "--device", device, gnnd::Device::parse, device.name(), names, "auto, cpu, cuda or cuda:N");
-}
-
-FaissGpu::FaissGpu(const gnnd::Device& device) : index_(device.index) {
-    if (device.kind == gnnd::Device::Kind::cpu) return;
-    std::string why = "FAISS was built without GPU support";
-    if (faiss_ext::faiss_has_gpu() && gnnd::device_usable(index_, why)) {
-        resources_ = faiss_ext::standard_gpu_resources();
-        try {
-            const faiss_ext::FaissResources probe(get());  // takes what FAISS keeps for itself
-            return;
-        } catch (const faiss::FaissException& error) {
-            why = error.what();
-        }
-        resources_.reset();
-    }
-    if (device.kind == gnnd::Device::Kind::cuda) throw gnnd::Unavailable("device " + device.name() + ": " + why);
-}
-
-std::string FaissGpu::name(bool used) const {
-    return resources_ && used ? "cuda:" + std::to_string(index_) : "cpu";
 }
 
 std::int64_t peak_memory() {

@@ -4,11 +4,9 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdint>
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "faiss_ext/gpu.h"
 #include "gnnd/metric.h"
 #include "gnnd/params.h"
 #include "values.h"
@@ -28,21 +26,6 @@ CLI::Option* add_metric(CLI::App& app, gnnd::Metric& metric);
 CLI::Option* add_output(CLI::App& app, std::string& path, const std::string& help);
 CLI::Option* add_json(CLI::App& app, bool& json);
 CLI::Option* add_device(CLI::App& app, gnnd::Device& device);
-
-/// FAISS's resources for the GPU that --device names; none for the CPU, or where `auto` finds no GPU that FAISS can
-/// use.
-class FaissGpu {
-  public:
-    /// \throws gnnd::Unavailable
-    explicit FaissGpu(const gnnd::Device& device);
-    faiss_ext::Gpu get() const { return {resources_.get(), index_}; }
-    /// As --device takes it; "cpu" for what did not run there after all.
-    std::string name(bool used) const;
-
-  private:
-    std::shared_ptr<faiss::gpu::GpuResourcesProvider> resources_;
-    int index_ = 0;
-};
 
 /// The most memory this process had in use so far, in bytes; 0 where the system does not tell.
 std::int64_t peak_memory();

@@ -11,9 +11,11 @@
 #include "build_options.h"
 #include "commands.h"
 #include "common.h"
-#include "faiss_ext/evaluate.h"
+#include "faiss_part.h"
 #include "gnnd/builder.h"
 #include "gnnd/detail/checks.h"
+#include "gnnd/detail/recall.h"
+#include "gnnd/detail/right_share.h"
 #include "gnnd/error.h"
 #include "gnnd/io/vector_file.h"
 #include "interrupt.h"
@@ -23,10 +25,8 @@ namespace cli {
 
 namespace {
 
-const std::vector<std::string> kTruths{"faiss", "exhaustive"};
-
 struct EvalOptions {
-    std::string graph, base, truth = kTruths.front();
+    std::string graph, base, truth = truths().front();
     int k = 10;
     bool k_given = false;
     std::int64_t queries = 10000;
@@ -35,29 +35,14 @@ struct EvalOptions {
     bool json = false;
 };
 
-/// What was found, and where the exact neighbours were looked for.
-struct Evaluation {
-    faiss_ext::Recall recall;
-    std::string device;
-};
-
-Evaluation against_faiss(const EvalOptions& options, const faiss_ext::VectorSource& source, const gnnd::KnnGraph& rows,
-                         const std::vector<std::int32_t>& objects, int k) {
-    use_blas();
-    const FaissGpu gpu(options.device);
-    const faiss_ext::Recall recall = faiss_ext::recall_of_rows(source, rows, objects, k, gpu.get());
-    return {recall, gpu.name(recall.on_gpu)};
-}
-
 /// Of all objects every pair is compared once, of some of them each with all others.
-Evaluation against_all_pairs(const EvalOptions& options, const faiss_ext::VectorSource& source,
-                             const gnnd::KnnGraph& rows, const std::vector<std::int32_t>& objects, int k) {
-    const gnnd::VectorView& vectors = source.vectors();
+Evaluation recall_by_all_pairs(const gnnd::Device& device, const gnnd::VectorView& vectors, const gnnd::KnnGraph& rows,
+                               const std::vector<std::int32_t>& objects, int k) {
     const auto count = std::int64_t(objects.size());
     gnnd::BuildParams params;
     params.k = k;
-    params.metric = source.metric();
-    params.device = gnnd::detail::choose(options.device);
+    params.metric = rows.metric();
+    params.device = gnnd::detail::choose(device);
     params.threads = allowed_threads(0);
     gnnd::Callbacks callbacks;
     callbacks.interrupt = [] { return caught_signal() != 0; };
@@ -66,8 +51,8 @@ Evaluation against_all_pairs(const EvalOptions& options, const faiss_ext::Vector
                                      ? gnnd::build_exact(vectors, params, callbacks).graph
                                      : gnnd::exact_neighbors(vectors, objects.data(), count, params, callbacks);
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-    const double value = faiss_ext::recall_of_rows_against(source, rows, objects, truth, k);
-    return {{value, k, count, seconds.count(), params.device.kind == gnnd::Device::Kind::cuda}, params.device.name()};
+    const double value = gnnd::detail::share_of_right(vectors, rows, false, objects, truth, k);
+    return {value, seconds.count(), params.device.name()};
 }
 
 /// What the build has measured beside what was found here: both are of samples.
@@ -104,32 +89,33 @@ void run(const EvalOptions& options) {
         throw gnnd::InvalidArgument("-k " + std::to_string(options.k) + ": " + options.graph + " has " +
                                     std::to_string(graph.k()) + " neighbours per object");
     const int k = int(std::min<std::int64_t>(options.k, graph.k()));
-    const faiss_ext::VectorSource source(base.view(), graph.metric());
-    const std::vector<std::int32_t> objects = faiss_ext::sample_objects(graph.n(), options.queries, options.seed);
+    constexpr std::uint64_t kStream = 0;  // none that a build draws its own sample from
+    const std::vector<std::int32_t> objects = gnnd::detail::sample_objects(
+        graph.n(), options.queries == 0 ? graph.n() : options.queries, options.seed, kStream);
     const gnnd::KnnGraph rows = graph.rows_of(objects);
-    const bool faiss = options.truth == kTruths.front();
-    const auto& [recall, device] = (faiss ? against_faiss : against_all_pairs)(options, source, rows, objects, k);
+    const Evaluation recall = (options.truth == "faiss" ? recall_by_faiss : recall_by_all_pairs)(
+        options.device, base.view(), rows, objects, k);
     stop_if_interrupted();
     const Beside beside{graph.recall(), recall.value};
     const bool comparable = beside.built.objects != 0 && beside.built.at == k;
 
     if (options.json) {
         Json json{{"recall", recall.value},
-                  {"k", recall.k},
-                  {"queries", recall.queries},
+                  {"k", k},
+                  {"queries", objects.size()},
                   {"n", graph.n()},
                   {"metric", name_of(graph.metric())},
                   {"truth", options.truth},
-                  {"device", device},
+                  {"device", recall.device},
                   {"seconds", recall.seconds}};
         if (comparable) json["build"] = json_of(beside);
         print(json);
         return;
     }
-    std::printf("Recall@%d %.4f\n", recall.k, recall.value);
+    std::printf("Recall@%d %.4f\n", k, recall.value);
     if (comparable) print_beside(beside);
-    std::printf("%lld of %lld objects searched exactly in %.2f s on %s\n", static_cast<long long>(recall.queries),
-                static_cast<long long>(graph.n()), recall.seconds, device.c_str());
+    std::printf("%lld of %lld objects searched exactly in %.2f s on %s\n", static_cast<long long>(objects.size()),
+                static_cast<long long>(graph.n()), recall.seconds, recall.device.c_str());
 }
 
 }  // namespace
@@ -144,9 +130,8 @@ void add_eval(CLI::App& app) {
     add_whole(command, "--queries", options->queries, 0, gnnd::kMaxObjects,
               "objects searched exactly, drawn at random; 0: all of them");
     add_seed(command, options->seed, "of the draw");
-    add_one_of(command, "--truth", options->truth, "truth", kTruths,
-               "where the exact neighbours come from: faiss (FAISS's flat search, which knows nothing of gnnd) or "
-               "exhaustive (gnnd's own comparison, much faster on a GPU)");
+    add_one_of(command, "--truth", options->truth, "truth", truths(),
+               "where the exact neighbours come from: " + about_truths());
     add_device(command, options->device);
     add_json(command, options->json);
     command.footer(

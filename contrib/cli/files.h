@@ -2,8 +2,6 @@
 #pragma once
 /// What the subcommands ask about paths before they open anything.
 
-#include <faiss/impl/FaissException.h>
-
 #include <cstdint>
 #include <exception>
 #include <span>
@@ -57,10 +55,7 @@ decltype(auto) with_row_names(const std::vector<const gnnd::io::VectorFile*>& fi
     };
     try {
         return f();
-    } catch (const gnnd::InvalidArgument& error) {
-        renamed(error);
-        throw;
-    } catch (const faiss::FaissException& error) {
+    } catch (const std::exception& error) {
         renamed(error);
         throw;
     }

@@ -10,6 +10,7 @@
 #include "commands.h"
 #include "common.h"
 #include "faiss_ext/graph_index.h"
+#include "faiss_gpu.h"
 #include "files.h"
 #include "gnnd/io/vector_file.h"
 #include "grow_index.h"

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: MIT
 #include "interrupt.h"
 
-#include <faiss/impl/AuxIndexStructures.h>
-
 #include <atomic>
 #include <csignal>
-#include <memory>
 
+#include "faiss_part.h"
 #include "gnnd/error.h"
 
 namespace cli {
@@ -15,10 +13,6 @@ namespace {
 
 std::atomic<int> signal_number{0};
 static_assert(std::atomic<int>::is_always_lock_free, "a signal handler may only touch lock-free atomics");
-
-struct FaissInterrupt : faiss::InterruptCallback {
-    bool want_interrupt() override { return caught_signal() != 0; }
-};
 
 void take(int number) {
     struct sigaction action {};
@@ -37,7 +31,7 @@ void catch_signals() {
     take(SIGTERM);
     take(SIGHUP);
     signal(SIGXFSZ, SIG_IGN);  // a file that may not grow further is an error that can be told
-    faiss::InterruptCallback::instance = std::make_unique<FaissInterrupt>();
+    interrupt_faiss();
 }
 
 void die_of_signal() {

@@ -14,7 +14,7 @@ namespace cli {
 namespace {
 
 std::vector<CLI::App*> commands_of(CLI::App& app) {
-    return app.get_subcommands([](CLI::App*) { return true; });
+    return app.get_subcommands([](const CLI::App* command) { return !command->get_group().empty(); });
 }
 
 /// The text with what roff would take for itself escaped.

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "messages.h"
 
-#include <faiss/impl/FaissException.h>
-
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -12,6 +10,8 @@
 #include <string_view>
 #include <system_error>
 #include <vector>
+
+#include "faiss_part.h"
 
 namespace cli {
 
@@ -86,27 +86,6 @@ std::string count_message(const std::string& text) {
     return text;
 }
 
-/// FAISS's messages start with the function and the line that threw, and may go on with the condition that failed.
-std::string without_origin(const std::string& message) {
-    // "Error in FUNCTION at FILE:LINE: " and perhaps "Error: 'CONDITION' failed: "
-    std::size_t begin = 0;
-    if (message.starts_with("Error in ")) {
-        const std::size_t file = message.find(" at ");
-        const std::size_t end = file == std::string::npos ? file : message.find(": ", file);
-        if (end != std::string::npos) begin = end + 2;
-    }
-    constexpr std::string_view kFailed = "' failed: ", kRead = "read error in ";
-    if (message.compare(begin, 8, "Error: '") == 0) {
-        const std::size_t end = message.find(kFailed, begin);
-        if (end != std::string::npos) begin = end + kFailed.size();
-    }
-    std::string text = message.substr(begin);
-    // "read error in FILE: 0 != 1 (Success)"
-    if (text.starts_with(kRead) && text.ends_with("(Success)"))
-        text = text.substr(kRead.size(), text.rfind(": ") - kRead.size()) + ": the file ends too early";
-    return text;
-}
-
 }  // namespace
 
 std::string usage_message(const CLI::App& app, const CLI::ParseError& error) {
@@ -146,8 +125,7 @@ std::string message_of(const std::exception& error) {
     if (const auto* system = dynamic_cast<const std::system_error*>(&error);
         system != nullptr && system->code() == std::errc::resource_unavailable_try_again)
         return "cannot start a thread: " + system->code().message();
-    if (dynamic_cast<const faiss::FaissException*>(&error) != nullptr) return without_origin(error.what());
-    return error.what();
+    return faiss_message(error).value_or(error.what());
 }
 
 std::string printable(const std::string& text) {

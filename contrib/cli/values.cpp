@@ -11,6 +11,8 @@
 #include <system_error>
 #include <utility>
 
+#include "faiss_part.h"
+
 namespace cli {
 
 namespace {
@@ -136,7 +138,8 @@ CLI::Option* add_one_of(CLI::App& app, const std::string& flag, std::string& val
                         const std::vector<std::string>& names, const std::string& help) {
     const auto parse = [what, names](const std::string& text) {
         if (std::find(names.begin(), names.end(), text) == names.end())
-            throw gnnd::InvalidArgument("unknown " + what + " '" + text + "'; known are " + listed(names));
+            throw gnnd::InvalidArgument("unknown " + what + " '" + text + "'; known are " + listed(names) +
+                                        unknown_without_faiss());
         return text;
     };
     return add_parsed(app, flag, value, parse, value, names, help);

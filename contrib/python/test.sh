@@ -7,7 +7,7 @@
 # warnings errors; CMAKE_CXX_COMPILER_LAUNCHER=ccache is honoured, and then CCACHE_BASEDIR should be the repository.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
-# shellcheck source=contrib/python/pythons.sh
+# shellcheck source=/dev/null
 . ./pythons.sh
 cache="${XDG_CACHE_HOME:-$HOME/.cache}/gnnd/python"
 export PIP_DISABLE_PIP_VERSION_CHECK=1

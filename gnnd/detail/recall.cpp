@@ -21,7 +21,7 @@ int recall_at_of(const BuildParams& params) {
     return params.recall_at != 0 ? params.recall_at : std::min(params.k, 10);
 }
 
-std::vector<std::int32_t> sample_objects(std::int64_t n, std::int64_t count, std::uint64_t seed) {
+std::vector<std::int32_t> sample_objects(std::int64_t n, std::int64_t count, std::uint64_t seed, std::uint64_t stream) {
     if (count >= n) {
         std::vector<std::int32_t> all(n);
         std::iota(all.begin(), all.end(), 0);
@@ -29,7 +29,7 @@ std::vector<std::int32_t> sample_objects(std::int64_t n, std::int64_t count, std
     }
     // Floyd's algorithm (Bentley, Floyd 1987): as many steps as objects that are wanted.
     std::unordered_set<std::int32_t> taken;
-    Random random(seed, 0x5ec411);
+    Random random(seed, stream);
     for (std::int64_t last = n - count; last < n; ++last) {
         const auto object = std::int32_t(random.below(std::uint32_t(last + 1)));
         if (!taken.insert(object).second) taken.insert(std::int32_t(last));

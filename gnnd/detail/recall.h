@@ -23,9 +23,14 @@ std::int64_t objects_to_measure(std::int64_t n, double recall);
 /// The neighbours of an object that count.
 int recall_at_of(const BuildParams& params);
 
+/// Of random numbers, that a build's own samples are drawn from.
+inline constexpr std::uint64_t kRecallStream = 0x5ec411;
+
 /// Objects of [0, n), `count` of them or all if there are fewer: ascending, each at most once, every set of them as
 /// likely as any other.
-std::vector<std::int32_t> sample_objects(std::int64_t n, std::int64_t count, std::uint64_t seed);
+/// \param stream  samples of the same seed and different streams are independent
+std::vector<std::int32_t> sample_objects(std::int64_t n, std::int64_t count, std::uint64_t seed,
+                                         std::uint64_t stream = kRecallStream);
 
 /// The estimate from what was found of the sampled objects. found_i is how many of the first `at` entries of object i
 /// are true ones: not farther than its at-th nearest other object, so that ties count whichever of them was taken.

@@ -19,6 +19,7 @@
 #include "links.h"
 #include "operations.h"
 #include "search.h"
+#include "tool.h"
 
 namespace gnnd::python {
 
@@ -78,4 +79,5 @@ NB_MODULE(_native, module) {
     bind_links(module);
     bind_operations(module);
     bind_search(module);
+    bind_tool(module);
 }

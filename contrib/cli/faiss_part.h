@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+/// What of the tool needs FAISS, beside whole commands: with_faiss.cpp defines it, or without_faiss.cpp where the tool
+/// is built without. CMakeLists.txt chooses.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "gnnd/device.h"
+#include "gnnd/graph.h"
+#include "gnnd/vectors.h"
+
+namespace cli {
+
+/// For --version: "FAISS 1.7.3".
+std::string faiss_version();
+
+/// What the tool lacks for want of FAISS, a sentence for the end of the help; empty where it lacks nothing.
+std::string lack_of_faiss();
+
+/// Goes behind a message that a name is not known, which may be one of FAISS's: empty where FAISS is there.
+std::string unknown_without_faiss();
+
+/// FAISS's own loops end when a signal was caught.
+void interrupt_faiss();
+
+/// FAISS's message in the user's words; nothing for errors that are not FAISS's.
+std::optional<std::string> faiss_message(const std::exception& error);
+
+/// Where `eval` gets the exact neighbours from, the default first, and what its help says of these.
+std::vector<std::string> truths();
+std::string about_truths();
+
+/// A recall that was found, and how.
+struct Evaluation {
+    double value;        ///< Recall@k in [0, 1]
+    double seconds;      ///< for the exact neighbours
+    std::string device;  ///< where they were searched
+};
+
+/// Recall@k of the objects' rows, by the truth "faiss".
+/// \throws faiss::FaissException, gnnd::Unavailable
+Evaluation recall_by_faiss(const gnnd::Device& device, const gnnd::VectorView& vectors, const gnnd::KnnGraph& rows,
+                           const std::vector<std::int32_t>& objects, int k);
+
+}  // namespace cli
