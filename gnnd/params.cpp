@@ -83,7 +83,8 @@ void BuildParams::validate() const {
         }
     });
     if (recall_at != 0) detail::check_range("BuildParams", "recall_at (0: 10, or k if that is less)", recall_at, 1, k);
-    if (list_size != 0) detail::check_range("BuildParams", "list_size (0: chosen from k)", list_size, k, kMaxK);
+    if (list_size != 0)
+        detail::check_range("BuildParams", "list_size (0: chosen from k and samples)", list_size, k, kMaxK);
     if (samples != 0)
         detail::check_range("BuildParams", "samples (0: chosen from k)", samples, 1, detail::list_size_of(*this));
 }

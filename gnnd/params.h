@@ -52,12 +52,12 @@ Locks parse_locks(std::string_view name);
 struct BuildParams {
     int k = 32;                  ///< neighbours per object, 1 to kMaxK
     Metric metric = Metric::L2;  ///< see Metric
-    /// The paper's p: NEW and OLD samples per list, 1 to the lists' length, on a GPU to kMaxGpuSamples; 0: chosen, the
-    /// lists' length up to 22 on the CPU and 32 on a GPU, there 64 for a `recall` from 0.9985 on if the memory is
-    /// there.
+    /// The paper's p: NEW and OLD samples per list, 1 to list_size if that is given, on a GPU to kMaxGpuSamples; 0:
+    /// chosen, the lists' length up to 22 on the CPU and 32 on a GPU, there 64 for a `recall` from 0.9985 on if the
+    /// memory is there.
     int samples = 0;
-    /// Length of the lists while building, k to kMaxK; 0: chosen, max(k, 32), on a GPU max(k, 64) for such a recall.
-    /// Longer: better recall.
+    /// Length of the lists while building, k to kMaxK; 0: chosen, the largest of k, samples and 32, on a GPU at least
+    /// 64 for such a recall. Longer: better recall.
     int list_size = 0;
     int iterations = 40;  ///< at most so many iterations, >= 0 (0: the initial lists)
     /// Stop when fewer than delta * n * k entries are NEW after an iteration, for merges see merge(); 0: never.

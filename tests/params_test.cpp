@@ -56,8 +56,9 @@ TEST(BuildParams, EveryFieldIsCheckedAndNamed) {
 TEST(BuildParams, ListsHoldKAndSamples) {
     BuildParams params;
     params.list_size = params.k - 1;
-    EXPECT_EQ(refusal(params), "BuildParams::list_size (0: chosen from k) = 31, allowed are 32 to 1024");
+    EXPECT_EQ(refusal(params), "BuildParams::list_size (0: chosen from k and samples) = 31, allowed are 32 to 1024");
     params = {};
+    params.list_size = 32;
     params.samples = 33;
     EXPECT_EQ(refusal(params), "BuildParams::samples (0: chosen from k) = 33, allowed are 1 to 32");
 }
@@ -101,6 +102,10 @@ TEST(BuildParams, ZeroStandsForAChoice) {
     params.samples = 7;
     EXPECT_EQ(on(cpu, params).samples, 7);
     EXPECT_EQ(on(gpu, params).capacity, 11);
+    params.list_size = 0;
+    params.samples = 101;
+    EXPECT_EQ(on(cpu, params).list_size, 101) << "lists hold the samples";
+    EXPECT_EQ(on(cpu, params).samples, 101);
     params.samples = kMaxGpuSamples + 1;
     EXPECT_EQ(on(cpu, params).samples, kMaxGpuSamples + 1);
     EXPECT_THROW(on(gpu, params), InvalidArgument);

@@ -58,7 +58,7 @@ struct Input {
 
 /// Length of the lists while building.
 inline int list_size_of(const BuildParams& params) {
-    return params.list_size != 0 ? params.list_size : std::max(params.k, 32);
+    return params.list_size != 0 ? params.list_size : std::max({params.k, params.samples, 32});
 }
 
 /// Of a merge: how many columns of a graph stay in the lists. Neighbours of the other set that are not near yet need

@@ -46,7 +46,7 @@ constexpr void for_each_field(F&& f) {
     f(Field<int>{"recall_at", &P::recall_at, "nearest neighbours that --recall counts, at most k", 1, kMaxK,
                  "10, or k if that is less"});
     f(Field<int>{"list_size", &P::list_size, "length of the lists while building, at least k", 1, kMaxK,
-                 "chosen from k"});
+                 "chosen from k and samples"});
     f(Field<Init>{"init", &P::init, "what the lists start from"});
     f(Field<int>{"trees", &P::trees, "number of projection trees", 1, 1024, "as many as pay"});
     f(Field<Update>{"update", &P::update, "auto (the fastest), selective (the paper's) or all (classic NN-Descent)"});
