@@ -231,7 +231,10 @@ def test_progress_as_a_bar(x, capsys):
     assert "gnnd.build: " in capsys.readouterr().err
 
 
-def test_ctrl_c_ends_a_build():
+def test_ctrl_c_ends_a_build(request):
+    # In the background of a script SIGINT is ignored, and Python leaves it so.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    request.addfinalizer(lambda: signal.signal(signal.SIGINT, before))
     x = np.random.default_rng(0).normal(size=(60_000, 48)).astype(np.float32)
     timer = threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT))
     start = time.monotonic()
