@@ -44,7 +44,8 @@ struct TuneRecord {
     /// part of the setting; with the recall that was asked for the build itself says how many it takes; with 1 all
     /// pairs are compared.
     BuildParams params;
-    TuneRun small, large;          ///< on the smaller and on the larger sample; where there is one only, it is `large`
+    TuneRun small;                 ///< on the smaller sample; of no rows where there is one only
+    TuneRun large;                 ///< on the larger sample, or the only one
     double predicted_seconds = 0;  ///< for all vectors, see TuneResult::time_exponent; 0: nothing is predicted
     double predicted_recall = 0;   ///< for all vectors, see TuneResult::miss_exponent; 0: nothing is predicted
     bool front = false;  ///< no setting on the same sample has more recall in as little time, or as much in less
