@@ -1,62 +1,28 @@
 // SPDX-License-Identifier: MIT
-// tune(): what it says of settings is true, what was set by hand stays, and it ends when it is told to.
+// tune(): what it says of settings is true, and what was set by hand stays.
 #include "gnnd/tune.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
-#include <functional>
-#include <limits>
 #include <string>
 
 #include "gnnd/detail/tune_steps.h"
-#include "gnnd/error.h"
 #include "gnnd/resources.h"
-#include "tests/cpu.h"
 #include "tests/hard_sets.h"
+#include "tests/tune.h"
 
 namespace gnnd {
 namespace {
 
+using test::error_of;
+using test::few;
+using test::hard;
+using test::in_lists;
 using test::Truth;
+using test::tuned_for;
 using test::Vectors;
-
-BuildParams tuned_for(double recall, int k = 10) {
-    BuildParams params = test::cpu_params(k);
-    params.recall = float(recall);
-    return params;
-}
-
-/// A limit on the iterations that is none keeps small sets from being compared pair by pair.
-BuildParams in_lists(double recall, int k = 10) {
-    BuildParams params = tuned_for(recall, k);
-    params.iterations = 39;
-    return params;
-}
-
-TuneParams few(int settings = 8) {
-    TuneParams how;
-    how.settings = settings;
-    how.objects = 400;
-    return how;
-}
-
-Vectors hard(std::int64_t n, const std::string& name = "gauss32") {
-    for (const test::HardSet& set : test::hard_sets())
-        if (set.name == name) return test::vectors_of(set, n, DType::f32);
-    throw std::invalid_argument(name);
-}
-
-std::string error_of(const std::function<void()>& f) {
-    try {
-        f();
-    } catch (const Error& error) {
-        return error.what();
-    }
-    return "no error";
-}
 
 TEST(Tune, SaysOfEachSettingWhatItsBuildDoes) {
     const Vectors vectors = hard(5000);
@@ -279,166 +245,6 @@ TEST(Tune, PassesOverWhatTheMemoryDoesNotHold) {
     EXPECT_EQ(limited.held(), 0u);
     CountedResources least(heap, of_default / 20);
     EXPECT_THROW(tune(vectors, params, few(), {}, &least), OutOfWorkMemory);
-}
-
-TEST(Tune, EqualVectorsHaveAllTheirNeighbours) {
-    const Vectors vectors(3000, 8, DType::u8);
-    const TuneResult result = tune(vectors, in_lists(0.99), few());
-    for (const TuneRecord& record : result.records) EXPECT_EQ(record.run().recall.value, 1);
-    EXPECT_EQ(result.miss_exponent, 0);
-    EXPECT_TRUE(result.reaches);
-}
-
-TEST(Tune, NamesTheRowOfTheBaseThatIsBad) {
-    Vectors vectors = test::random_vectors(3000, 4, DType::f32);
-    for (int i = 1500; i < 3000; ++i) vectors.set(i, 2, std::numeric_limits<float>::quiet_NaN());
-    TuneParams how = few();
-    how.rows = 2000;
-    const std::string message = error_of([&] { tune(vectors, in_lists(0.9), how); });
-    int row = 0;
-    ASSERT_EQ(std::sscanf(message.c_str(), "vector %d holds NaN", &row), 1) << message;
-    EXPECT_GE(row, 1500);
-    for (int i = 1501; i < 3000; ++i) vectors.set(i, 2, 0);
-    EXPECT_EQ(error_of([&] { tune(vectors, in_lists(0.9), few()); }), "vector 1500 holds NaN");
-}
-
-TEST(Tune, EndsWhenItIsInterrupted) {
-    const Vectors vectors = test::random_vectors(3000, 12, DType::f32);
-    for (const int after : {0, 1, 40}) {
-        int asked = 0;
-        TuneCallbacks callbacks;
-        callbacks.interrupt = [&] { return asked++ >= after; };
-        EXPECT_THROW(tune(vectors, in_lists(0.9), few(), callbacks), Interrupted) << after;
-        EXPECT_EQ(asked, after + 1);
-    }
-    TuneCallbacks callbacks;
-    bool done = false;
-    callbacks.progress = [&](const TuneRecord&, const TuneRun& run) { done = run.rows == 3000; };
-    callbacks.interrupt = [&] { return done; };
-    EXPECT_THROW(tune(vectors, in_lists(0.9), few(), callbacks), Interrupted) << "of the larger sample";
-}
-
-TEST(Tune, EndsInTimeWithTheBestSoFar) {
-    const Vectors vectors = test::random_vectors(20000, 32, DType::f32);
-    TuneParams how;
-    how.settings = 10000;
-    how.objects = 200;
-    how.rows = 10000;
-    int builds = 0;
-    TuneCallbacks callbacks;
-    callbacks.progress = [&](const TuneRecord&, const TuneRun&) { ++builds; };
-    // Long enough for some builds and too short for thousands, however fast the machine is.
-    for (how.seconds = 0.2; how.seconds < 100; how.seconds *= 2) {
-        builds = 0;
-        const auto start = std::chrono::steady_clock::now();
-        try {
-            const TuneResult result = tune(vectors, in_lists(0.9), how, callbacks);
-            const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
-            EXPECT_FALSE(result.complete);
-            EXPECT_GE(result.chosen, 0);
-            EXPECT_GE(builds, int(result.records.size()));
-            EXPECT_NEAR(result.seconds, took.count(), 0.1 + 0.1 * took.count());
-            EXPECT_LT(took.count(), how.seconds + 5);
-            return;
-        } catch (const InvalidArgument&) {
-            EXPECT_EQ(builds, 0);
-        }
-    }
-    FAIL() << "no build in 100 s";
-}
-
-TEST(Tune, TooLittleTimeForABuildIsAnError) {
-    TuneParams how;
-    how.seconds = 1e-9;
-    const std::string message = error_of([&] { tune(test::random_vectors(3000, 12, DType::f32), in_lists(0.9), how); });
-    EXPECT_EQ(message.find("TuneParams::seconds = "), 0u) << message;
-    EXPECT_NE(message.find("not one build of 1025 rows"), std::string::npos) << message;
-    EXPECT_EQ(error_of([&] {
-                  tune(test::random_vectors(100, 4, DType::f32), tuned_for(0.9), how);
-              }).find("TuneParams::seconds = "),
-              0u);
-}
-
-TEST(Tune, WithoutARecallNothingIsChosen) {
-    const TuneResult result = tune(test::random_vectors(3000, 12, DType::f32), in_lists(0), few());
-    EXPECT_EQ(result.chosen, -1);
-    EXPECT_FALSE(result.reaches);
-    EXPECT_GT(result.records.size(), 3u);
-}
-
-TEST(Tune, ARecallOfOneIsThatOfAllPairs) {
-    const TuneResult result = tune(test::random_vectors(3000, 12, DType::f32), tuned_for(1), few());
-    ASSERT_GE(result.chosen, 0);
-    EXPECT_EQ(result.records[std::size_t(result.chosen)].large.stop, StopReason::exact);
-    EXPECT_EQ(result.params.recall, 1);
-    EXPECT_TRUE(result.reaches);
-}
-
-TEST(Tune, SaysWhereTheLimitsAllowNoMore) {
-    BuildParams params = tuned_for(0.99);
-    params.samples = 4;
-    params.list_size = 10;
-    params.iterations = 2;
-    const TuneResult result = tune(hard(3000, "gauss128"), params, few());
-    ASSERT_GE(result.chosen, 0);
-    EXPECT_FALSE(result.reaches);
-    EXPECT_LT(result.records[std::size_t(result.chosen)].run().recall.value, 0.99);
-    EXPECT_EQ(result.params.samples, 4);
-}
-
-TEST(Tune, RefusesWhatIsOutOfRange) {
-    const Vectors vectors = test::random_vectors(3000, 12, DType::f32);
-    const auto refused = [&](auto change, const std::string& text) {
-        TuneParams how;
-        change(how);
-        const std::string message = error_of([&] { tune(vectors, in_lists(0.9), how); });
-        EXPECT_NE(message.find(text), std::string::npos) << message;
-    };
-    refused([](TuneParams& how) { how.rows = 1; }, "TuneParams::rows (0: chosen) = 1, allowed are 2 to ");
-    refused([](TuneParams& how) { how.rows = 1000; }, "TuneParams::rows = 1000, allowed are 1025 or more");
-    refused([](TuneParams& how) { how.objects = 0; }, "TuneParams::objects = 0, allowed are 1 to ");
-    refused([](TuneParams& how) { how.settings = 0; }, "TuneParams::settings = 0, allowed are 1 to 10000");
-    refused([](TuneParams& how) { how.seconds = -1; }, "TuneParams::seconds = -1");
-    refused([](TuneParams& how) { how.seconds = std::numeric_limits<double>::quiet_NaN(); }, "TuneParams::seconds");
-    BuildParams params = in_lists(0.9);
-    params.k = 0;
-    EXPECT_NE(error_of([&] { tune(vectors, params); }).find("BuildParams::k"), std::string::npos);
-    EXPECT_NE(error_of([&] {
-                  tune({nullptr, 3000, 12, DType::f32, 0}, in_lists(0.9));
-              }).find("null"),
-              std::string::npos);
-}
-
-TEST(Tune, OneSampleIsEnoughWhereASmallerOneHasNoLists) {
-    TuneParams how = few();
-    how.rows = 1200;
-    const Vectors vectors = test::random_vectors(3000, 12, DType::f32);
-    const TuneResult result = tune(vectors, in_lists(0.9), how);
-    EXPECT_EQ(result.small_rows, 0);
-    EXPECT_EQ(result.large_rows, 1200);
-    EXPECT_EQ(result.time_exponent, 0);
-    for (const TuneRecord& record : result.records) {
-        EXPECT_EQ(record.small.rows, 0);
-        EXPECT_EQ(record.large.rows, 1200);
-        EXPECT_EQ(record.predicted_seconds, 0);
-    }
-    EXPECT_GE(result.chosen, 0);
-    EXPECT_TRUE(result.reaches);
-}
-
-TEST(Tune, HoldsForEveryMetricAndDType) {
-    for (const Metric metric : test::kMetrics)
-        for (const DType dtype : test::kDTypes) {
-            SCOPED_TRACE(testing::Message() << name_of(metric) << ' ' << name_of(dtype));
-            BuildParams params = in_lists(0.9);
-            params.metric = metric;
-            TuneParams how = few(2);
-            how.rows = 1100;
-            const Vectors vectors = test::vectors_for(metric, 1200, 8, dtype);
-            const TuneResult result = tune(vectors, params, how);
-            EXPECT_GT(result.records[0].large.recall.value, 0.95);
-            EXPECT_TRUE(result.reaches);
-        }
 }
 
 }  // namespace
