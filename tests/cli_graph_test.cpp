@@ -51,7 +51,7 @@ std::vector<T> npy(const std::string& bytes, const std::string& descr, const std
     EXPECT_EQ(header.find("{'descr': '" + descr + "', 'fortran_order': False, 'shape': " + shape + ", }"), 0u)
         << header;
     std::vector<T> elements((bytes.size() - begin) / sizeof(T));
-    std::memcpy(elements.data(), bytes.data() + begin, elements.size() * sizeof(T));
+    if (!elements.empty()) std::memcpy(elements.data(), bytes.data() + begin, elements.size() * sizeof(T));
     return elements;
 }
 
