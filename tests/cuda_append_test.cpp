@@ -46,6 +46,18 @@ TEST(CudaAppend, SearchKeepsTheInvariants) {
             }
 }
 
+/// The old graph may come from elsewhere, where sums are rounded otherwise; what fills its short rows is in them once.
+TEST(CudaAppend, ShortRowsAreFilledWithOthers) {
+    SKIP_WITHOUT_GPU();
+    const Vectors vectors = random_vectors(1000, 12, DType::f32);
+    const VectorView old = test::rows_of(vectors, 0, 950), added = test::rows_of(vectors, 950, 50);
+    KnnGraph graph = test::graph_of(old, searching(10), 10);
+    for (std::int64_t i = 0; i < old.n * 10; ++i)
+        graph.distances()[i] = std::nextafter(graph.distances()[i], HUGE_VALF);
+    const BuildResult result = append(old, graph, added, searching(40), {}, nullptr, AppendMethod::search);
+    test::expect_valid_graph(result.graph, vectors);
+}
+
 TEST(CudaAppend, SearchIsAsGoodAsOneBuild) {
     SKIP_WITHOUT_GPU();
     const io::VectorFile sample(GNND_TEST_DATA "/photosift20k.u8bin");

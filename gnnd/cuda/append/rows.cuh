@@ -70,7 +70,8 @@ __global__ void __launch_bounds__(kInsertWarps* kWarp)
         list.load(rows, object);
         for (u32 attempt = 1; list.size < wanted; ++attempt) {
             const u32 id = scaled(mix(seed ^ mix(u32(object)) ^ mix(attempt)), u32(n));
-            if (id == u32(object)) continue;
+            // By the id alone: distances of the old graph may be rounded in another way than here.
+            if (id == u32(object) || list.holds(id)) continue;
             const float distance = exact<T, M, kWarp>(sets.row<T>(u32(object)), sets.row<T>(id), sets.d);
             list.offer(lane_id() == 0 ? ranked(rows.key_of(distance), id) : kNothing);
             list.settle();

@@ -20,8 +20,8 @@ struct Rows {
     __device__ float key_of(float distance) const { return similarity ? 0 - distance : distance; }
 };
 
-/// The nearest entries in shared memory, sorted, none twice; low bits mark those that are NEW. What is offered waits
-/// until it is settled, so that few sorts serve many.
+/// The nearest entries in shared memory, sorted, none twice where an id always comes with the same distance; low bits
+/// mark those that are NEW. What is offered waits until it is settled, so that few sorts serve many.
 struct SortedList {
     u64 *entries, *spare;  ///< `length` each
     u64* found;            ///< kMostWaiting that wait, in no order
@@ -49,6 +49,12 @@ struct SortedList {
         else if (waiting > 0)
             settle_runs<1>();
         waiting = 0;
+    }
+    /// True for all lanes where an entry that was settled has this id, whatever its distance.
+    __device__ bool holds(u32 id) const {
+        bool mine = false;
+        for (int i = lane_id(); i < size; i += kWarp) mine |= (ranked_id(entries[i]) & ~kNewBit) == id;
+        return __any_sync(kAllLanes, mine);
     }
     /// Reads a row of the graph.
     __device__ void load(const Rows& rows, std::int64_t object) {
