@@ -33,8 +33,7 @@ int code_of(float value, float step) {
 
 bool Codes::pay(Metric metric, DType dtype, std::int64_t d) {
     const bool product = visit(metric, [](auto m) { return m.is_product; });
-    const bool floats = dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16;
-    return product && floats && d <= kMaxIntegerDim &&
+    return product && !is_byte(dtype) && d <= kMaxIntegerDim &&
            kernels(metric, DType::i8, d, supported_isas().back()).element == 1;
 }
 

@@ -10,19 +10,20 @@ from typing import Any
 import numpy as np
 
 from . import _native
-from ._graph import Graph, Recall, graph_of, recall_of
+from ._graph import Graph, Measured, graph_of, recall_of
 from ._progress import Progress, shown
 
 _NUMPY = {"f32": "float32", "f16": "float16", "u8": "uint8", "i8": "int8", "i32": "int32"}
 
 
-class ShardedGraph:
+class ShardedGraph(Measured):
     """A finished graph in shards, read row by row: ``graph[begin:end]``, ``graph[i]`` and :meth:`read`. Its ids are
     int64. Use :func:`gnnd.load`."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._native = _native.ShardedGraph(os.fspath(path))
         self._about = self._native.about()
+        self._recall = recall_of(self._about["recall"])
 
     @property
     def n(self) -> int:
@@ -44,19 +45,6 @@ class ShardedGraph:
     def base(self) -> str:
         """The file of vectors, by the path under which it was last built from."""
         return self._native.base_path
-
-    @property
-    def measured(self) -> Recall | None:
-        """The recall of the whole graph, as the build has measured it."""
-        return recall_of(self._about["recall"])
-
-    @property
-    def recall(self) -> float | None:
-        return None if self.measured is None else self.measured.value
-
-    @property
-    def recall_interval(self) -> tuple[float, float] | None:
-        return None if self.measured is None else (self.measured.low, self.measured.high)
 
     def read(self, begin: int, count: int) -> tuple[np.ndarray, np.ndarray]:
         """ids and distances of rows [begin, begin + count)."""

@@ -34,7 +34,28 @@ def recall_of(report: Mapping[str, Any] | None) -> Recall | None:
     return Recall(*(report[name] for name in ("recall", "recall_low", "recall_high", "recall_at", "recall_objects")))
 
 
-class Graph:
+class Measured:
+    """What knows its recall, or None where none was measured."""
+
+    _recall: Recall | None
+
+    @property
+    def recall(self) -> float | None:
+        """The recall that the build measured, None where it measured none. See also :attr:`measured`."""
+        return None if self._recall is None else self._recall.value
+
+    @property
+    def recall_interval(self) -> tuple[float, float] | None:
+        """The 95% interval of the recall."""
+        return None if self._recall is None else (self._recall.low, self._recall.high)
+
+    @property
+    def measured(self) -> Recall | None:
+        """The recall with all that is known of its measurement."""
+        return self._recall
+
+
+class Graph(Measured):
     """The k nearest neighbours of each of n vectors, and how good they are.
 
     ``ids`` (int32) and ``distances`` (float32) are n x k, each row sorted best first. A row holds neither the object
@@ -59,7 +80,7 @@ class Graph:
         self.ids, self.distances, self.metric = ids, distances, metric
         #: What the build reports: why it stopped, seconds, choices, a record per iteration; empty for other graphs.
         self.stats: dict[str, Any] = {}
-        self._recall: Recall | None = None
+        self._recall = None
         self._base: tuple[int, int, str, int] | None = None
         self._dtype = "f32"
 
@@ -72,21 +93,6 @@ class Graph:
     def k(self) -> int:
         """Entries of a row."""
         return int(self.ids.shape[1])
-
-    @property
-    def recall(self) -> float | None:
-        """The recall that the build measured, None where it measured none. See also :attr:`measured`."""
-        return None if self._recall is None else self._recall.value
-
-    @property
-    def recall_interval(self) -> tuple[float, float] | None:
-        """The 95% interval of the recall."""
-        return None if self._recall is None else (self._recall.low, self._recall.high)
-
-    @property
-    def measured(self) -> Recall | None:
-        """The recall with all that is known of its measurement."""
-        return self._recall
 
     def on_host(self) -> Graph:
         """This graph with its arrays in host memory: itself, where they lie there."""

@@ -101,26 +101,25 @@ nb::object measure(const Array& x, const nb::tuple& graph, const nb::dict& given
     return to_object(detail::estimate_recall(x.rows, std::int64_t(objects.size()), params.k, sum, squares));
 }
 
-}  // namespace
+using Build = BuildResult (*)(const VectorView&, const BuildParams&, const Callbacks&, Resources*);
+using BuildInto = BuildStats (*)(const VectorView&, const BuildParams&, std::int32_t*, float*, const Callbacks&,
+                                 Resources*);
 
-void bind_build(nb::module_& module) {
-    const auto x = nb::arg("x"), params = nb::arg("params"), ids = nb::arg("ids"), distances = nb::arg("distances"),
-               graph = nb::arg("graph"), stream = nb::arg("stream"), method = nb::arg("method");
-    const auto progress = nb::arg("progress").none();
-
+/// What makes a graph of vectors alone: NAME returns it, NAME_into fills arrays on a GPU.
+void bind_builder(nb::module_& module, const std::string& name, Build build, BuildInto build_into) {
     module.def(
-        "build",
-        [](const Array& x, const nb::dict& given, std::uintptr_t stream, nb::object progress) {
+        name.c_str(),
+        [build](const Array& x, const nb::dict& given, std::uintptr_t stream, nb::object progress) {
             const BuildParams params = params_of(given);
             return built(std::move(progress), stream, [&](const Callbacks& callbacks, Resources* resources) {
                 return build(x.vectors(), params, callbacks, resources);
             });
         },
-        x, params, stream, progress);
+        nb::arg("x"), nb::arg("params"), nb::arg("stream"), nb::arg("progress").none());
     module.def(
-        "build_into",
-        [](const Array& x, const nb::dict& given, const Array& ids, const Array& distances, std::uintptr_t stream,
-           nb::object progress) {
+        (name + "_into").c_str(),
+        [build_into](const Array& x, const nb::dict& given, const Array& ids, const Array& distances,
+                     std::uintptr_t stream, nb::object progress) {
             const BuildParams params = params_of(given);
             return built_into(
                 ids, distances, std::move(progress), stream,
@@ -128,28 +127,19 @@ void bind_build(nb::module_& module) {
                     return build_into(x.vectors(), params, to_ids, to_distances, callbacks, resources);
                 });
         },
-        x, params, ids, distances, stream, progress);
-    module.def(
-        "build_exact",
-        [](const Array& x, const nb::dict& given, std::uintptr_t stream, nb::object progress) {
-            const BuildParams params = params_of(given);
-            return built(std::move(progress), stream, [&](const Callbacks& callbacks, Resources* resources) {
-                return build_exact(x.vectors(), params, callbacks, resources);
-            });
-        },
-        x, params, stream, progress);
-    module.def(
-        "build_exact_into",
-        [](const Array& x, const nb::dict& given, const Array& ids, const Array& distances, std::uintptr_t stream,
-           nb::object progress) {
-            const BuildParams params = params_of(given);
-            return built_into(
-                ids, distances, std::move(progress), stream,
-                [&](std::int32_t* to_ids, float* to_distances, const Callbacks& callbacks, Resources* resources) {
-                    return build_exact_into(x.vectors(), params, to_ids, to_distances, callbacks, resources);
-                });
-        },
-        x, params, ids, distances, stream, progress);
+        nb::arg("x"), nb::arg("params"), nb::arg("ids"), nb::arg("distances"), nb::arg("stream"),
+        nb::arg("progress").none());
+}
+
+}  // namespace
+
+void bind_build(nb::module_& module) {
+    const auto x = nb::arg("x"), params = nb::arg("params"), ids = nb::arg("ids"), distances = nb::arg("distances"),
+               graph = nb::arg("graph"), stream = nb::arg("stream"), method = nb::arg("method");
+    const auto progress = nb::arg("progress").none();
+
+    bind_builder(module, "build", &build, &build_into);
+    bind_builder(module, "build_exact", &build_exact, &build_exact_into);
     module.def(
         "refine",
         [](const Array& x, const nb::tuple& graph, const nb::dict& given, std::uintptr_t stream, nb::object progress) {

@@ -3,7 +3,6 @@
 
 #include <nanobind/ndarray.h>
 
-#include <memory>
 #include <utility>
 
 namespace gnnd::python {
@@ -11,9 +10,7 @@ namespace gnnd::python {
 namespace nb = nanobind;
 
 nb::tuple to_arrays(KnnGraph graph) {
-    auto kept = std::make_unique<KnnGraph>(std::move(graph));
-    KnnGraph* const held = kept.get();
-    const nb::capsule owner(kept.release(), [](void* pointer) noexcept { delete static_cast<KnnGraph*>(pointer); });
+    const auto [held, owner] = owned(std::move(graph));
     const std::size_t shape[] = {std::size_t(held->n()), std::size_t(held->k())};
     return nb::make_tuple(nb::ndarray<nb::numpy, std::int32_t>(held->ids(), 2, shape, owner),
                           nb::ndarray<nb::numpy, float>(held->distances(), 2, shape, owner));

@@ -5,7 +5,6 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
-#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -13,6 +12,7 @@
 
 #include "arrays.h"
 #include "gnnd/operations.h"
+#include "graph_arrays.h"
 #include "hooks.h"
 
 namespace gnnd::python {
@@ -22,9 +22,7 @@ namespace {
 /// An array of numpy that holds what it shows: a gnnd::Array or a std::vector.
 template <class T, class Holder>
 nb::object to_array(Holder values) {
-    auto kept = std::make_unique<Holder>(std::move(values));
-    Holder* const held = kept.get();
-    const nb::capsule owner(kept.release(), [](void* pointer) noexcept { delete static_cast<Holder*>(pointer); });
+    const auto [held, owner] = owned(std::move(values));
     return nb::cast(nb::ndarray<nb::numpy, T>(held->data(), {held->size()}, owner));
 }
 
