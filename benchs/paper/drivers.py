@@ -59,28 +59,19 @@ def _common(line: dict) -> dict:
     return {name: line[name] for name in names if line.get(name) is not None}
 
 
-def build_bench(tools: Tools, points: list[Point], path: Path) -> dict[str, dict]:
-    """Whole builds and merges on the CPU, or with `device=cuda:0` in a configuration."""
+def _command(program: Path, points: list[Point], path: Path) -> list:
+    """The benchmarks' command line for points of one group, each configuration once."""
     first = points[0]
     texts = list(dict.fromkeys(point.configuration for point in points))
-    graphs = tools.scratch / "graphs"
-    command = [
-        tools.path("build_bench"),
-        path,
-        *texts,
-        "-k",
-        first.k,
-        "--metric",
-        first.data.metric,
-        "--repeat",
-        first.repeat,
-        "--queries",
-        first.queries,
-        "--threads",
-        first.threads,
-        "--at",
-        ",".join(map(str, at_values(first.k))),
-    ]
+    options = {"-k": first.k, "--metric": first.data.metric, "--repeat": first.repeat, "--queries": first.queries}
+    return [program, path, *texts, *(part for option in options.items() for part in option)]
+
+
+def build_bench(tools: Tools, points: list[Point], path: Path) -> dict[str, dict]:
+    """Whole builds and merges on the CPU, or with `device=cuda:0` in a configuration."""
+    first, graphs = points[0], tools.scratch / "graphs"
+    command = _command(tools.path("build_bench"), points, path)
+    command += ["--threads", first.threads, "--at", ",".join(map(str, at_values(first.k)))]
     if tools.keep_graphs:
         command += ["--graphs", graphs]
     try:
@@ -105,22 +96,7 @@ def build_bench(tools: Tools, points: list[Point], path: Path) -> dict[str, dict
 def gpu_bench(tools: Tools, points: list[Point], path: Path) -> dict[str, dict]:
     """Whole builds and merges on a GPU, vectors and graph in its memory: the median after a warm-up."""
     first = points[0]
-    texts = list(dict.fromkeys(point.configuration for point in points))
-    lines = tools.call(
-        [
-            tools.path("gpu_bench"),
-            path,
-            *texts,
-            "-k",
-            first.k,
-            "--metric",
-            first.data.metric,
-            "--repeat",
-            first.repeat,
-            "--queries",
-            first.queries,
-        ]
-    )
+    lines = tools.call(_command(tools.path("gpu_bench"), points, path))
     found = {}
     for point in points:
         line = next((line for line in lines if line["configuration"] == point.configuration), None)

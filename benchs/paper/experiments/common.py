@@ -50,3 +50,10 @@ def manifold(context: Context, name: str, rows: int, d: int, dimension: int, met
 def no_switch(data: Dataset, series: str, what: str, step: int, k: int) -> Point:
     """A change that the code cannot leave out: said in the result instead of a number."""
     return Point(series, data, "build_bench", series, k=k, about={"step": step}, why_not=f"no switch: {what}")
+
+
+def largest_sets(context: Context, rows: int, public_names: tuple[str, ...]) -> list[Dataset]:
+    """Sets of so many rows: made ones, easy and hard, and the public ones that are there."""
+    library = context.library
+    sets = [library.photosift(rows), manifold(context, "DEEP-like", rows, 96, 16), gauss(context, rows, 32)]
+    return sets + list(filter(None, (library.public(name, rows) for name in public_names)))

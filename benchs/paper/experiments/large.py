@@ -3,7 +3,7 @@
 
 from points import Context, Experiment, Point
 
-from experiments.common import faiss, gauss, ivfpq, manifold
+from experiments.common import faiss, ivfpq, largest_sets
 
 PAPER_HOURS = {"SIFT1B": 77, "DEEP1B": 76}  # as the paper prints them
 
@@ -13,8 +13,7 @@ def points(context: Context) -> list[Point]:
     rows, k = context.size(100_000_000, 8000), context.either(32, 16)
     shards = context.either(16, 4)
     library = context.library
-    sets = [library.photosift(rows), manifold(context, "DEEP-like", rows, 96, 16), gauss(context, rows, 32)]
-    sets += filter(None, (library.public(name, rows) for name in ("SIFT1B", "DEEP1B")))
+    sets = largest_sets(context, rows, ("SIFT1B", "DEEP1B"))
     more = {"k": k, "repeat": 1, "queries": context.either(1000, 300)}
     result = []
     for data in sets:

@@ -3,7 +3,7 @@
 
 from points import Context, Experiment, Point
 
-from experiments.common import PAPER_STOP, all_pairs, gauss, gnnd, ivfpq, manifold
+from experiments.common import PAPER_STOP, all_pairs, gnnd, ivfpq, largest_sets
 
 MOST_PAIRS = {True: 1e14, False: 1e11}  # that are compared on a GPU, and on a CPU
 
@@ -11,9 +11,7 @@ MOST_PAIRS = {True: 1e14, False: 1e11}  # that are compared on a GPU, and on a C
 def points(context: Context) -> list[Point]:
     """k = 32, so that vectors and graph fit a GPU."""
     rows, k = context.size(10_000_000, 8000), context.either(32, 16)
-    library = context.library
-    sets = [library.photosift(rows), manifold(context, "DEEP-like", rows, 96, 16), gauss(context, rows, 32)]
-    sets += filter(None, (library.public(name, rows) for name in ("SIFT10M", "DEEP10M")))
+    sets = largest_sets(context, rows, ("SIFT10M", "DEEP10M"))
     more = {"k": k, "repeat": 1, "queries": context.either(2000, 300)}
     result = []
     for data in sets:
