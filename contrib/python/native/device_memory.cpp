@@ -5,6 +5,7 @@
 
 #include "gnnd/cuda/errors.h"
 #include "gnnd/cuda/memory/memory.h"
+#include "gnnd/error.h"
 
 namespace gnnd::python {
 
