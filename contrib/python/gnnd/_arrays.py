@@ -116,7 +116,7 @@ def _of_numpy(x: np.ndarray, name: str) -> Vectors:
         x = np.ascontiguousarray(x)
         row_stride = x.strides[0]
     stride = row_stride if rows > 1 else columns * size
-    return Vectors(_native.Array(x.ctypes.data, rows, columns, stride, _DTYPES[x.dtype.name]), x)
+    return Vectors(_native.Array(x, x.ctypes.data, rows, columns, stride, _DTYPES[x.dtype.name]), x)
 
 
 def _of_dlpack(x: Any, stream: Any, name: str) -> Vectors:
@@ -161,6 +161,6 @@ def _of_cuda_array(x: Any, stream: Any, name: str) -> Vectors:
     if producer is not None and producer != number:
         _native.synchronize(device, producer)  # what is still written there is complete then
     native = _native.Array(
-        pointer, rows, columns, row_stride if rows > 1 else columns * dtype.itemsize, _DTYPES[dtype.name], device
+        x, pointer, rows, columns, row_stride if rows > 1 else columns * dtype.itemsize, _DTYPES[dtype.name], device
     )
     return Vectors(native, x, number)

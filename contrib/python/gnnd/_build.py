@@ -190,7 +190,7 @@ def exact_neighbors(
     numbers = checked_ids(objects, "objects", dimensions=1)
     if numbers.size == 0:
         raise ValueError("there are no objects")
-    rows = _native.Array(numbers.ctypes.data, len(numbers), 1, 4, "i32")
+    rows = _native.Array(numbers, numbers.ctypes.data, len(numbers), 1, 4, "i32")
     return _native.exact_rows(given.native, rows, _params(given, device, k=k, metric=metric, **params))
 
 

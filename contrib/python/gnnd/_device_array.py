@@ -39,7 +39,7 @@ class DeviceArray:
         """A copy on the host."""
         out = np.empty(self.shape, self.dtype)
         self._memory.copy_to_host(
-            _native.Array(out.ctypes.data, out.shape[0], out.shape[1], out.strides[0], self._memory.dtype)
+            _native.Array(out, out.ctypes.data, out.shape[0], out.shape[1], out.strides[0], self._memory.dtype)
         )
         return out
 

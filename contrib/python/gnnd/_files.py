@@ -124,7 +124,7 @@ def read_vectors(path: str | os.PathLike[str]) -> np.ndarray:
     else:
         numpy_dtype = np.dtype(_NUMPY[dtype])
     out = np.empty((rows, columns), numpy_dtype)
-    _native.read_vectors(name, _native.Array(out.ctypes.data, rows, columns, out.strides[0], dtype))
+    _native.read_vectors(name, _native.Array(out, out.ctypes.data, rows, columns, out.strides[0], dtype))
     return out
 
 

@@ -146,7 +146,9 @@ def _view_of(array: np.ndarray | DeviceArray, dtype: str) -> _native.Array:
 def _matrix(array: np.ndarray, dtype: str) -> _native.Array:
     if not array.flags.c_contiguous:
         raise ValueError("the arrays of a graph must stay contiguous")
-    return _native.Array(array.ctypes.data, array.shape[0], array.shape[1], array.shape[1] * array.itemsize, dtype)
+    return _native.Array(
+        array, array.ctypes.data, array.shape[0], array.shape[1], array.shape[1] * array.itemsize, dtype
+    )
 
 
 def _host_vectors(x: Any) -> Vectors:

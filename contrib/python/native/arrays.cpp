@@ -124,11 +124,11 @@ void bind_arrays(nb::module_& module) {
     nb::class_<Array>(module, "Array")
         .def(
             "__init__",
-            [](Array* self, std::uintptr_t pointer, std::int64_t rows, std::int64_t columns, std::int64_t stride,
-               const std::string& dtype,
+            [](Array* self, const nb::object&, std::uintptr_t pointer, std::int64_t rows, std::int64_t columns,
+               std::int64_t stride, const std::string& dtype,
                int device) { new (self) Array{pointer, rows, columns, stride, parse_dtype(dtype), device, {}}; },
-            nb::arg("pointer"), nb::arg("rows"), nb::arg("columns"), nb::arg("stride"), nb::arg("dtype"),
-            nb::arg("device") = -1)
+            nb::arg("owner"), nb::arg("pointer"), nb::arg("rows"), nb::arg("columns"), nb::arg("stride"),
+            nb::arg("dtype"), nb::arg("device") = -1, nb::keep_alive<1, 2>(), "A view that keeps its owner alive.")
         .def_static("from_dlpack", &from_dlpack, nb::arg("capsule"))
         .def_ro("pointer", &Array::pointer)
         .def_ro("rows", &Array::rows)
@@ -139,7 +139,7 @@ void bind_arrays(nb::module_& module) {
     nb::class_<DeviceArray>(module, "DeviceMatrix")
         .def(nb::init<int, std::int64_t, std::int64_t, const std::string&>(), nb::arg("device"), nb::arg("rows"),
              nb::arg("columns"), nb::arg("dtype"))
-        .def("view", &DeviceArray::view)
+        .def("view", &DeviceArray::view, nb::keep_alive<0, 1>())
         .def_prop_ro("rows", &DeviceArray::rows)
         .def_prop_ro("columns", &DeviceArray::columns)
         .def_prop_ro("dtype", &DeviceArray::dtype)

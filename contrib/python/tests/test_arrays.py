@@ -108,6 +108,18 @@ def test_the_producer_lives_as_long_as_its_vectors(x):
     assert alive() is not None and given.n == 1200
 
 
+def test_a_view_keeps_what_it_shows():
+    array = np.arange(12, dtype=np.int32).reshape(3, 4)
+    alive = weakref.ref(array)
+    view = _native.Array(array, array.ctypes.data, 3, 4, 16, "i32")
+    del array
+    gc.collect()
+    assert alive() is not None
+    del view
+    gc.collect()
+    assert alive() is None
+
+
 @pytest.mark.parametrize("given, number", [(None, 1), (0, 1), (1, 1), (2, 2), (0x7F00, 0x7F00)])
 def test_dlpack_gets_the_stream(x, given, number):
     producer = Producer(x, device=(2, 0))

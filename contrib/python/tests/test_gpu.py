@@ -98,6 +98,13 @@ def test_a_graph_on_a_gpu_is_saved(tmp_path):
     assert read.measured == graph.measured
 
 
+def test_operations_take_a_graph_on_a_gpu():
+    graph = gnnd.build(torch.randn(2000, 16, device="cuda"), k=8)
+    here = gnnd.graph.symmetric_graph(graph)
+    there = gnnd.graph.symmetric_graph(graph.on_host())
+    assert (here != there).nnz == 0
+
+
 def test_arrays_leave_by_dlpack_only_as_they_are():
     array = gnnd.DeviceArray(0, (3, 4), "f32")
     assert array.__dlpack_device__() == (2, 0)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """What a call from Python takes beside the C++ build in it, and what an import takes.
 
-Usage: overhead.py [--device auto|cpu|cuda] [--rows N] [--dim D] [-k K] [--repeat R]   (one JSON line)
+Usage: python_overhead.py [--device auto|cpu|cuda] [--rows N] [--dim D] [-k K] [--repeat R]   (one JSON line)
 Arrays on the GPU need torch. The build's own seconds are those of its statistics.
 """
 
