@@ -71,7 +71,9 @@ def build_bench(tools: Tools, points: list[Point], path: Path) -> dict[str, dict
     """Whole builds and merges on the CPU, or with `device=cuda:0` in a configuration."""
     first, graphs = points[0], tools.scratch / "graphs"
     command = _command(tools.path("build_bench"), points, path)
-    command += ["--threads", first.threads, "--at", ",".join(map(str, at_values(first.k)))]
+    # Whoever counts threads means the CPU.
+    device = "cpu" if first.threads else tools.device
+    command += ["--device", device, "--threads", first.threads, "--at", ",".join(map(str, at_values(first.k)))]
     if tools.keep_graphs:
         command += ["--graphs", graphs]
     try:
