@@ -123,6 +123,23 @@ TEST(RecallEstimate, OfTwoPartsIsTheirMean) {
     EXPECT_EQ(both.objects, 500);
 }
 
+TEST(RecallEstimate, OfRowsCountsTrueIdsAndTies) {
+    for (const Metric metric : {Metric::L2, Metric::InnerProduct}) {
+        const float sign = is_similarity(metric) ? -1 : 1;
+        const std::int32_t truth_ids[] = {1, 2, 4, 5};
+        const float truth_values[] = {sign * 1, sign * 2, sign * 3, sign * 4};
+        // Row 0: a tie with the last true one, and a true one of another value. Row 1: a farther one, and nothing.
+        const std::int32_t ids[] = {7, 2, 9, 5, 8, -1};
+        const float values[] = {sign * 2, sign * 2.5f, sign * 3, sign * 4, sign * 5, sign * 3};
+        const KnnGraphView truth{2, 2, metric, truth_ids, truth_values};
+        const KnnGraphView lists{2, 3, metric, ids, values};
+        const RecallEstimate estimate = estimate_recall(9, lists, truth);
+        EXPECT_DOUBLE_EQ(estimate.value, 3.0 / 4);
+        EXPECT_EQ(estimate.at, 2);
+        EXPECT_EQ(estimate.objects, 2);
+    }
+}
+
 TEST(RecallEstimate, OfOneObjectSaysLittle) {
     const RecallEstimate estimate = estimate_recall(1000, 1, 10, 10, 100);
     EXPECT_EQ(estimate.value, 1);

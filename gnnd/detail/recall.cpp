@@ -39,6 +39,25 @@ std::vector<std::int32_t> sample_objects(std::int64_t n, std::int64_t count, std
     return objects;
 }
 
+RecallEstimate estimate_recall(std::int64_t n, const KnnGraphView& lists, const KnnGraphView& truth) {
+    const bool similarity = is_similarity(truth.metric);
+    const std::int64_t at = truth.k;
+    double sum = 0, squares = 0;
+    for (std::int64_t i = 0; i < truth.n; ++i) {
+        const std::int32_t *ids = lists.ids_of(i), *true_ids = truth.ids_of(i);
+        const float* distances = lists.distances_of(i);
+        const float last = truth.distances_of(i)[at - 1];
+        int found = 0;
+        for (std::int64_t j = 0; j < at; ++j) {
+            const bool near = similarity ? distances[j] >= last : distances[j] <= last;
+            found += ids[j] >= 0 && (near || std::find(true_ids, true_ids + at, ids[j]) != true_ids + at);
+        }
+        sum += found;
+        squares += double(found) * found;
+    }
+    return estimate_recall(n, truth.n, int(at), sum, squares);
+}
+
 RecallEstimate join_recalls(const RecallEstimate& a, std::int64_t n1, const RecallEstimate& b, std::int64_t n2) {
     const double share1 = double(n1) / double(n1 + n2), share2 = 1 - share1;
     RecallEstimate both;

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "gnnd/graph.h"
 #include "gnnd/metric.h"
 #include "gnnd/params.h"
 #include "gnnd/stats.h"
@@ -63,6 +64,12 @@ GNND_HOST_DEVICE inline RecallEstimate estimate_recall(std::int64_t n, std::int6
     estimate.high = std::fmin(1.0, std::fmax(p, centre + half));
     return estimate;
 }
+
+/// The same from the sampled objects' rows. An entry counts if it is one of the true ones, or as near as the last of
+/// them: a true one counts whatever distance it has, for sums round otherwise on another device. \param n      objects
+/// of the graph \param lists  a row for each sampled object, of truth.k columns or more \param truth  the same objects'
+/// nearest, exact; as many columns as count
+RecallEstimate estimate_recall(std::int64_t n, const KnnGraphView& lists, const KnnGraphView& truth);
 
 /// Of two parts of a graph, n1 and n2 objects that were sampled apart, the recall of both together.
 RecallEstimate join_recalls(const RecallEstimate& a, std::int64_t n1, const RecallEstimate& b, std::int64_t n2);

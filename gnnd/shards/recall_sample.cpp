@@ -93,25 +93,9 @@ double RecallSample::seconds() const {
     return seconds_;
 }
 
-/// Who is as near as the last true neighbour counts. A true one counts whatever distance its list has: a run may go on
-/// on another device, whose sums round otherwise.
 RecallEstimate RecallSample::estimate() const {
     const std::lock_guard lock(mutex_);
-    const bool similarity = is_similarity(truth_.metric());
-    double sum = 0, squares = 0;
-    for (std::int64_t i = 0; i < count(); ++i) {
-        const std::int32_t *ids = lists_.ids() + i * at_, *true_ids = truth_.ids() + i * at_;
-        const float limit = truth_.distances()[i * at_ + at_ - 1];
-        int found = 0;
-        for (int j = 0; j < at_; ++j) {
-            const float distance = lists_.distances()[i * at_ + j];
-            const bool near = ids[j] >= 0 && (similarity ? distance >= limit : distance <= limit);
-            found += near || (ids[j] >= 0 && std::find(true_ids, true_ids + at_, ids[j]) != true_ids + at_);
-        }
-        sum += found;
-        squares += double(found) * found;
-    }
-    return detail::estimate_recall(base_.n, count(), at_, sum, squares);
+    return detail::estimate_recall(base_.n, lists_.view(), truth_.view());
 }
 
 }  // namespace gnnd::shards

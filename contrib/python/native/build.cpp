@@ -65,8 +65,7 @@ nb::tuple exact_rows(const Array& x, const Array& objects, const nb::dict& given
         [&] { return exact_neighbors(x.vectors(), ids, objects.rows * objects.columns, params, hooks.callbacks()); }));
 }
 
-/// The recall of a graph on a sample of its objects. An entry counts if it is one of the true nearest, or not farther
-/// than the last of them.
+/// The recall of a graph on a sample of its objects.
 nb::object measure(const Array& x, const nb::tuple& graph, const nb::dict& given, std::int64_t count,
                    std::uint64_t seed) {
     const KnnGraphView view = graph_of(graph);
@@ -83,22 +82,12 @@ nb::object measure(const Array& x, const nb::tuple& graph, const nb::dict& given
     const KnnGraph truth = hooks.run([&] {
         return exact_neighbors(x.vectors(), objects.data(), std::int64_t(objects.size()), params, hooks.callbacks());
     });
-    const bool similarity = is_similarity(view.metric);
-    double sum = 0, squares = 0;
-    for (std::size_t i = 0; i < objects.size(); ++i) {
-        const std::int32_t* nearest = truth.ids_of(std::int64_t(i));
-        const float last = truth.distances_of(std::int64_t(i))[params.k - 1];
-        int found = 0;
-        for (int j = 0; j < params.k; ++j) {
-            const std::int32_t id = view.ids_of(objects[i])[j];
-            const float value = view.distances_of(objects[i])[j];
-            const bool near = similarity ? value >= last : value <= last;
-            found += id >= 0 && (near || std::find(nearest, nearest + params.k, id) != nearest + params.k);
-        }
-        sum += found;
-        squares += double(found) * found;
+    KnnGraph rows(truth.n(), params.k, view.metric);
+    for (std::int64_t i = 0; i < truth.n(); ++i) {
+        std::copy_n(view.ids_of(objects[i]), params.k, rows.ids() + i * params.k);
+        std::copy_n(view.distances_of(objects[i]), params.k, rows.distances() + i * params.k);
     }
-    return to_object(detail::estimate_recall(x.rows, std::int64_t(objects.size()), params.k, sum, squares));
+    return to_object(detail::estimate_recall(x.rows, rows.view(), truth.view()));
 }
 
 using Build = BuildResult (*)(const VectorView&, const BuildParams&, const Callbacks&, Resources*);
