@@ -4,7 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <string>
 #include <vector>
 
@@ -39,6 +41,13 @@ TEST(BaseIdentity, IsThatOfTheRowsNotOfTheFile) {
             EXPECT_EQ(identify(file), identity) << name;
             EXPECT_EQ(identify(file.view()), identity) << name;
         }
+        std::int64_t bytes = 0;
+        const auto read = [&](std::int64_t begin, std::int64_t count, std::byte* out) {
+            bytes += count * view.row_bytes();
+            std::memcpy(out, view.row(begin), std::size_t(count * view.row_bytes()));
+        };
+        EXPECT_EQ(identify(n, d, DType::f32, read), identity);
+        EXPECT_LE(bytes, std::max<std::int64_t>(4 << 20, 64 * view.row_bytes()));
         if (n < 3) continue;
         std::vector<VectorFile> parts;
         for (const auto& [begin, end] : {std::pair{0, 1}, {1, n / 2}, {n / 2, n}}) {

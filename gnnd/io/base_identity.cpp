@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <functional>
 #include <string_view>
 #include <vector>
 
@@ -20,12 +19,15 @@ namespace {
 constexpr std::int64_t kBlocks = 64;
 constexpr std::int64_t kBlockBytes = 1 << 16;
 
-/// Puts rows [begin, begin + count) one after the other.
-using Read = std::function<void(std::int64_t begin, std::int64_t count, std::byte* out)>;
+std::string differing(const char* what, std::string_view found, std::string_view expected) {
+    return std::string(what).append(" is ").append(found).append(", expected ").append(expected);
+}
+
+}  // namespace
 
 /// All rows where they fit into kBlocks blocks of as many rows as kBlockBytes hold, but at least one; otherwise
 /// kBlocks blocks at equal distances, of which the first begins with the first row and the last ends with the last.
-BaseIdentity identify(std::int64_t n, std::int64_t d, DType dtype, const Read& read) {
+BaseIdentity identify(std::int64_t n, std::int64_t d, DType dtype, const ReadVectors& read) {
     const std::int64_t row_bytes = d * std::int64_t(size_of(dtype));
     const std::int64_t block_rows = std::max<std::int64_t>(1, kBlockBytes / row_bytes);
     const bool all = n <= kBlocks * block_rows;
@@ -41,12 +43,6 @@ BaseIdentity identify(std::int64_t n, std::int64_t d, DType dtype, const Read& r
     }
     return {n, d, dtype, XXH3_64bits_digest(&state)};
 }
-
-std::string differing(const char* what, std::string_view found, std::string_view expected) {
-    return std::string(what).append(" is ").append(found).append(", expected ").append(expected);
-}
-
-}  // namespace
 
 std::string BaseIdentity::difference(const BaseIdentity& other) const {
     if (other.n != n) return differing("n", std::to_string(other.n), std::to_string(n));

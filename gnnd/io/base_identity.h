@@ -4,7 +4,9 @@
 /// \file base_identity.h
 /// The identity of a base: what tells whether a set of vectors is the one that a graph was built from.
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 
@@ -31,6 +33,10 @@ struct BaseIdentity {
     friend bool operator==(const BaseIdentity&, const BaseIdentity&) = default;
 };
 
+/// Puts rows [begin, begin + count) of n x d vectors one after the other.
+using ReadVectors = std::function<void(std::int64_t begin, std::int64_t count, std::byte* out)>;
+/// Reads as much as for a file. What `read` throws ends the call.
+BaseIdentity identify(std::int64_t n, std::int64_t d, DType dtype, const ReadVectors& read);
 /// \param vectors  in host memory
 BaseIdentity identify(const VectorView& vectors);
 /// Reads at most 4 MiB, or 64 rows where those are more. \throws IoError
