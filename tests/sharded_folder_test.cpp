@@ -180,6 +180,17 @@ TEST_F(Sharded, AnotherProcessIsKeptOut) {
     expect_exact();
 }
 
+TEST_F(Sharded, AFolderInWhichSeveralBuildIsLeftToThem) {
+    make_base(60);
+    std::filesystem::create_directory(work());
+    write_bytes(work() + "/build.json", "theirs");
+    for (const bool resume : {false, true})
+        EXPECT_EQ(message_of<IoError>([&] { build(shards(2, resume)); }),
+                  work() + ": several processes build a graph there; `python -m gnnd worker` goes on with it");
+    EXPECT_EQ(read_bytes(work() + "/build.json"), "theirs");
+    EXPECT_FALSE(std::filesystem::exists(manifest_path()));
+}
+
 TEST_F(Sharded, FilesWithoutTheirManifestStay) {
     make_base(60);
     std::filesystem::create_directory(work());

@@ -41,7 +41,8 @@ class Folder {
     /// \param wanted   base, parameters and number of shards
     /// \param resume   whether to go on; otherwise a folder with a manifest is refused. One without, or whose manifest
     ///                 names no file, is started anew either way: a build may end before anything is finished.
-    /// \throws IoError: in use by another process, the manifest or one of its files altered, a record of something
+    /// \throws IoError: in use by another process, or by several (kBuildName), the manifest or one of its files
+    /// altered, a record of something
     ///         else (the difference is named), the disk too small (needed and free are told)
     Folder(const std::string& path, const Manifest& wanted, bool resume, int workers);
 

@@ -16,6 +16,9 @@
 namespace gnnd::shards {
 
 inline constexpr const char* kManifestName = "manifest.json";
+/// What several processes agree on that build one graph in the folder (contrib/python/gnnd/distributed); the manifest
+/// comes when they are through.
+inline constexpr const char* kBuildName = "build.json";
 
 /// A graph file in the folder.
 struct FileRecord {

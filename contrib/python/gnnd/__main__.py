@@ -16,6 +16,10 @@ from . import _native
 
 def main() -> int:
     """Carries out the command in ``sys.argv``; the exit code."""
+    if sys.argv[1:2] == ["worker"]:  # which is Python's alone
+        from .distributed._worker import main as worker
+
+        return worker(sys.argv[2:])
     # Python ignores it: a reader that wants no more, `| head`, should end the command without a word.
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     # Names of files need not be text in any encoding: surrogates stand for their bytes.

@@ -20,19 +20,8 @@
 
 namespace gnnd::python {
 
-namespace {
-
 nb::tuple to_tuple(const io::BaseIdentity& base) {
     return nb::make_tuple(base.n, base.d, std::string(name_of(base.dtype)), base.checksum);
-}
-
-io::BaseIdentity identity_of(const nb::tuple& parts) {
-    io::BaseIdentity base;
-    base.n = nb::cast<std::int64_t>(parts[0]);
-    base.d = nb::cast<std::int64_t>(parts[1]);
-    base.dtype = parse_dtype(nb::cast<std::string>(parts[2]));
-    base.checksum = nb::cast<std::uint64_t>(parts[3]);
-    return base;
 }
 
 RecallEstimate recall_of(const nb::object& given) {
@@ -44,6 +33,17 @@ RecallEstimate recall_of(const nb::object& given) {
     recall.at = nb::cast<int>(given["recall_at"]);
     recall.objects = nb::cast<std::int64_t>(given["recall_objects"]);
     return recall;
+}
+
+namespace {
+
+io::BaseIdentity identity_of(const nb::tuple& parts) {
+    io::BaseIdentity base;
+    base.n = nb::cast<std::int64_t>(parts[0]);
+    base.d = nb::cast<std::int64_t>(parts[1]);
+    base.dtype = parse_dtype(nb::cast<std::string>(parts[2]));
+    base.checksum = nb::cast<std::uint64_t>(parts[3]);
+    return base;
 }
 
 /// What a graph keeps of itself, of a file or of a folder.
@@ -133,9 +133,10 @@ nb::tuple shape_of_file(const std::string& path) {
     return nb::make_tuple(file.n(), file.d(), std::string(name_of(file.dtype())));
 }
 
-void read_vectors(const std::string& path, const Array& out) {
+/// \param begin  the first row that is read
+void read_vectors(const std::string& path, const Array& out, std::int64_t begin) {
     const nb::gil_scoped_release released;
-    io::VectorFile(path).read(0, out.rows, reinterpret_cast<void*>(out.pointer));
+    io::VectorFile(path).read(begin, out.rows, reinterpret_cast<void*>(out.pointer));
 }
 
 }  // namespace
@@ -147,7 +148,7 @@ void bind_files(nb::module_& module) {
                nb::arg("recall").none());
     module.def("load", &load, nb::arg("path"));
     module.def("shape_of_file", &shape_of_file, nb::arg("path"));
-    module.def("read_vectors", &read_vectors, nb::arg("path"), nb::arg("out"));
+    module.def("read_vectors", &read_vectors, nb::arg("path"), nb::arg("out"), nb::arg("begin") = 0);
     module.def("build_sharded", &build_shards, nb::arg("base"), nb::arg("params"), nb::arg("shards"),
                nb::arg("progress").none());
     module.def(

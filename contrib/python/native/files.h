@@ -5,7 +5,15 @@
 
 #include <nanobind/nanobind.h>
 
+#include "gnnd/io/base_identity.h"
+#include "gnnd/stats.h"
+
 namespace gnnd::python {
+
+/// (n, d, dtype, checksum).
+nanobind::tuple to_tuple(const io::BaseIdentity& base);
+/// \param given  as to_object(RecallEstimate) gives it, or None
+RecallEstimate recall_of(const nanobind::object& given);
 
 void bind_files(nanobind::module_& module);
 

@@ -19,6 +19,7 @@
 #include "links.h"
 #include "operations.h"
 #include "search.h"
+#include "shards.h"
 #include "tool.h"
 
 namespace gnnd::python {
@@ -79,5 +80,6 @@ NB_MODULE(_native, module) {
     bind_links(module);
     bind_operations(module);
     bind_search(module);
+    bind_shards(module);
     bind_tool(module);
 }

@@ -1,0 +1,13 @@
+# SPDX-License-Identifier: MIT
+"""Graphs in shards that several processes build, on one machine or on many.
+
+    gnnd.distributed.start("base.u8bin", "/shared/graph", shards=8, k=32)
+    gnnd.distributed.work("/shared/graph")     # in any number of processes: `python -m gnnd worker /shared/graph`
+    gnnd.load("/shared/graph")
+
+The truth is what lies in the folder: nothing else need survive for a build to go on.
+"""
+
+from ._worker import start, work
+
+__all__ = ["start", "work"]

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: MIT
+"""Who works on which task: so that two do not do the same. Nothing depends on it but time.
+
+A lease is an object that its holder writes anew again and again. Others take the task over once they have seen the
+same content for so long by their own clock: what clocks of different machines show does not matter."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Iterator
+
+from ._schedule import Task
+from ._storage import Storage, new_attempt
+
+
+class Leases:
+    """Those of a build, as one worker sees them."""
+
+    def __init__(self, storage: Storage, seconds: float) -> None:
+        self._storage, self.seconds = storage, seconds
+        self._owner = new_attempt()
+        self._seen: dict[str, tuple[bytes, float]] = {}  # content, and since when it is that
+
+    @contextlib.contextmanager
+    def held(self, task: Task) -> Iterator[bool]:
+        """While the block runs the task is this worker's; False where it is another's."""
+        name = self._taken(task)
+        if name is None:
+            yield False
+            return
+        stop = threading.Event()
+        heart = threading.Thread(target=self._beat, args=(name, stop), daemon=True)
+        heart.start()
+        try:
+            yield True
+        finally:
+            stop.set()
+            heart.join()
+            with contextlib.suppress(OSError):  # then it runs out
+                self._storage.delete(name)
+
+    def _taken(self, task: Task) -> str | None:
+        """The lease, which is this worker's now. Each that runs out is followed by one of the next number, which one
+        of those who want it can create."""
+        there = self._numbers(task)
+        number = 0
+        if there:
+            number = max(there)
+            name = f"leases/{task.name}.{number}"
+            content = self._storage.read(name)
+            if content is not None:
+                seen, since = self._seen.get(name, (None, 0.0))
+                if seen != content:
+                    self._seen[name] = (content, time.monotonic())
+                    return None
+                if time.monotonic() - since < self.seconds:
+                    return None
+                number += 1
+        name = f"leases/{task.name}.{number}"
+        if not self._storage.create(name, self._content(0)):
+            return None
+        for old in there:
+            if old < number:
+                self._storage.delete(f"leases/{task.name}.{old}")
+                self._seen.pop(f"leases/{task.name}.{old}", None)
+        return name
+
+    def _numbers(self, task: Task) -> list[int]:
+        endings = [name.removeprefix(f"{task.name}.") for name in self._storage.names("leases") if task.name in name]
+        return [int(ending) for ending in endings if ending.isdecimal() and len(ending) < 10]
+
+    def _content(self, beat: int) -> bytes:
+        return f"{self._owner} {beat}\n".encode()
+
+    def _beat(self, name: str, stop: threading.Event) -> None:
+        beat = 0
+        while not stop.wait(self.seconds / 4):
+            beat += 1
+            with contextlib.suppress(OSError):  # the next may reach the storage
+                self._storage.replace(name, self._content(beat))

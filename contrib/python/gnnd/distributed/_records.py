@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: MIT
+"""One record for each thing that is done: which file holds it. Whoever creates a record first has done it; what others
+made of the same task meanwhile is deleted."""
+
+from __future__ import annotations
+
+import os
+import socket
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .. import _native
+from ._plan import MANIFEST, Plan, seal, unseal
+from ._schedule import State
+from ._storage import Damaged, Storage, checked_name, new_attempt
+
+Graph = tuple[np.ndarray, np.ndarray]
+
+
+def view(array: np.ndarray, dtype: str) -> _native.Array:
+    """A matrix as the native functions take it."""
+    rows, columns = array.shape
+    return _native.Array(array, array.ctypes.data, rows, columns, columns * array.itemsize, dtype)
+
+
+def parts(graph: Graph, metric: str) -> tuple[_native.Array, _native.Array, str]:
+    """A graph as the native functions take it."""
+    return view(graph[0], "i32"), view(graph[1], "f32"), metric
+
+
+@dataclass(frozen=True)
+class Record:
+    """What ``done/NAME`` says: a file, and what it took to make it and all before it."""
+
+    file: str
+    size: int
+    checksum: int
+    seconds: float
+    samples: int
+
+
+class Records:
+    """Those of one build."""
+
+    def __init__(self, storage: Storage, plan: Plan) -> None:
+        self.storage, self.plan = storage, plan
+        self.schedule = plan.schedule
+
+    def state(self) -> State:
+        return State.of(self.schedule, self.storage.names("done"))
+
+    def read(self, name: str) -> Record:
+        """:raises Damaged: altered, gone, or of another build; the record is withdrawn then"""
+        path = f"done/{name}"
+        data = self.storage.read(path)
+        try:
+            if data is None:
+                raise Damaged(f"{self.storage.url}/{path}: gone")
+            content = unseal(data, f"{self.storage.url}/{path}")
+            if content.get("build") != self.plan.id or content.get("what") != name:
+                raise Damaged(f"{self.storage.url}/{path}: of another build")
+            return Record(
+                checked_name(str(content["file"])),
+                int(content["bytes"]),
+                int(content["file_checksum"]),
+                float(content["seconds"]),
+                int(content["samples"]),
+            )
+        except (KeyError, TypeError, ValueError):
+            error = Damaged(f"{self.storage.url}/{path}: altered")
+            self.withdraw(name)
+            raise error from None
+        except Damaged:
+            self.withdraw(name)
+            raise
+
+    def load(self, name: str, n: int, k: int, objects: int) -> Graph:
+        """The graph that the record's file holds, verified.
+
+        :raises Damaged: altered or gone; record and file are withdrawn then
+        """
+        record = self.read(name)
+        for last in (False, True):  # what was altered on the way is read once more
+            try:
+                path = self.storage.fetch(record.file, record.size)
+                return _native.load_rows(path, record.size, record.checksum, n, k, objects)
+            except OSError as error:
+                if not isinstance(error, Damaged) and error.errno is not None:  # the storage's, not the file's
+                    raise
+                self.storage.discard(record.file)
+                if last:
+                    self.withdraw(name, record)
+                    raise Damaged(str(error)) from None
+        raise AssertionError
+
+    def save(self, name: str, graph: Graph, objects: int, seconds: float, samples: int) -> bool:
+        """Writes the graph to a file of its own and then the record. False where another has been faster."""
+        attempt = f"{name}-{new_attempt()}.gnnd"
+        dtype = str(self.plan.manifest.base["dtype"])
+        try:
+            size, checksum = _native.save_rows(
+                self.storage.path_for(attempt), parts(graph, self.plan.metric), dtype, objects
+            )
+            self.storage.publish(attempt)
+            content: dict[str, Any] = {
+                "what": name,
+                "build": self.plan.id,
+                "file": attempt,
+                "bytes": size,
+                "file_checksum": checksum,
+                "seconds": seconds,
+                "samples": samples,
+                "worker": f"{socket.gethostname()} {os.getpid()}",
+            }
+            created = self.storage.create(f"done/{name}", seal(content))
+        except OSError:
+            self._forget(attempt)
+            raise
+        if not created:
+            self.storage.delete(attempt)
+        elif self.storage.read(MANIFEST) is not None:  # all was finished meanwhile, and cleaned up
+            self.withdraw(name)
+            self.storage.delete(attempt)
+        return created
+
+    def withdraw(self, name: str, record: Record | None = None) -> None:
+        """Takes back what is damaged, or not needed any more."""
+        self.storage.delete(f"done/{name}")
+        if record is not None:
+            self.storage.delete(record.file)
+
+    def drop(self, name: str) -> None:
+        """Deletes what is not needed any more: its file last, so that no record tells of one that is gone."""
+        try:
+            record = self.read(name)
+        except Damaged:
+            return
+        self.withdraw(name, record)
+
+    def _forget(self, file: str) -> None:
+        try:
+            self.storage.delete(file)
+        except OSError:
+            return  # what failed before is told

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: MIT
+#include "shards.h"
+
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <cstring>
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "arrays.h"
+#include "convert.h"
+#include "files.h"
+#include "gnnd/detail/checks.h"
+#include "gnnd/detail/fold.h"
+#include "gnnd/detail/params_table.h"
+#include "gnnd/detail/recall.h"
+#include "gnnd/detail/run.h"
+#include "gnnd/error.h"
+#include "gnnd/io/base_identity.h"
+#include "gnnd/io/graph_file.h"
+#include "gnnd/shards/manifest.h"
+#include "gnnd/shards/schedule.h"
+#include "graph_arrays.h"
+#include "hooks.h"
+
+namespace gnnd::python {
+
+namespace {
+
+using shards::BaseRecord;
+using shards::FileRecord;
+using shards::Manifest;
+
+/// (n, d, dtype, checksum) of rows that a function of Python's reads: read(begin, count) returns an array of them.
+nb::tuple identify_rows(std::int64_t n, std::int64_t d, const std::string& dtype, const nb::object& read) {
+    const DType type = parse_dtype(dtype);
+    const auto row = std::size_t(d) * size_of(type);
+    const io::BaseIdentity base = io::identify(n, d, type, [&](std::int64_t begin, std::int64_t count, std::byte* out) {
+        const nb::object rows = read(begin, count);
+        const auto& array = nb::cast<const Array&>(rows);
+        if (array.rows != count || std::size_t(array.stride) != row || array.dtype != type)
+            throw IoError("rows " + std::to_string(begin) + " + " + std::to_string(count) + ": others were read");
+        std::memcpy(out, reinterpret_cast<const void*>(array.pointer), std::size_t(count) * row);
+    });
+    return to_tuple(base);
+}
+
+nb::dict base_to_dict(const BaseRecord& base) {
+    nb::dict dict;
+    dict["path"] = base.path;
+    dict["format"] = std::string(name_of(base.format));
+    dict["n"] = base.n;
+    dict["d"] = base.d;
+    dict["dtype"] = std::string(name_of(base.dtype));
+    dict["bytes"] = base.bytes;
+    dict["modified"] = base.modified;
+    dict["checksum"] = base.checksum.value_or(0);
+    return dict;
+}
+
+BaseRecord base_of(const nb::dict& given) {
+    BaseRecord base;
+    base.path = nb::cast<std::string>(given["path"]);
+    base.format = io::parse_vector_format(nb::cast<std::string>(given["format"]));
+    base.n = nb::cast<std::int64_t>(given["n"]);
+    base.d = nb::cast<std::int64_t>(given["d"]);
+    base.dtype = parse_dtype(nb::cast<std::string>(given["dtype"]));
+    base.bytes = nb::cast<std::uint64_t>(given["bytes"]);
+    base.modified = nb::cast<std::int64_t>(given["modified"]);
+    base.checksum = nb::cast<std::uint64_t>(given["checksum"]);
+    return base;
+}
+
+Manifest begin_manifest(const nb::dict& base, const nb::dict& params, int count) {
+    Manifest manifest;
+    manifest.base = base_of(base);
+    manifest.params = params_of(params);
+    if (count < 1 || count > shards::kMaxShards || manifest.base.n < 2 * std::int64_t(count))
+        throw InvalidArgument("shards = " + std::to_string(count) + " of " + std::to_string(manifest.base.n) +
+                              " vectors; allowed are 1 to " + std::to_string(shards::kMaxShards) +
+                              ", of two vectors at least");
+    manifest.shards.resize(std::size_t(count));
+    return manifest;
+}
+
+/// The parameters that decide the graph, as build() takes them.
+nb::dict params_to_dict(const Manifest& manifest) {
+    nb::dict params;
+    detail::for_each_field([&]<class T>(const detail::Field<T>& field) {
+        if (!field.decides_graph) return;
+        if constexpr (std::is_arithmetic_v<T>)
+            params[field.name] = nb::cast(field.of(manifest.params));
+        else
+            params[field.name] = nb::cast(detail::text_of(field.of(manifest.params)));
+    });
+    return params;
+}
+
+/// \param files  of all shards: name, bytes and checksum of their lists, which every other shard is merged into
+/// \param recall  as measure() gives it, or None
+Manifest completed(const Manifest& building,
+                   const std::vector<std::tuple<std::string, std::uint64_t, std::uint64_t>>& files, double seconds,
+                   int samples, const nb::object& recall) {
+    Manifest manifest = building;
+    if (int(files.size()) != manifest.count())
+        throw InvalidArgument(std::to_string(files.size()) + " files for " + std::to_string(manifest.count()) +
+                              " shards");
+    for (int i = 0; i < manifest.count(); ++i) {
+        shards::ShardRecord& shard = manifest.shards[i];
+        const auto& [name, bytes, checksum] = files[i];
+        shard.lists = FileRecord{name, bytes, checksum};
+        shard.version = 1;
+        shard.merged.clear();
+        for (int other = 0; other < manifest.count(); ++other)
+            if (other != i) shard.merged.push_back(other);
+    }
+    manifest.seconds = seconds;
+    manifest.samples = samples;
+    manifest.recall = recall_of(recall);
+    manifest.complete = true;
+    return manifest;
+}
+
+/// Rows of a shard's file. \return (bytes, checksum)
+nb::tuple save_rows(const std::string& path, const nb::tuple& graph, const std::string& dtype, std::int64_t objects) {
+    const KnnGraphView view = graph_of(graph);
+    const DType type = parse_dtype(dtype);
+    const nb::gil_scoped_release released;
+    io::write_graph(path, view, type, objects);
+    const io::GraphFile file(path);
+    const nb::gil_scoped_acquire acquired;
+    return nb::make_tuple(file.bytes(), file.checksum());
+}
+
+/// All rows of such a file, verified. \throws IoError where it is another one than was recorded, or altered
+nb::tuple load_rows(const std::string& path, std::uint64_t bytes, std::uint64_t checksum, std::int64_t n,
+                    std::int64_t k, std::int64_t objects) {
+    KnnGraph graph;
+    {
+        const nb::gil_scoped_release released;
+        const io::GraphFile file(path);
+        if (file.bytes() != bytes || file.checksum() != checksum || file.n() != n || file.k() != k ||
+            file.objects() != objects)
+            throw IoError(path + ": altered: not the file that was recorded");
+        graph = file.read();
+    }
+    return to_arrays(std::move(graph));
+}
+
+/// GGM of two shards by their own graphs: what their objects have in each other. Rows of the first, then of the second,
+/// whose numbers follow. \return (ids, distances), statistics
+nb::tuple merge_across(const Array& x1, const nb::tuple& graph1, const Array& x2, const nb::tuple& graph2,
+                       const nb::dict& given) {
+    const BuildParams params = params_of(given);
+    detail::Input pair{{x1.vectors(), x2.vectors()}, {graph_of(graph1), graph_of(graph2)}};
+    pair.across = true;  // the shards' own lists have seen what is inside of each
+    for (int side = 0; side < 2; ++side)
+        if (pair.graphs[side].n != pair.vectors[side].n)
+            throw InvalidArgument("a graph of " + std::to_string(pair.graphs[side].n) + " objects for " +
+                                  std::to_string(pair.vectors[side].n) + " vectors");
+    Hooks hooks{nb::none()};
+    BuildResult result = hooks.run([&] { return detail::run(pair, params, hooks.callbacks(), nullptr); });
+    return nb::make_tuple(to_arrays(std::move(result.graph)), to_dict(result.stats));
+}
+
+/// Takes objects [first, last) of what was found into the lists, as begin + 0 and so on. See detail::fold().
+void fold(const nb::tuple& found, std::int32_t first, std::int32_t last, std::int64_t begin, const Array& ids,
+          const Array& distances, int threads) {
+    const KnnGraphView view = graph_of(found);
+    if (ids.rows != view.n || distances.rows != view.n || ids.columns != distances.columns)
+        throw InvalidArgument("lists of " + std::to_string(ids.rows) + " objects for what was found of " +
+                              std::to_string(view.n));
+    std::int32_t* const to_ids = ids.ids();
+    float* const to_distances = distances.distances();
+    const nb::gil_scoped_release released;
+    detail::fold(view, {first, last, begin}, ids.columns, to_ids, to_distances, threads);
+}
+
+/// The nearest k of every vector of the sample among x, exact. \param selves  which of x it is, -1: none of them
+nb::tuple nearest(const Array& x, const Array& sample, const Array& selves, int k, const nb::dict& given) {
+    BuildParams params = params_of(given);
+    params.device = detail::choose(params.device);
+    if (selves.rows * selves.columns != sample.rows || sample.columns != x.columns || sample.dtype != x.dtype)
+        throw InvalidArgument("a sample of other vectors");
+    const std::int32_t* const numbers = selves.ids();
+    Hooks hooks{nb::none()};
+    return to_arrays(hooks.run([&] {
+        return detail::nearest_of(x.vectors(), sample.vectors(), numbers, k, params, hooks.callbacks(),
+                                  detail::or_heap(nullptr));
+    }));
+}
+
+}  // namespace
+
+void bind_shards(nb::module_& module) {
+    const auto n = nb::arg("n"), k = nb::arg("k"), d = nb::arg("d"), dtype = nb::arg("dtype"), path = nb::arg("path"),
+               params = nb::arg("params"), graph = nb::arg("graph"), objects = nb::arg("objects"), x = nb::arg("x");
+    module.def("identify_rows", &identify_rows, n, d, dtype, nb::arg("read"));
+    module.def(
+        "base_of_file", [](const std::string& path) { return base_to_dict(BaseRecord::of(io::VectorFile(path))); },
+        path);
+    module.def(
+        "sample_objects",
+        [](std::int64_t n, std::int64_t count, std::uint64_t seed) { return detail::sample_objects(n, count, seed); },
+        n, nb::arg("count"), nb::arg("seed"));
+    module.def("save_rows", &save_rows, path, graph, dtype, objects);
+    module.def("load_rows", &load_rows, path, nb::arg("bytes"), nb::arg("checksum"), n, k, objects);
+    module.def("merge_across", &merge_across, nb::arg("x1"), nb::arg("graph1"), nb::arg("x2"), nb::arg("graph2"),
+               params);
+    module.def("fold", &fold, nb::arg("found"), nb::arg("first"), nb::arg("last"), nb::arg("begin"), nb::arg("ids"),
+               nb::arg("distances"), nb::arg("threads"));
+    module.def("nearest", &nearest, x, nb::arg("sample"), nb::arg("selves"), k, params);
+    module.def(
+        "recall_of_rows",
+        [](std::int64_t n, const nb::tuple& lists, const nb::tuple& truth) {
+            const KnnGraphView rows = graph_of(lists), nearest = graph_of(truth);
+            if (rows.n != nearest.n || rows.k < nearest.k || nearest.n == 0)
+                throw InvalidArgument("rows of other objects than the true ones");
+            return to_object(detail::estimate_recall(n, rows, nearest));
+        },
+        n, nb::arg("lists"), nb::arg("truth"));
+    nb::class_<Manifest>(module, "Manifest")
+        .def_static("begin", &begin_manifest, nb::arg("base"), params, nb::arg("shards"))
+        .def_static("parse", &Manifest::from_text, nb::arg("text"), path)
+        .def("text", &Manifest::to_text)
+        .def("difference", &Manifest::difference, nb::arg("other"))
+        .def("completed", &completed, nb::arg("files"), nb::arg("seconds"), nb::arg("samples"),
+             nb::arg("recall").none())
+        .def("begin_of", &Manifest::begin, nb::arg("shard"))
+        .def_prop_ro("base", [](const Manifest& self) { return base_to_dict(self.base); })
+        .def_prop_ro("params", [](const Manifest& self) { return params_to_dict(self); })
+        .def_prop_ro("recall_at", [](const Manifest& self) { return detail::recall_at_of(self.params); })
+        .def_prop_ro("files",
+                     [](const Manifest& self) {
+                         nb::list files;
+                         for (const shards::ShardRecord& shard : self.shards)
+                             for (const auto& file : {shard.local, shard.lists})
+                                 if (file) files.append(nb::make_tuple(file->name, file->bytes, file->checksum));
+                         return files;
+                     })
+        .def_prop_ro("complete", [](const Manifest& self) { return self.complete; })
+        .def_prop_ro("count", &Manifest::count)
+        .def_prop_ro("local_columns", &Manifest::local_columns);
+}
+
+}  // namespace gnnd::python

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+/// \file shards.h
+/// What several processes that build one graph in shards take from the library: the manifest, the shards' files, and
+/// the merge of a pair.
+
+#include <nanobind/nanobind.h>
+
+namespace gnnd::python {
+
+void bind_shards(nanobind::module_& module);
+
+}  // namespace gnnd::python

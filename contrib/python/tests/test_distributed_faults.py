@@ -1,0 +1,268 @@
+# SPDX-License-Identifier: MIT
+"""Builds by several processes that are disturbed: killed and hung workers, altered objects, full storage.
+GNND_TEST_KILLS=50 kills more of them."""
+
+from __future__ import annotations
+
+import errno
+import itertools
+import os
+import random
+import signal
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import gnnd
+import gnnd.distributed
+from gnnd.distributed import _worker
+from gnnd.distributed._base import open_base
+from gnnd.distributed._leases import Leases
+from gnnd.distributed._plan import read_plan
+from gnnd.distributed._schedule import FINISH, Schedule, Task
+from gnnd.distributed._storage import Folder
+from gnnd.distributed._tasks import Carrier
+from shards import K, check_finished, make_base, worker
+
+KILLS = int(os.environ.get("GNND_TEST_KILLS", "6"))
+
+
+def begin(folder: Path, shards: int = 4, n: int = 1500) -> tuple[Path, Path]:
+    base, work = make_base(folder, n), folder / "work"
+    gnnd.distributed.start(base, work, K, shards=shards)
+    return base, work
+
+
+def carrier(base: Path, work: Path) -> Carrier:
+    plan = read_plan(Folder(work))
+    assert plan is not None
+    return Carrier(Folder(work), plan, open_base(base), "cpu", 1)
+
+
+def do_some(hands: Carrier, tasks: int) -> None:
+    for _ in range(tasks):
+        hands.do(hands.records.state().ready()[0])
+
+
+def test_workers_that_are_killed(tmp_path):
+    """At random moments, in as many builds as that takes; each is finished by those who come after."""
+    base, chance, killed = make_base(tmp_path, 3000), random.Random(KILLS), 0
+    undisturbed = gnnd.build_sharded(base, tmp_path / "undisturbed", K, shards=10, device="cpu").recall
+    for build in range(KILLS):
+        work = tmp_path / f"work{build}"
+        gnnd.distributed.start(base, work, K, shards=10)
+        workers: list[Any] = []
+        while not (work / "manifest.json").exists():
+            workers += [worker(work) for _ in range(3 - len(workers))]
+            time.sleep(chance.uniform(0.1, 0.9))
+            victim = workers.pop(chance.randrange(3))
+            if killed < KILLS and victim.poll() is None:
+                victim.kill()
+                killed += 1
+            told = victim.communicate(timeout=60)[1]
+            assert victim.returncode in (0, -signal.SIGKILL), told
+        for one in workers:
+            assert one.wait(timeout=60) == 0, one.stderr.read()
+            one.stderr.close()
+        graph = check_finished(work, base)
+        assert graph.recall == pytest.approx(undisturbed, abs=0.005)
+        if killed == KILLS:
+            return
+
+
+def test_a_worker_that_hangs_and_comes_back(tmp_path):
+    """Stopped in the middle of a task, it finds it done by another when it goes on; both end well."""
+    base, work = begin(tmp_path, shards=6, n=4000)
+    hung = worker(work)
+    while not list((work / "leases").iterdir()):
+        time.sleep(0.005)
+    hung.send_signal(signal.SIGSTOP)
+    other = worker(work)
+    assert "finished" in other.communicate(timeout=60)[1] and other.returncode == 0
+    hung.send_signal(signal.SIGCONT)
+    told = hung.communicate(timeout=60)[1]
+    assert hung.returncode == 0, told
+    check_finished(work, base)
+
+
+def test_leases_do_not_look_at_clocks(tmp_path):
+    """Who is silent loses the task, whatever its clock shows; who is heard of keeps it."""
+    place, task = Folder(tmp_path, create=True), Task("build", 3)
+    mine, others = Leases(place, 0.4), Leases(place, 0.4)
+    with mine.held(task) as held:
+        assert held
+        (lease,) = (tmp_path / "leases").iterdir()
+        until = time.monotonic() + 1
+        while time.monotonic() < until:
+            for minutes in (-10, 10):
+                with others.held(task) as taken:
+                    assert not taken
+                now = time.time() + 60 * minutes
+                os.utime(lease, (now, now))
+            time.sleep(0.05)
+    assert not list((tmp_path / "leases").iterdir())
+    lease.write_bytes(b"of a worker that was killed")
+    waited = time.monotonic()
+    while True:
+        with others.held(task) as taken:
+            if taken:
+                break
+        assert time.monotonic() - waited < 5
+        time.sleep(0.02)
+    assert time.monotonic() - waited >= 0.4
+    (tmp_path / "leases" / "build-00003.1x").write_bytes(b"no lease")
+    with mine.held(task) as held:
+        assert held
+
+
+def test_one_of_several_gets_a_lease(tmp_path):
+    place = Folder(tmp_path, create=True)
+    got, all_there = [], threading.Barrier(8)
+
+    def try_it() -> None:
+        leases = Leases(place, 5)
+        all_there.wait()
+        with leases.held(FINISH) as held:
+            got.append(held)
+            all_there.wait()
+
+    threads = [threading.Thread(target=try_it) for _ in range(8)]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+    assert sorted(got) == [False] * 7 + [True]
+
+
+def test_two_finish_one_task(tmp_path):
+    """Both have begun when nobody was through. The first record counts, and nothing of the other is left."""
+    base, work = begin(tmp_path, shards=2)
+    first, second = carrier(base, work), carrier(base, work)
+    do_some(first, 2)
+    (merge,) = first.plan.schedule.merges
+    before = first.records.state()
+    second.records.state = lambda: before  # type: ignore[method-assign]
+    first.do(merge)
+    files = {path.name: path.read_bytes() for path in work.rglob("*") if path.is_file()}
+    second.do(merge)
+    assert {path.name: path.read_bytes() for path in work.rglob("*") if path.is_file()} == files
+    third = carrier(base, work)
+    first.do(FINISH)
+    with pytest.raises(OSError):  # too late: all that it needs is cleaned away
+        third.do(FINISH)
+    check_finished(work, base)
+
+
+def test_a_result_that_comes_after_the_end(tmp_path):
+    """A worker that hung until all was finished and cleaned up leaves nothing behind."""
+    base, work = begin(tmp_path, shards=2)
+    late = carrier(base, work)
+    before = late.records.state()
+    late.records.state = lambda: before  # type: ignore[method-assign]
+    gnnd.distributed.work(work)
+    graph = gnnd.load(work).to_graph().ids
+    late.do(Task("build", 1))
+    check_finished(work, base)
+    assert (gnnd.load(work).to_graph().ids == graph).all()
+
+
+@pytest.mark.parametrize("tasks", [1, 6, 9])
+def test_a_flipped_byte_in_any_object(tmp_path, tasks):
+    """In each object that there is after so many tasks; all of them are altered before the build goes on."""
+    base, work = begin(tmp_path)
+    do_some(carrier(base, work), tasks)
+    chance = random.Random(tasks)
+    altered = [path for path in work.rglob("*") if path.is_file() and path.name not in ("lock", "build.json")]
+    assert len(altered) > 6
+    for path in altered:
+        data = bytearray(path.read_bytes())
+        data[chance.randrange(len(data))] ^= 1 << chance.randrange(8)
+        path.write_bytes(data)
+    (work / "build.json").write_bytes((work / "build.json").read_bytes().replace(b"gnnd", b"gnnb", 1))
+    with pytest.raises(OSError, match="build.json: altered"):
+        gnnd.distributed.work(work)
+    gnnd.distributed.start(base, work, K, shards=4)
+    gnnd.distributed.work(work)
+    check_finished(work, base)
+
+
+@pytest.mark.parametrize("kind", ["local-00001", "nearest-00002", "lists-00003.0002", "lists-00000.0003"])
+@pytest.mark.parametrize("harm", ["file gone", "file cut", "file of another shard", "record gone"])
+def test_an_object_that_is_lost(tmp_path, kind, harm):
+    base, work = begin(tmp_path)
+    do_some(carrier(base, work), len(Schedule(4)) - 1)
+    (file,) = work.glob(f"{kind}-*.gnnd")
+    other = next(path for path in sorted(work.glob(f"{kind.partition('-')[0]}-*.gnnd")) if path != file)
+    match harm:
+        case "file gone":
+            file.unlink()
+        case "file cut":
+            file.write_bytes(file.read_bytes()[:-9])
+        case "file of another shard":
+            file.write_bytes(other.read_bytes())
+        case "record gone":
+            (work / "done" / kind).unlink()
+    gnnd.distributed.work(work)
+    check_finished(work, base)
+
+
+@pytest.mark.parametrize("where", ["link", "replace", "save_rows"])
+def test_storage_that_is_full_for_a_while(tmp_path, monkeypatch, caplog, where):
+    """Some writes fail: the worker tries again; nothing half is left."""
+    base, work = begin(tmp_path)
+    monkeypatch.setattr(_worker, "PAUSE", 0.001)
+    owner = _worker.Carrier.__init__.__globals__["_native"] if where == "save_rows" else os
+    real, calls = getattr(owner, where), itertools.count()
+
+    def full(*arguments):
+        if next(calls) % 7 == 0:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return real(*arguments)
+
+    monkeypatch.setattr(owner, where, full)
+    gnnd.distributed.work(work)
+    monkeypatch.undo()
+    assert "No space left" in caplog.text
+    check_finished(work, base)
+
+
+def test_storage_that_stays_full(tmp_path, monkeypatch):
+    """The worker gives up; what was done until then is there for the next."""
+    base, work = begin(tmp_path)
+    do_some(carrier(base, work), 5)
+    done = {path.name for path in (work / "done").iterdir()}
+    monkeypatch.setattr(_worker, "PAUSE", 0.001)
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "link", full)
+    with pytest.raises(OSError, match="No space left"):
+        gnnd.distributed.work(work)
+    monkeypatch.undo()
+    assert {path.name for path in (work / "done").iterdir()} == done
+    assert gnnd.distributed.work(work) == len(Schedule(4)) - 5
+    check_finished(work, base)
+
+
+def test_a_base_that_changes_from_reading_to_reading(tmp_path):
+    base, work = begin(tmp_path)
+    hands = carrier(base, work)
+    do_some(hands, 4)
+    hands._kept.clear()
+    reads = iter(range(100))
+    real = hands._base.read
+
+    class Changing:
+        def read(self, begin, count):
+            rows = real(begin, count)
+            rows.array[0, 0] += next(reads)
+            return rows
+
+    hands._base = Changing()
+    hands._sums.clear()
+    with pytest.raises(OSError, match="change from reading"):
+        do_some(hands, 3)
