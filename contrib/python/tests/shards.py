@@ -17,7 +17,7 @@ K = 8
 LEASE = 0.6
 
 
-def make_base(folder: Path, n: int = 1500, d: int = 12) -> Path:
+def make_base(folder: Path, n: int = 600, d: int = 12) -> Path:
     path = folder / "base.npy"
     np.save(path, clustered(n, d))
     return path

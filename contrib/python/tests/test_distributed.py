@@ -70,16 +70,16 @@ def test_one_worker(tmp_path, shards, metric):
     assert gnnd.distributed.start(base, work, K, metric, shards=shards)
     assert gnnd.distributed.work(work, progress=records.append) == len(Schedule(shards))
     graph = check_finished(work, base, metric)
-    assert (graph.n, graph.k, graph.shards, graph.metric) == (1500, K, shards, metric)
+    assert (graph.n, graph.k, graph.shards, graph.metric) == (600, K, shards, metric)
     assert [record["tasks_done"] for record in records] == list(range(1, len(Schedule(shards)) + 1))
-    assert graph.measured.objects == 1024 and graph.recall >= 0.98
+    assert graph.measured.objects == 600 and graph.recall >= 0.98
     # Finished is finished, for whoever asks.
     assert gnnd.distributed.work(work) == 0
     assert not gnnd.distributed.start(base, work, K, metric, shards=shards)
-    assert gnnd.build_sharded(base, work, K, metric, shards=shards, resume=True).n == 1500
+    assert gnnd.build_sharded(base, work, K, metric, shards=shards, resume=True).n == 600
 
 
-@pytest.mark.parametrize("recall, objects", [(0, None), (1, 1500)])
+@pytest.mark.parametrize("recall, objects", [(0, None), (1, 600)])
 def test_recalls_that_need_no_sample(tmp_path, recall, objects):
     base, work = make_base(tmp_path), tmp_path / "work"
     gnnd.distributed.start(base, work, K, shards=3, recall=recall)
@@ -172,7 +172,7 @@ def test_parameters_that_are_none(tmp_path, params):
 
 
 def test_vectors_that_are_none(tmp_path):
-    x = np.load(make_base(tmp_path))
+    x = np.load(make_base(tmp_path, 1500))
     x[700, 3] = np.nan
     np.save(tmp_path / "base.npy", x)
     gnnd.distributed.start(tmp_path / "base.npy", tmp_path / "work", K, shards=3)

@@ -27,10 +27,10 @@ from gnnd.distributed._storage import Folder
 from gnnd.distributed._tasks import Carrier
 from shards import K, check_finished, make_base, worker
 
-KILLS = int(os.environ.get("GNND_TEST_KILLS", "6"))
+KILLS = int(os.environ.get("GNND_TEST_KILLS", "4"))
 
 
-def begin(folder: Path, shards: int = 4, n: int = 1500) -> tuple[Path, Path]:
+def begin(folder: Path, shards: int = 4, n: int = 600) -> tuple[Path, Path]:
     base, work = make_base(folder, n), folder / "work"
     gnnd.distributed.start(base, work, K, shards=shards)
     return base, work
@@ -189,7 +189,7 @@ def test_a_flipped_byte_in_any_object(tmp_path, tasks):
     check_finished(work, base)
 
 
-@pytest.mark.parametrize("kind", ["local-00001", "nearest-00002", "lists-00003.0002", "lists-00000.0003"])
+@pytest.mark.parametrize("kind", ["local-00001", "lists-00003.0002"])
 @pytest.mark.parametrize("harm", ["file gone", "file cut", "file of another shard", "record gone"])
 def test_an_object_that_is_lost(tmp_path, kind, harm):
     base, work = begin(tmp_path)

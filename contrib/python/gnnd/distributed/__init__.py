@@ -8,6 +8,6 @@
 The truth is what lies in the folder: nothing else need survive for a build to go on.
 """
 
-from ._worker import start, work
+from ._worker import fetch, start, work
 
-__all__ = ["start", "work"]
+__all__ = ["fetch", "start", "work"]

@@ -47,6 +47,7 @@ class Records:
     def __init__(self, storage: Storage, plan: Plan) -> None:
         self.storage, self.plan = storage, plan
         self.schedule = plan.schedule
+        self.moved = 0  # bytes of graph files that were read and written
 
     def state(self) -> State:
         return State.of(self.schedule, self.storage.names("done"))
@@ -85,6 +86,7 @@ class Records:
         for last in (False, True):  # what was altered on the way is read once more
             try:
                 path = self.storage.fetch(record.file, record.size)
+                self.moved += record.size
                 return _native.load_rows(path, record.size, record.checksum, n, k, objects)
             except OSError as error:
                 if not isinstance(error, Damaged) and error.errno is not None:  # the storage's, not the file's
@@ -104,6 +106,7 @@ class Records:
                 self.storage.path_for(attempt), parts(graph, self.plan.metric), dtype, objects
             )
             self.storage.publish(attempt)
+            self.moved += size
             content: dict[str, Any] = {
                 "what": name,
                 "build": self.plan.id,

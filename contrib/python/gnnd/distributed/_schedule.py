@@ -137,11 +137,14 @@ class State:
         before = dict(zip(task.shards, self.schedule.before(task), strict=True))
         return self.local.issuperset(task.shards) and all(self.at(side) == before[side] for side in self.sides(task))
 
-    def ready(self, held: Iterable[int] = ()) -> list[Task]:
-        """Tasks that can be done now: merges before builds among those of shards that the worker holds, then by their
-        rounds."""
+    def ready(self, held: Iterable[int] = (), by_others: Iterable[int] = ()) -> list[Task]:
+        """Tasks that can be done now: first those of shards that the worker holds, then those of shards that no other
+        does, by their rounds."""
         tasks = [task for task in [*self.schedule.builds, *self.schedule.merges] if self.is_ready(task)]
         if not tasks and self.is_ready(FINISH):
             return [FINISH]
-        kept = set(held)
-        return sorted(tasks, key=lambda task: (-len(kept.intersection(task.shards)), task.round))
+        mine, others = set(held), set(by_others)
+        return sorted(
+            tasks,
+            key=lambda task: (-len(mine.intersection(task.shards)), len(others.intersection(task.shards)), task.round),
+        )

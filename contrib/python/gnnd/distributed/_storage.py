@@ -58,6 +58,9 @@ class Storage(Protocol):
     def discard(self, name: str) -> None:
         """Forgets what :meth:`fetch` may have kept."""
 
+    def check(self) -> None:
+        """:raises OSError: it cannot hold a build"""
+
 
 def checked_name(name: str) -> str:
     """The name, provided that it is one of an object of a build.
@@ -143,6 +146,9 @@ class Folder:
 
     def discard(self, name: str) -> None:
         """Nothing is kept."""
+
+    def check(self) -> None:
+        """What it cannot do fails when it is asked for."""
 
     def _at(self, name: str) -> Path:
         return self._path / checked_name(name)

@@ -35,6 +35,7 @@ class Carrier:
         self._params = {**plan.manifest.params, "device": device, "threads": threads}
         self._threads = threads or len(os.sched_getaffinity(0))
         self._kept: dict[tuple[str, int], Any] = {}
+        self.moved = 0  # bytes of vectors that were read
         self._sums: dict[int, int] = {}  # of the vectors of shards, as they were read first
 
     @property
@@ -65,6 +66,7 @@ class Carrier:
         def read() -> Rows:
             for _ in range(3):
                 rows = self._base.read(self.plan.begin(shard), self.plan.rows(shard))
+                self.moved += rows.array.nbytes
                 found = zlib.crc32(memoryview(rows.array).cast("B"))
                 if self._sums.setdefault(shard, found) == found:
                     return rows

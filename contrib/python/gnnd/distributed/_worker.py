@@ -8,18 +8,20 @@ import argparse
 import logging
 import os
 import random
+import shutil
 import sys
 import time
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
+from .._files import ShardedGraph
 from ._base import open_base
 from ._leases import Leases
-from ._plan import Plan, finished, read_plan
+from ._plan import MANIFEST, Plan, finished, read_plan
 from ._plan import start as begin
 from ._records import Records
 from ._schedule import FINISH, Task
-from ._storage import Damaged, Storage, storage
+from ._storage import Damaged, Folder, Storage, checked_name, storage
 from ._tasks import Carrier
 
 log = logging.getLogger("gnnd.distributed")
@@ -104,6 +106,21 @@ def work(
             progress({"tasks_done": tasks_done, "tasks": tasks, "seconds": time.monotonic() - began})
 
 
+def fetch(work: str | os.PathLike[str], folder: str | os.PathLike[str], **storage_options: Any) -> None:
+    """Copies a finished graph to a local folder, which :func:`gnnd.load` reads.
+
+    :raises FileNotFoundError: it is not finished; Damaged (an OSError): a part of it is altered
+    """
+    place, target = storage(work, **storage_options), Folder(folder, create=True)
+    manifest = finished(place)
+    if manifest is None:
+        raise FileNotFoundError(2, "No finished graph is there", place.url)
+    for name, size, _ in manifest.files:
+        shutil.copyfile(place.fetch(checked_name(name), size), target.path_for(name))
+    target.replace(MANIFEST, manifest.text().encode())
+    ShardedGraph(target.url)
+
+
 def patiently(action: Callable[[], T]) -> T:
     """What the action returns, tried again while the storage fails."""
     for attempt in range(_ATTEMPTS):
@@ -138,6 +155,11 @@ class Worker:
         self._carrier = Carrier(place, plan, vectors, device, threads)
         self._leases = Leases(place, lease_seconds)
         self.records: Records = self._carrier.records
+
+    @property
+    def moved(self) -> int:
+        """Bytes that it has read and written so far."""
+        return self._carrier.moved + self.records.moved
 
     def is_finished(self) -> bool:
         return finished(self._place) is not None
