@@ -5,9 +5,12 @@
     gnnd.distributed.work("/shared/graph")     # in any number of processes: `python -m gnnd worker /shared/graph`
     gnnd.load("/shared/graph")
 
+    gnnd.distributed.build("base.u8bin", "/shared/graph", shards=8, client=dask.distributed.Client(address))
+
 The truth is what lies in the folder: nothing else need survive for a build to go on.
 """
 
+from ._dask import build
 from ._worker import fetch, start, work
 
-__all__ = ["fetch", "start", "work"]
+__all__ = ["build", "fetch", "start", "work"]

@@ -1,0 +1,224 @@
+# SPDX-License-Identifier: MIT
+"""Builds on Dask distributed. It hands tasks out and tells of progress; what is done lies in the storage alone, so that
+a scheduler, a client or workers that are lost cost the tasks under way."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+import uuid
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from .._files import ShardedGraph
+from ._plan import Plan, finished, read_plan
+from ._records import Records
+from ._schedule import FINISH, Task
+from ._storage import is_url, storage
+from ._worker import STORAGE_OPTIONS, Worker, patiently, start
+
+if TYPE_CHECKING:
+    import distributed
+
+log = logging.getLogger("gnnd.distributed")
+
+_LOSSES = 20  # of workers that a task may cost: then it is the task
+_LOOK = 0.5  # seconds, after which new workers are looked for
+
+_mine: dict[tuple[str, str], Worker] = {}  # of this process: the place and the build that it works on
+_one_at_a_time = threading.Lock()
+
+
+def build(
+    base: str | os.PathLike[str],
+    work: str | os.PathLike[str],
+    k: int = 32,
+    metric: str = "l2",
+    *,
+    shards: int,
+    client: distributed.Client | None = None,
+    recall: float = 0.99,
+    device: Any = "auto",
+    threads: int = 0,
+    lease_seconds: float = 60,
+    progress: Callable[[dict[str, Any]], object] | None = None,
+    **params: Any,
+) -> ShardedGraph | None:
+    """Builds a graph in shards on the workers of a Dask cluster, or goes on with what is there of it.
+
+    Where some of the workers have a resource GPU (``dask worker --resources GPU=1``), they alone get tasks, one each;
+    otherwise all do. A worker gets tasks of the shards that it holds before others. `gnnd worker` may help.
+
+    :param base: file of vectors that all workers read, by a path or URL
+    :param work: folder that they share, or URL; it becomes the graph
+    :param client: of the cluster; None: the current one
+    :param device, threads: of every worker: see :func:`gnnd.build`
+    :param progress: called with a dict after every task: tasks_done, tasks, seconds, seconds_left, bytes
+    :param params: as for :func:`gnnd.distributed.start`; the others are its own
+    :return: the graph; None for a URL: see :func:`gnnd.distributed.fetch`
+    :raises ImportError: Dask distributed is not there; ValueError: there is no client; RuntimeError: a task has
+        lost too many workers; and as :func:`gnnd.distributed.start` and :func:`gnnd.distributed.work`
+    """
+    try:
+        from distributed import get_client
+    except ImportError:
+        raise ImportError("gnnd.distributed.build() needs Dask distributed: pip install gnnd[dask]") from None
+    options = {name: params[name] for name in STORAGE_OPTIONS if name in params}
+    cluster = client or get_client()
+    name = os.fspath(work) if is_url(os.fspath(work)) else os.path.abspath(work)
+    start(base, name, k, metric, shards=shards, recall=recall, **params)
+    place = storage(name, **options)
+    plan = read_plan(place)
+    if plan is not None:
+        given = (os.fspath(base), str(device), threads, lease_seconds, options)
+        engine = _Engine(cluster, Records(place, plan), plan, (name, *given), progress)
+        engine.run()
+    return None if is_url(name) else ShardedGraph(name)
+
+
+class _Engine:
+    """One task at a time for each worker."""
+
+    def __init__(
+        self,
+        client: distributed.Client,
+        records: Records,
+        plan: Plan,
+        given: tuple[Any, ...],
+        progress: Callable[[dict[str, Any]], object] | None,
+    ) -> None:
+        self._client, self._records, self._plan, self._given, self._progress = client, records, plan, given, progress
+        self._running: dict[str, tuple[distributed.Future, Task]] = {}  # of each worker
+        self._held: dict[str, tuple[int, ...]] = {}  # shards of a worker's last task
+        self._losses: dict[Task, int] = {}
+        self._began, self._before = time.monotonic(), patiently(records.state).done()
+        self._bytes = 0
+
+    def run(self) -> None:
+        from distributed import wait
+
+        try:
+            while patiently(lambda: finished(self._records.storage)) is None:
+                self._hand_out()
+                futures = [future for future, _ in self._running.values()]
+                if not futures:  # no workers, or all tasks are those of others
+                    time.sleep(_LOOK)
+                    continue
+                try:
+                    wait(futures, timeout=_LOOK, return_when="FIRST_COMPLETED")
+                except TimeoutError:
+                    continue
+                self._take_back()
+        finally:
+            for future, _ in self._running.values():
+                future.cancel()
+
+    def _workers(self) -> tuple[list[str], dict[str, int] | None]:
+        """Addresses of those that get tasks, and the resources that a task takes."""
+        there = self._client.scheduler_info(n_workers=-1)["workers"]
+        gpus = [address for address, about in there.items() if about.get("resources", {}).get("GPU", 0) >= 1]
+        return (gpus, {"GPU": 1}) if gpus else (list(there), None)
+
+    def _hand_out(self) -> None:
+        workers, resources = self._workers()
+        self._held = {worker: shards for worker, shards in self._held.items() if worker in workers}
+        busy = {task for _, task in self._running.values()}
+        idle = [worker for worker in workers if worker not in self._running]
+        if not idle:
+            return
+        state = patiently(self._records.state)
+        for worker in idle:
+            others = {shard for one, shards in self._held.items() if one != worker for shard in shards}
+            ready = [task for task in state.ready(self._held.get(worker, ()), others) if task not in busy]
+            if not ready:
+                return
+            task = ready[0]
+            busy.add(task)
+            future = self._client.submit(
+                _carry_out,
+                task,
+                self._plan.id,
+                *self._given,
+                key=f"gnnd-{task.name}-{uuid.uuid4().hex}",
+                workers=[worker],
+                allow_other_workers=True,
+                resources=resources,
+                retries=2,
+                pure=False,
+            )
+            self._running[worker] = future, task
+
+    def _take_back(self) -> None:
+        for worker, (future, task) in list(self._running.items()):
+            if not future.done():
+                continue
+            del self._running[worker]
+            if future.status == "finished":
+                who, moved = future.result()
+                self._held[who] = task.shards
+                self._bytes += moved
+                self._tell(task)
+                continue
+            error = future.exception() if future.status == "error" else None
+            if error is not None and type(error).__name__ != "KilledWorker":
+                raise error
+            self._losses[task] = self._losses.get(task, 0) + 1
+            log.warning("%s: its worker is lost", task)
+            if self._losses[task] >= _LOSSES:
+                raise RuntimeError(f"{task}: {_LOSSES} workers were lost while they did it") from error
+
+    def _tell(self, task: Task) -> None:
+        tasks = len(self._plan.schedule)
+        done = tasks if task == FINISH else patiently(self._records.state).done()
+        seconds = time.monotonic() - self._began
+        here = done - self._before
+        left = seconds / here * (tasks - done) if here > 0 else None
+        log.info(
+            "%s; %d of %d tasks, %.1f GB moved, %.3f GB/s%s",
+            task,
+            done,
+            tasks,
+            self._bytes / 1e9,
+            self._bytes / 1e9 / seconds,
+            "" if left is None else f", {left:.0f} s left",
+        )
+        if self._progress is not None:
+            self._progress(
+                {"tasks_done": done, "tasks": tasks, "seconds": seconds, "seconds_left": left, "bytes": self._bytes}
+            )
+
+
+def _carry_out(
+    task: Task,
+    build_id: str,
+    work: str,
+    base: str,
+    device: str,
+    threads: int,
+    lease_seconds: float,
+    options: dict[str, Any],
+) -> tuple[str, int]:
+    """On a worker: returns when the task is done, by it or by another.
+
+    :return: the worker's address, and the bytes that it moved
+    """
+    from distributed import get_worker
+
+    with _one_at_a_time:
+        key = work, build_id
+        if key not in _mine:
+            place = storage(work, **options)
+            plan = patiently(lambda: read_plan(place))
+            if plan is None:
+                return get_worker().address, 0
+            _mine.clear()
+            _mine[key] = Worker(place, plan, base, device, threads, lease_seconds, options.get("storage_options"))
+        mine = _mine[key]
+        before = mine.moved
+        while not patiently(lambda: mine.is_finished() or not mine.records.state().is_ready(task)):
+            if patiently(lambda: mine.try_to_do(task)):
+                break
+            time.sleep(min(1.0, lease_seconds / 8))
+        return get_worker().address, mine.moved - before

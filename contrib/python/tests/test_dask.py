@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: MIT
+"""Builds on Dask distributed: several worker processes on the loopback."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+import uuid
+
+import numpy as np
+import pytest
+
+import gnnd
+import gnnd.distributed
+from gnnd.distributed._schedule import Schedule
+from shards import K, check_finished, make_base, worker
+
+distributed = pytest.importorskip("distributed")
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+
+@pytest.fixture
+def cluster():
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, silence_logs=50
+    ) as one:
+        yield one
+
+
+@pytest.fixture
+def client(cluster):
+    with distributed.Client(cluster) as one:
+        yield one
+
+
+def test_a_build(client, tmp_path):
+    base, work, records = make_base(tmp_path), tmp_path / "work", []
+    graph = gnnd.distributed.build(base, work, K, shards=6, threads=1, progress=records.append)
+    assert isinstance(graph, gnnd.ShardedGraph)
+    check_finished(work, base)
+    assert len(records) == len(Schedule(6)) and records[-1]["tasks_done"] == len(Schedule(6))
+    assert records[-1]["seconds_left"] == 0 and records[-1]["bytes"] > 0
+    # What is finished takes no task; another graph is refused.
+    assert gnnd.distributed.build(base, work, K, shards=6, client=client).n == 600
+    with pytest.raises(OSError, match="holds another graph"):
+        gnnd.distributed.build(base, work, K, shards=5, client=client)
+
+
+def test_workers_that_are_killed_and_helpers(client, tmp_path):
+    """Dask's workers are killed, and started again by their nannies; one of no engine helps."""
+    base, work = make_base(tmp_path, 3000), tmp_path / "work"
+    killed, over = [], threading.Event()
+
+    def kill() -> None:
+        chance = np.random.default_rng(0)
+        while len(killed) < 3 and not over.wait(chance.uniform(0.2, 0.6)):
+            there = list(client.run(os.getpid).values())
+            if there:
+                os.kill(there[chance.integers(len(there))], signal.SIGKILL)
+                killed.append(time.monotonic())
+
+    killer = threading.Thread(target=kill)
+    gnnd.distributed.start(base, work, K, shards=12)
+    killer.start()
+    helper = worker(work)
+    try:
+        gnnd.distributed.build(base, work, K, shards=12, client=client, threads=1, lease_seconds=0.6)
+    finally:
+        over.set()
+        killer.join()
+    assert helper.communicate(timeout=60) and helper.returncode == 0
+    assert killed
+    check_finished(work, base)
+
+
+def test_a_scheduler_that_is_killed(tmp_path):
+    """With all that it knew. Another one on the same folder goes on."""
+    base, work = make_base(tmp_path, 3000), tmp_path / "work"
+    program = """
+import sys, gnnd.distributed
+from distributed import Client, LocalCluster
+if __name__ == "__main__":
+    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster) as client:
+        gnnd.distributed.build(sys.argv[1], sys.argv[2], 8, shards=12, client=client, threads=1, lease_seconds=0.6)
+"""
+    (tmp_path / "build.py").write_text(program)
+    command = [sys.executable, tmp_path / "build.py", base, work]
+
+    def start() -> subprocess.Popen[bytes]:
+        return subprocess.Popen(command, stderr=subprocess.DEVNULL, start_new_session=True)
+
+    killed, done = 0, 0
+    for _ in range(2):
+        first = start()
+        while first.poll() is None and len(list((work / "done").glob("*"))) < done + 12:
+            time.sleep(0.01)
+        if first.poll() is None:
+            os.killpg(first.pid, signal.SIGKILL)  # the scheduler, the client and the workers
+            killed += 1
+        first.wait()
+        done = len(list((work / "done").glob("*")))
+    assert killed
+    assert start().wait(timeout=60) == 0
+    check_finished(work, base)
+
+
+def test_workers_with_a_gpu_are_told_by_their_resource(tmp_path):
+    """They alone get tasks, one at a time."""
+    base, work = make_base(tmp_path), tmp_path / "work"
+    workers = {
+        name: {"cls": distributed.Worker, "options": {"nthreads": 2, "resources": resources}}
+        for name, resources in {"plain": {}, "gpu": {"GPU": 1}}.items()
+    }
+    scheduler = {"cls": distributed.Scheduler, "options": {"dashboard_address": None}}
+    with (
+        distributed.SpecCluster(workers, scheduler, silence_logs=50) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        client.wait_for_workers(2)
+        (gpu,) = [address for address, one in client.scheduler_info()["workers"].items() if one["name"] == "gpu"]
+        ran = []
+        real = client.submit
+
+        def submit(*arguments, **options):
+            ran.append((options["workers"], options["resources"]))
+            return real(*arguments, **options)
+
+        client.submit = submit
+        gnnd.distributed.build(base, work, K, shards=3, client=client, device="cpu", threads=1)
+        assert ran == [([gpu], {"GPU": 1})] * len(Schedule(3))
+    check_finished(work, base)
+
+
+def test_errors_of_tasks_reach_the_caller(client, tmp_path):
+    base, work = make_base(tmp_path, 1500), tmp_path / "work"
+    x = np.load(base)
+    x[700, 3] = np.inf
+    np.save(base, x)
+    with pytest.raises(ValueError, match="from 500 on"):
+        gnnd.distributed.build(base, work, K, shards=3, client=client)
+
+
+def test_without_dask_or_a_client(monkeypatch, tmp_path):
+    base = make_base(tmp_path)
+    with pytest.raises(ValueError, match=r"[Cc]lient"):
+        gnnd.distributed.build(base, tmp_path / uuid.uuid4().hex, K, shards=3)
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(ImportError, match=r"pip install gnnd\[dask\]"):
+        gnnd.distributed.build(base, tmp_path / "work", K, shards=3)
