@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: MIT
+"""What an engine costs: one base by gnnd.build_sharded(), by processes of `gnnd worker`, and on Dask, in turn.
+
+Each way's wall-clock time and processor time, of all its processes, and the recall that it has measured. Processes are
+started before the clock, Python's start and imports are not counted; the base is in the page cache.
+
+    python benchs/python_distributed.py [--rows 200000] [--shards 8] [--processes 4] [--repeat 3] [--work DIR]
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import os
+import resource
+import shutil
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import gnnd
+import gnnd.distributed
+
+
+def make_base(path: Path, n: int) -> None:
+    """uint8 x 128, a mixture of 200 Gaussians of 16 dimensions that lie in 128."""
+    random = np.random.default_rng(1)
+    low = random.normal(size=(200, 16))[random.integers(200, size=n)] * 2 + random.normal(size=(n, 16))
+    wide = low @ random.normal(size=(16, 128)) * 6 + 128 + random.normal(size=(n, 128)) * 2
+    np.save(path, np.clip(wide, 0, 255).astype(np.uint8))
+
+
+def processor_seconds(who: int = resource.RUSAGE_SELF) -> float:
+    used = resource.getrusage(who)
+    return used.ru_utime + used.ru_stime
+
+
+def as_worker(work: Path, start: Any, ended: Any) -> None:
+    start.wait()
+    before = processor_seconds()
+    gnnd.distributed.work(work, device="cpu", threads=1)
+    ended.put(processor_seconds() - before)
+
+
+def by_workers(base: Path, work: Path, k: int, shards: int, processes: int) -> tuple[float, float]:
+    context = multiprocessing.get_context("spawn")
+    start, ended = context.Barrier(processes + 1), context.Queue()
+    workers = [context.Process(target=as_worker, args=(work, start, ended)) for _ in range(processes)]
+    for one in workers:
+        one.start()
+    time.sleep(3)  # until all of them wait
+    before, began = processor_seconds(), time.perf_counter()
+    gnnd.distributed.start(base, work, k, shards=shards)
+    start.wait()
+    used = [ended.get() for _ in workers]
+    seconds, own = time.perf_counter() - began, processor_seconds() - before
+    for one in workers:
+        one.join()
+    return seconds, sum(used) + own
+
+
+def by_dask(base: Path, work: Path, k: int, shards: int, processes: int) -> tuple[float, float]:
+    from distributed import Client, LocalCluster
+
+    with (
+        LocalCluster(n_workers=processes, threads_per_worker=1, dashboard_address=None) as cluster,
+        Client(cluster) as client,
+    ):
+        client.run(__import__, "gnnd.distributed")
+        before = sum(client.run(processor_seconds).values()) + processor_seconds()
+        began = time.perf_counter()
+        gnnd.distributed.build(base, work, k, shards=shards, client=client, device="cpu", threads=1)
+        seconds = time.perf_counter() - began
+        return seconds, sum(client.run(processor_seconds).values()) + processor_seconds() - before
+
+
+def by_one(base: Path, work: Path, k: int, shards: int, processes: int) -> tuple[float, float]:
+    before, began = processor_seconds(), time.perf_counter()
+    gnnd.build_sharded(base, work, k, shards=shards, device="cpu", workers=min(processes, os.cpu_count() or 1))
+    return time.perf_counter() - began, processor_seconds() - before
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    for name, standard in (("rows", 200_000), ("shards", 8), ("processes", 4), ("repeat", 3), ("k", 32)):
+        parser.add_argument(f"--{name}", type=int, default=standard)
+    parser.add_argument("--work", default=None, help="folder; one of the system's temporary ones")
+    given = parser.parse_args()
+    folder = Path(tempfile.mkdtemp(dir=given.work))
+    ways: dict[str, Callable[..., tuple[float, float]]] = {
+        "gnnd.build_sharded": by_one,
+        f"{given.processes} of gnnd worker": by_workers,
+        f"{given.processes} of Dask": by_dask,
+    }
+    try:
+        make_base(folder / "base.npy", given.rows)
+        print("| | wall-clock s | processor s | recall |\n|---|---|---|---|")
+        for _ in range(given.repeat):
+            for name, way in ways.items():
+                work = folder / "work"
+                wall, processor = way(folder / "base.npy", work, given.k, given.shards, given.processes)
+                graph = gnnd.load(work)
+                print(f"| {name} | {wall:.2f} | {processor:.2f} | {graph.recall:.4f} |", flush=True)
+                shutil.rmtree(work)
+    finally:
+        shutil.rmtree(folder)
+
+
+if __name__ == "__main__":
+    main()
