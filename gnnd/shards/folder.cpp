@@ -112,7 +112,7 @@ Folder::Folder(const std::string& path, const Manifest& wanted, bool resume, int
       lock_(path_),
       free_spares_(spare_versions(wanted, workers)),
       manifest_(wanted) {
-    if (std::filesystem::exists(in_folder(kBuildName)))
+    if (std::filesystem::exists(in_folder(kBuildName)) && !std::filesystem::exists(in_folder(kManifestName)))
         throw IoError(path + ": several processes build a graph there; `python -m gnnd worker` goes on with it");
     const std::string manifest_path = in_folder(kManifestName);
     bool there = std::filesystem::exists(manifest_path);

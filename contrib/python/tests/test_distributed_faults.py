@@ -18,7 +18,7 @@ import pytest
 
 import gnnd
 import gnnd.distributed
-from gnnd.distributed import _worker
+from gnnd.distributed import _tasks, _worker
 from gnnd.distributed._base import open_base
 from gnnd.distributed._leases import Leases
 from gnnd.distributed._plan import read_plan
@@ -153,6 +153,24 @@ def test_two_finish_one_task(tmp_path):
     first.do(FINISH)
     with pytest.raises(OSError):  # too late: all that it needs is cleaned away
         third.do(FINISH)
+    check_finished(work, base)
+
+
+def test_an_end_that_is_ended(tmp_path, monkeypatch):
+    """Killed when the graph was finished, and not all deleted that is not part of it: whoever comes next does that."""
+    base, work = begin(tmp_path)
+
+    def end(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(_tasks, "clean", end)
+    with pytest.raises(KeyboardInterrupt):
+        gnnd.distributed.work(work)
+    monkeypatch.undo()
+    assert (work / "build.json").exists() and len(list((work / "done").iterdir())) > 10
+    assert gnnd.build_sharded(base, work, K, shards=4, resume=True).n == 600
+    assert not gnnd.distributed.start(base, work, K, shards=4)
+    assert gnnd.distributed.work(work) == 0
     check_finished(work, base)
 
 

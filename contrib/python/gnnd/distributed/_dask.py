@@ -17,6 +17,7 @@ from ._plan import Plan, finished, read_plan
 from ._records import Records
 from ._schedule import FINISH, Task
 from ._storage import is_url, storage
+from ._tasks import clean_up
 from ._worker import STORAGE_OPTIONS, Worker, patiently, start
 
 if TYPE_CHECKING:
@@ -75,6 +76,7 @@ def build(
         given = (os.fspath(base), str(device), threads, lease_seconds, options)
         engine = _Engine(cluster, Records(place, plan), plan, (name, *given), progress)
         engine.run()
+        clean_up(place)
     return None if is_url(name) else ShardedGraph(name)
 
 

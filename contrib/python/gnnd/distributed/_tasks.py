@@ -15,7 +15,7 @@ import numpy as np
 
 from .. import _native
 from ._base import Base, Rows
-from ._plan import BUILD, MANIFEST, SAMPLE, Plan
+from ._plan import BUILD, MANIFEST, SAMPLE, Plan, finished
 from ._records import Graph, Records, parts, view
 from ._schedule import Task
 from ._storage import Storage
@@ -204,6 +204,13 @@ class Carrier:
         manifest = plan.manifest.completed(files, seconds, samples, recall)
         self._storage.replace(MANIFEST, manifest.text().encode())
         clean(self._storage, {name for name, _, _ in files})
+
+
+def clean_up(storage: Storage) -> None:
+    """Of a finished graph: what its end has not deleted, since it was ended itself."""
+    manifest = finished(storage)
+    if manifest is not None and storage.read(BUILD) is not None:
+        clean(storage, {name for name, _, _ in manifest.files})
 
 
 def clean(storage: Storage, keep: set[str]) -> None:

@@ -22,7 +22,7 @@ from ._plan import start as begin
 from ._records import Records
 from ._schedule import FINISH, Task
 from ._storage import Damaged, Folder, Storage, checked_name, storage
-from ._tasks import Carrier
+from ._tasks import Carrier, clean_up
 
 log = logging.getLogger("gnnd.distributed")
 
@@ -95,6 +95,7 @@ def work(
     while True:
         task = patiently(lambda: FINISHED if worker.is_finished() else worker.step())
         if task is FINISHED:
+            clean_up(place)
             return done
         if task is None:
             time.sleep(min(1.0, lease_seconds / 8) * random.uniform(0.5, 1))
