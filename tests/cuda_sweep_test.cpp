@@ -312,6 +312,7 @@ TEST_F(CudaRecall, IsMeasuredAndReached) {
     const Vectors vectors = random_vectors(20000, 32, DType::f32);
     BuildParams params = gpu_params(10, Metric::L2);
     params.recall = 0.95f;
+    params.deterministic = true;  // others compare all pairs of so few
     const BuildResult result = build(vectors, params);
     EXPECT_EQ(result.stats.stop, StopReason::recall);
     EXPECT_EQ(result.stats.recall.at, 10);
@@ -320,6 +321,26 @@ TEST_F(CudaRecall, IsMeasuredAndReached) {
     EXPECT_LE(result.stats.recall.low, result.stats.recall.value);
     EXPECT_LE(result.stats.recall.value, result.stats.recall.high);
     EXPECT_GT(result.stats.recall_seconds, 0);
+}
+
+/// By the rates of predict.h, before anything is built; a limit that the user sets, and what must not depend on chance
+/// or on a machine's rates, keep to iterations.
+TEST_F(CudaRecall, AllPairsAreTakenAtOnceWhereTheyArePredictedToCostLess) {
+    const Vectors vectors = random_vectors(20000, 32, DType::f32);
+    const auto chosen = [&](auto change) {
+        BuildParams params = gpu_params(10);
+        change(params);
+        const bool exhaustive = build(vectors, params).stats.choices.exhaustive;
+        EXPECT_EQ(plan_memory(vectors, params).choices.exhaustive, exhaustive);
+        return exhaustive;
+    };
+    EXPECT_TRUE(chosen([](BuildParams&) {}));
+    EXPECT_TRUE(chosen([](BuildParams& params) { params.recall = 0.5f; }));
+    EXPECT_FALSE(chosen([](BuildParams& params) { params.recall = 0; }));
+    EXPECT_FALSE(chosen([](BuildParams& params) { params.iterations = 5; }));
+    EXPECT_FALSE(chosen([](BuildParams& params) { params.deterministic = true; }));
+    EXPECT_FALSE(chosen([](BuildParams& params) { params.metric = Metric::L1; })) << "no rates were measured";
+    EXPECT_EQ(build(vectors, gpu_params(10)).stats.stop, StopReason::exact);
 }
 
 /// The share of the first `at` entries that are not farther than the at-th of the exact graph.
@@ -363,18 +384,18 @@ TEST_F(CudaRecall, LimitsStayLimits) {
 }
 
 TEST_F(CudaRecall, MemoryIsALimit) {
-    const Vectors vectors = vectors_of(hard_sets()[2], 20000, DType::f32);
+    const Vectors vectors = vectors_of(hard_sets()[2], 100000, DType::f32);
     BuildParams params = gpu_params(10);
-    // Candidates have few places then, and comparing all pairs takes more memory than they and the samples do.
-    params.device_memory = std::int64_t(plan_memory(vectors, params).total()) - 20000 * 8 * 28;
-    EXPECT_EQ(plan_memory(vectors, params).why, "iterations, as the memory does not hold what all pairs take");
+    const std::int64_t all = std::int64_t(plan_memory(vectors, params).total());
+    // Where candidates have fewer places comparing all pairs takes more memory than they and the samples do.
+    const std::string why = "iterations, as the memory does not hold what all pairs take";
+    for (params.device_memory = all; plan_memory(vectors, params).why != why;) params.device_memory -= all / 64;
     HeapResources heap;
     CountedResources counted(heap);
     EXPECT_EQ(build(vectors, params, {}, &counted).stats.stop, StopReason::recall_missed);
     EXPECT_LE(std::int64_t(counted.peak()), params.device_memory);
     // Where the plan is kept it takes their place.
-    params.device_memory = 0;
-    params.device_memory = std::int64_t(plan_memory(vectors, params).total());
+    params.device_memory = all;
     CountedResources whole(heap);
     EXPECT_EQ(build(vectors, params, {}, &whole).stats.stop, StopReason::exact);
     EXPECT_LE(std::int64_t(whole.peak()), params.device_memory);
@@ -388,6 +409,7 @@ TEST_F(CudaRecall, ListsGrow) {
     for (const bool deterministic : {false, true}) {
         BuildParams params = gpu_params(10);
         params.trees = 10;
+        params.device_memory = std::int64_t(1) << 30;  // lists begin short where it is bounded
         params.deterministic = deterministic;
         const BuildResult result = build(vectors, params);
         EXPECT_EQ(result.stats.stop, StopReason::recall);

@@ -81,7 +81,15 @@ TEST(BuildParams, ZeroStandsForAChoice) {
     params.k = 10;
     EXPECT_EQ(on(cpu, params).list_size, 32);
     EXPECT_EQ(on(cpu, params).samples, 22);
+    EXPECT_EQ(on(gpu, params).list_size, 48);
     EXPECT_EQ(on(gpu, params).samples, 32);
+    EXPECT_EQ(detail::resolve(params, {{many, few}, {}}, gpu).list_size, 32);
+    params.device_memory = std::int64_t(1) << 30;
+    EXPECT_EQ(on(gpu, params).list_size, 32);
+    params.device_memory = 0;
+    params.recall = 0.98f;
+    EXPECT_EQ(on(gpu, params).list_size, 32);
+    params.recall = 0.99f;
     EXPECT_EQ(on(cpu, params).trees, 6);
     EXPECT_EQ(on(gpu, params).trees, 10);
     EXPECT_EQ(detail::resolve(params, {{many, few}, {}}, gpu).trees, 8);

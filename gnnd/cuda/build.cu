@@ -62,11 +62,13 @@ BuildPlan plan_gnnd(const detail::Input& input, const InPlace& in_place, const B
                                there);
     };
     BuildParams modest = params;
-    modest.recall = BuildParams{}.recall;
-    if (params.recall > modest.recall) {
+    for (const float recall : {BuildParams{}.recall, 0.0F}) {
+        if (modest.recall <= recall) continue;
         try {
             plan(params.deterministic ? 0 : free);  // what is free must not decide then; 0: any number
+            break;
         } catch (const OutOfDeviceMemory&) {
+            modest.recall = recall;
             choices = detail::resolve(modest, input, params.device);
         }
     }
@@ -155,6 +157,23 @@ Prediction predict(const detail::Input& input, const BuildParams& params, const 
                                    .parts = choices.parts});
 }
 
+/// Whether all pairs are predicted to cost less than three iterations, which are the least that reaches a recall.
+bool all_pairs_cost_less(const detail::Input& input, const BuildParams& params, const Choices& choices,
+                         std::size_t free) {
+    const bool may_choose = params.recall > 0 && !params.deterministic && params.update == Update::automatic &&
+                            input.n() > kMostOnHost && !detail::limits_work(params) && !input.refines() &&
+                            !input.merges();
+    if (!may_choose) return false;
+    const Prediction predicted = predict(input, params, choices);
+    if (predicted.all_pairs == 0 || predicted.all_pairs > predicted.iterations) return false;
+    try {
+        plan_all_pairs(input, params, free);
+        return true;
+    } catch (const OutOfDeviceMemory&) {
+        return false;  // in parts they take longer
+    }
+}
+
 /// Searches, and compares all pairs of both sets as of one; where the memory does not hold that, of parts of each.
 void insert_exactly(const detail::Input& input, const BuildParams& params, const Callbacks& callbacks,
                     Resources& resources, std::int32_t* ids, float* distances, BuildStats& stats) {
@@ -172,12 +191,14 @@ void insert_exactly(const detail::Input& input, const BuildParams& params, const
 void build(const detail::Input& input, const BuildParams& params, const Choices& choices, const Callbacks& callbacks,
            Resources& resources, std::int32_t* ids, float* distances, BuildStats& stats) {
     stats.choices = choices;
-    if (choices.exhaustive && input.n() <= kMostOnHost) {
+    bool& exhaustive = stats.choices.exhaustive;
+    exhaustive = exhaustive || all_pairs_cost_less(input, params, choices, resources.free_device_memory());
+    if (exhaustive && input.n() <= kMostOnHost) {
         run_exhaustively(input, params, callbacks, resources, ids, distances);
         stats.stop = StopReason::exact;
     } else if (input.inserts) {
-        (choices.exhaustive ? insert_exactly : insert)(input, params, callbacks, resources, ids, distances, stats);
-    } else if (choices.exhaustive) {
+        (exhaustive ? insert_exactly : insert)(input, params, callbacks, resources, ids, distances, stats);
+    } else if (exhaustive) {
         run_all_pairs(input, params, callbacks, resources, ids, distances, stats);
     } else {
         run_gnnd(input, params, callbacks, resources, ids, distances, stats);
@@ -189,12 +210,14 @@ MemoryPlan plan(const detail::Input& input, const BuildParams& params, const Cho
     MemoryPlan result;
     result.free = HeapResources().free_device_memory();
     result.choices = choices;
-    result.why = detail::explain(choices, params, true, true);
-    if (choices.exhaustive && input.n() <= kMostOnHost) return result;
+    bool& exhaustive = result.choices.exhaustive;
+    exhaustive = exhaustive || all_pairs_cost_less(input, params, choices, result.free);
+    result.why = detail::explain(result.choices, params, true, true);
+    if (exhaustive && input.n() <= kMostOnHost) return result;
     check_update(params.update);
     try {
-        const BuildPlan plan = choices.exhaustive ? plan_all_pairs(input, params, result.free)
-                                                  : plan_gnnd(input, {}, params, result.free, result.choices);
+        const BuildPlan plan = exhaustive ? plan_all_pairs(input, params, result.free)
+                                          : plan_gnnd(input, {}, params, result.free, result.choices);
         result.choices.capacity = plan.capacity;
         result.choices.batches = plan.passes;
         result.vectors = plan.vector_bytes();
@@ -202,7 +225,7 @@ MemoryPlan plan(const detail::Input& input, const BuildParams& params, const Cho
         result.work = plan.work_bytes();
         result.why = detail::explain(result.choices, params, true, plan.all_pairs.bytes != 0);
     } catch (const OutOfDeviceMemory&) {
-        if (!choices.exhaustive) throw;
+        if (!exhaustive) throw;
         const PartsPlan plan = plan_all_pairs_in_parts(input, params, result.free);
         result.choices.parts = plan.count;
         result.vectors = plan.vectors;
