@@ -132,17 +132,6 @@ TEST(Cuda, HostBuildsSideBySide) {
     other.join();
 }
 
-TEST(Cuda, RepeatedBuildsKeepNothing) {
-    SKIP_WITHOUT_GPU();
-    const Vectors vectors = random_vectors(5000, 64, DType::f32);
-    build(vectors, gpu_params(32));
-    std::size_t before = 0, after = 0, total = 0;
-    ASSERT_EQ(cudaMemGetInfo(&before, &total), cudaSuccess);
-    for (int i = 0; i < 5; ++i) build(vectors, gpu_params(32));
-    ASSERT_EQ(cudaMemGetInfo(&after, &total), cudaSuccess);
-    EXPECT_GE(after + (4 << 20), before);
-}
-
 TEST(Cuda, MemoryPlanIsKept) {
     SKIP_WITHOUT_GPU();
     const Vectors vectors = random_vectors(20000, 128, DType::u8);
@@ -206,28 +195,6 @@ TEST(Cuda, MemoryCapIsKept) {
     expect_valid_graph(refined.graph, vectors);
     EXPECT_LE(again.peak(), std::size_t(params.device_memory));
     EXPECT_GE(again.peak(), std::size_t(refined.stats.peak_work_bytes));
-}
-
-/// The pool behind the default keeps freed memory here: it is free for the next build.
-TEST(Cuda, WhatThePoolKeepsIsFree) {
-    SKIP_WITHOUT_GPU();
-    cudaMemPool_t pool;
-    ASSERT_EQ(cudaDeviceGetMemPool(&pool, 0), cudaSuccess);
-    std::uint64_t keep = ~std::uint64_t(0), none = 0;
-    HeapResources heap;
-    const std::size_t before = heap.free_device_memory();
-    ASSERT_EQ(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &keep), cudaSuccess);
-    void* block = nullptr;
-    ASSERT_EQ(cudaMallocAsync(&block, std::size_t(1) << 30, nullptr), cudaSuccess);
-    EXPECT_LE(heap.free_device_memory() + (std::size_t(1) << 29), before);
-    ASSERT_EQ(cudaFreeAsync(block, nullptr), cudaSuccess);
-    ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
-    std::size_t free = 0, total = 0;
-    ASSERT_EQ(cudaMemGetInfo(&free, &total), cudaSuccess);
-    EXPECT_LE(free + (std::size_t(1) << 29), before);
-    EXPECT_GE(heap.free_device_memory() + (std::size_t(1) << 28), before);
-    ASSERT_EQ(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &none), cudaSuccess);
-    ASSERT_EQ(cudaMemPoolTrimTo(pool, 0), cudaSuccess);
 }
 
 /// Resources that say how much they have are believed.

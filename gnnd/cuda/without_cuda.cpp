@@ -68,4 +68,6 @@ std::size_t Resources::free_device_memory() {
 }
 void Resources::deallocate_device(void*, std::size_t, Stream) noexcept {}
 
+void keep_device_memory(std::size_t /*bytes*/) {}
+
 }  // namespace gnnd

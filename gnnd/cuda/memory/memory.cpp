@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "gnnd/cuda/memory/memory.h"
 
+#include <atomic>
 #include <map>
 #include <mutex>
 #include <new>
@@ -35,6 +36,26 @@ bool has_pool(int device) noexcept {
     return supported != 0;
 }
 
+cudaMemPool_t pool_of(int device) {
+    cudaMemPool_t pool = nullptr;
+    GNND_CUDA(cudaDeviceGetMemPool(&pool, device));
+    return pool;
+}
+
+/// See keep_device_memory().
+std::atomic<std::uint64_t> kept_bytes{std::uint64_t(3) << 29};
+/// A bit for each GPU that a build took memory on.
+std::atomic<std::uint64_t> used_devices{0};
+
+/// Before every allocation, since others may have set it back: that takes less than a microsecond.
+void let_pool_keep(int device) {
+    used_devices |= std::uint64_t(1) << device;
+    std::uint64_t threshold = 0, wanted = kept_bytes;
+    GNND_CUDA(cudaMemPoolGetAttribute(pool_of(device), cudaMemPoolAttrReleaseThreshold, &threshold));
+    if (threshold < wanted)
+        GNND_CUDA(cudaMemPoolSetAttribute(pool_of(device), cudaMemPoolAttrReleaseThreshold, &wanted));
+}
+
 }  // namespace
 
 PinnedMemory::PinnedMemory(std::size_t bytes) : bytes_(bytes) {
@@ -62,8 +83,10 @@ PinnedMemory::~PinnedMemory() {
 
 void* Resources::allocate_device(std::size_t bytes, Stream stream) {
     void* pointer = nullptr;
-    const cudaError_t error =
-        cuda::has_pool(cuda::current_device()) ? cudaMallocAsync(&pointer, bytes, stream) : cudaMalloc(&pointer, bytes);
+    const int device = cuda::current_device();
+    const bool pooled = cuda::has_pool(device);
+    if (pooled) cuda::let_pool_keep(device);
+    const cudaError_t error = pooled ? cudaMallocAsync(&pointer, bytes, stream) : cudaMalloc(&pointer, bytes);
     if (error == cudaErrorMemoryAllocation) {
         cudaGetLastError();
         throw OutOfDeviceMemory("out of device memory: asked for " + std::to_string(bytes) + " bytes, " +
@@ -78,9 +101,8 @@ std::size_t Resources::free_device_memory() {
     GNND_CUDA(cudaMemGetInfo(&free, &total));
     const int device = cuda::current_device();
     if (cuda::has_pool(device)) {  // what the pool behind cudaMallocAsync keeps looks taken there
-        cudaMemPool_t pool = nullptr;
+        cudaMemPool_t pool = cuda::pool_of(device);
         std::uint64_t reserved = 0, used = 0;
-        GNND_CUDA(cudaDeviceGetMemPool(&pool, device));
         GNND_CUDA(cudaMemPoolGetAttribute(pool, cudaMemPoolAttrReservedMemCurrent, &reserved));
         GNND_CUDA(cudaMemPoolGetAttribute(pool, cudaMemPoolAttrUsedMemCurrent, &used));
         free += std::size_t(reserved - used);
@@ -92,6 +114,18 @@ void Resources::deallocate_device(void* pointer, std::size_t, Stream stream) noe
     int device = 0;
     cuda::ignore(cudaGetDevice(&device));
     cuda::ignore(cuda::has_pool(device) ? cudaFreeAsync(pointer, stream) : cudaFree(pointer));
+}
+
+void keep_device_memory(std::size_t bytes) {
+    cuda::kept_bytes = bytes;
+    for (int device = 0; device < 64; ++device) {
+        if ((cuda::used_devices >> device & 1) == 0) continue;
+        const cuda::UseDevice use(device);
+        GNND_CUDA(cudaDeviceSynchronize());  // the last build's free may still wait in its stream
+        std::uint64_t threshold = bytes;
+        GNND_CUDA(cudaMemPoolSetAttribute(cuda::pool_of(device), cudaMemPoolAttrReleaseThreshold, &threshold));
+        GNND_CUDA(cudaMemPoolTrimTo(cuda::pool_of(device), 0));
+    }
 }
 
 }  // namespace gnnd
