@@ -197,5 +197,48 @@ TEST_P(CudaMergeTest, KeepsTheNearestOfBoth) {
     EXPECT_LE(sum.accepted, 2 * accepted);
 }
 
+/// Sums of floats in another order give a pair another distance: whatever comes, an id stays once.
+TEST_P(CudaMergeTest, AnIdStaysOnceWhateverItsDistances) {
+    const int n = 300, length = GetParam(), capacity = 45;
+    const HostLists lists = random_lists(n, length, random);
+    std::vector<u64> entries(n * capacity, ~u64(0));
+    const std::vector<u32> counts(n, capacity);
+    std::vector<std::map<u32, std::set<float>>> offered(n);
+    for (int i = 0; i < n; ++i)
+        for (int j = 0; j < capacity; ++j) {
+            const std::vector<Entry> list = lists.get(i);
+            const Entry known = list.empty() ? Entry{0, u32(i + 1) % n} : list[random() % list.size()];
+            const u32 id = j % 3 == 0 ? known.id : u32(i + 1 + random() % 20) % n;
+            const float distance = j % 3 == 0 ? known.distance + float(random() % 3) : float(random() % 1000);
+            offered[i][id].insert(distance);
+            entries[i * capacity + j] = u64(__builtin_bit_cast(u32, distance)) << 32 | id;
+        }
+    const OnDevice<u32> ids(lists.ids), waiting(counts);
+    const OnDevice<float> distances(lists.distances), bounds(lists.bounds);
+    const OnDevice<u64> queue(entries);
+    const OnDevice<StopFlag> stop(std::vector<StopFlag>(1, StopFlag{}));
+    const OnDevice<Counters> counters(std::vector<Counters>(kSpread, Counters{}));
+    apply_candidates({ids, distances, bounds, length, 1}, {queue, waiting, capacity}, n, stop, counters, nullptr);
+
+    HostLists after(n, length);
+    after.ids = ids.read();
+    after.distances = distances.read();
+    for (int i = 0; i < n; ++i) {
+        std::map<u32, Entry> before;
+        for (const Entry& entry : lists.get(i)) before[entry.id] = entry;
+        const std::vector<Entry> got = after.get(i);
+        ASSERT_TRUE(std::is_sorted(got.begin(), got.end())) << i;
+        std::set<u32> once;
+        for (const Entry& entry : got) {
+            ASSERT_TRUE(once.insert(entry.id).second) << i << ": " << entry.id;
+            const auto it = before.find(entry.id);
+            ASSERT_TRUE((it != before.end() && entry == it->second) || offered[i][entry.id].count(entry.distance)) << i;
+        }
+        const float last = int(got.size()) == length ? got.back().distance : INFINITY;
+        for (const auto& [id, all] : offered[i])
+            if (*all.rbegin() < last && !before.count(id)) ASSERT_EQ(once.count(id), 1u) << i << ": " << id;
+    }
+}
+
 }  // namespace
 }  // namespace gnnd::cuda

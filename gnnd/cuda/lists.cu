@@ -210,8 +210,8 @@ void sample(const Lists& lists, const Samples& samples, const Filter& filter, u3
 void apply_candidates(const Lists& lists, const Candidates& candidates, std::int64_t n, const StopFlag* stop,
                       Counters* counters, cudaStream_t stream) {
     const auto start = [&]<int Chunks>(std::integral_constant<int, Chunks>) {
-        apply_candidates_kernel<Chunks>
-            <<<blocks_for(n, kApplyWarps), kApplyWarps * kWarp, 0, stream>>>(lists, candidates, n, stop, counters);
+        apply_candidates_kernel<Chunks><<<blocks_for(n, apply_warps(Chunks)), apply_warps(Chunks) * kWarp, 0, stream>>>(
+            lists, candidates, n, stop, counters);
         GNND_LAUNCHED("apply_candidates_kernel");
     };
     if (lists.length <= 32)
