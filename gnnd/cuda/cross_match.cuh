@@ -160,8 +160,10 @@ struct CrossMatch {
             pairs[(stripe + lane_id() / 4 + i / 2 * 8) * kPitch + column + lane_id() % 4 * 2 + i % 2] = sum[i];
     }
 
+    /// Of a stripe without rows, whose group multiplied it all the same, nothing is chosen.
     template <int P>
     __device__ __forceinline__ void choose_all(const ChunkSums& sums, int chunk, int count) {
+        if (stripe >= (P == kOldNew ? old_count : new_count)) return;
         const int first = (P == kNewOld ? T : 0) + chunk * kChunk;
         const int row = (P == kOldNew ? T : 0) + stripe + lane_id() / 4;
         const Sum own[2] = {shared.terms[row], shared.terms[row + 8]};
