@@ -106,17 +106,17 @@ TEST_P(CudaInitTest, JoinWindowPutsTheNearest) {
         for (int i = 0; i < n; i += 3) {
             const u32 object = order[i];
             // Columns are the places in a window, or in a wide one the places among those of the same set there.
-            std::vector<float> nearest[4], expected;
+            std::vector<float> nearest[8], expected;
             const int window = i / leaf * leaf;
             for (int j = window, columns[2] = {}; j < std::min(window + leaf, n); ++j) {
                 const int column = wide ? columns[order[j] < c.border]++ : j - window;
                 if (j != i && points.pairs.count(object, order[j]))
-                    nearest[column % 8 / 2].push_back(many.distance(int(object), int(order[j])));
+                    nearest[column % 16 / 2].push_back(many.distance(int(object), int(order[j])));
             }
-            for (std::vector<float>& quarter : nearest) {
-                std::sort(quarter.begin(), quarter.end());
-                if (quarter.size() > 4) quarter.resize(4);
-                expected.insert(expected.end(), quarter.begin(), quarter.end());
+            for (std::vector<float>& part : nearest) {
+                std::sort(part.begin(), part.end());
+                if (part.size() > 2) part.resize(2);
+                expected.insert(expected.end(), part.begin(), part.end());
             }
             std::sort(expected.begin(), expected.end());
             expected.resize(c.take, INFINITY);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 /// \file best.cuh
-/// The nearest partners of a row of a tile: one or two for a selective update, four for an object of a window.
+/// The nearest partners of a row of a tile: one or two for a selective update, twice two for an object of a window.
 
 #include "gnnd/cuda/device/tile.cuh"
 
@@ -76,6 +76,11 @@ template <class Sum>
 struct NearestFour {
     Sum key[4];
 
+    /// The nearest two of some columns and the nearest two of others.
+    __device__ static NearestFour of(const Best<Sum, 2>& a, const Best<Sum, 2>& b) {
+        const Sum greater = max(a.key[0], b.key[0]), lesser = min(a.key[1], b.key[1]);
+        return {min(a.key[0], b.key[0]), min(greater, lesser), max(greater, lesser), max(a.key[1], b.key[1])};
+    }
     __device__ void clear() {
         for (Sum& k : key) set_worst(k);
     }

@@ -74,8 +74,10 @@ __device__ int separate(u32* ids, const u32* order, int count, detail::Pairs pai
     return all;
 }
 
-/// Of an object's window the `take` nearest of those that are among the nearest four in one of four quarters of the
-/// window; Across, of the objects of the other set in the window.
+/// Of an object's window the `take` nearest of those that are among the nearest two in one of eight parts of the
+/// window; Across, of the objects of the other set in the window. A part is two of every sixteen columns: what a lane
+/// sees of the even or of the odd tiles. The nearest four in one of four parts, of all tiles, take twice the
+/// instructions for hardly more.
 template <class Arithmetic, bool ShortRows, bool Across>
 __global__ void __launch_bounds__(WindowShape<ShortRows, Across>::kThreads, WindowShape<ShortRows, Across>::kBlocks)
     join_window_kernel(Points points, JoinWindowArgs args) {
@@ -102,7 +104,11 @@ __global__ void __launch_bounds__(WindowShape<ShortRows, Across>::kThreads, Wind
     __syncthreads();
     const int quarter = lane_id() % 4;
     const Sum factor = Keys::factor(points);
-    NearestFour<Sum> nearest[2];  // of this thread's rows of a stripe, lane / 4 and 8 more
+    Best<Sum, 2> best[2][2];  // of this thread's rows of a stripe, lane / 4 and 8 more, in even and in odd tiles
+    const auto clear = [&] {
+        for (auto& of_row : best)
+            for (auto& of_tiles : of_row) of_tiles.clear();
+    };
     const auto fetch = [&](int k, std::uint8_t*) {
         load_rows<kThreads>(tile, 0, ids, sizes[0], second, points, k);
         if (Across) load_rows<kThreads>(tile, second, ids + second, sizes[1], end - second, points, k);
@@ -112,18 +118,31 @@ __global__ void __launch_bounds__(WindowShape<ShortRows, Across>::kThreads, Wind
                 terms[i] = ids[i] != kNoId ? Keys::term(points, ids[i], number_in_quarter(i < second ? i : i - second))
                                            : Keys::no_term();
     };
-    const auto choose = [&](const Sum(&sum)[4], int row, int columns, int t) {
-        Sum key[4];
+    // Of the tiles t and t + 1, the columns of one stripe. `stripe`: the first of the rows.
+    const auto choose = [&](const Sum(&even)[4], const Sum(&odd)[4], int stripe, int columns, int t) {
+        const int row = stripe + lane_id() / 4;
 #pragma unroll
-        for (int i = 0; i < 4; ++i) {
-            const int r = row + i / 2 * 8, c = columns + t * kTileColumns + quarter * 2 + i % 2;
-            key[i] = Keys::make(sum[i], factor, Keys::pair_term(terms[c], terms[r]), t * 2 + i % 2);
-            if (!Across && (r == c || (!ShortRows && !points.pairs.count(ids[r], ids[c])))) set_worst(key[i]);
+        for (int half = 0; half < 2; ++half) {
+            const int column = (t + half) * kTileColumns + quarter * 2;
+            Sum key[4];
+#pragma unroll
+            for (int i = 0; i < 4; ++i) {
+                const int r = row + i / 2 * 8, c = columns + column + i % 2;
+                key[i] = Keys::make(half == 0 ? even[i] : odd[i], factor, Keys::pair_term(terms[c], terms[r]),
+                                    (t + half) * 2 + i % 2);
+                if (!Across && !ShortRows && !points.pairs.count(ids[r], ids[c])) set_worst(key[i]);
+            }
+            if (!Across && t * kTileColumns == stripe)  // no object is its own neighbour
+#pragma unroll
+                for (int i = 0; i < 4; ++i)
+                    if (row + i / 2 * 8 == column + i % 2) set_worst(key[i]);
+            best[0][half].take(key[0], key[1]);
+            best[1][half].take(key[2], key[3]);
         }
-        nearest[0].take(key[0], key[1]);
-        nearest[1].take(key[2], key[3]);
     };
     const auto put = [&](int row, int columns) {
+        NearestFour<Sum> nearest[2] = {NearestFour<Sum>::of(best[0][0], best[0][1]),
+                                       NearestFour<Sum>::of(best[1][0], best[1][1])};
         for (int j = 0; j < args.take; j += 4)  // four neighbours of a row, one a thread, are a sector of memory
 #pragma unroll
             for (int r = 0; r < 2; ++r) {
@@ -162,16 +181,17 @@ __global__ void __launch_bounds__(WindowShape<ShortRows, Across>::kThreads, Wind
         for (int first = stripe; first < end; first += kThreads / kWarp * kTileRows) {
             const bool of_second = first >= second;
             const int columns = Across && !of_second ? second : 0;
-            const int tiles = Across ? ((of_second ? sizes[0] : sizes[1]) + kTileColumns - 1) / kTileColumns : kTiles;
-            nearest[0].clear();
-            nearest[1].clear();
+            const int tiles = Across ? whole_stripes(of_second ? sizes[0] : sizes[1]) / kTileColumns : kTiles;
+            clear();
             typename Arithmetic::Rows rows;
             Arithmetic::load(rows, tile, first, steps);
-#pragma unroll 4
-            for (int t = 0; t < tiles; ++t) {
-                Sum sum[4] = {};
-                Arithmetic::multiply(sum, rows, tile, columns + t * kTileColumns, steps);
-                choose(sum, first + lane_id() / 4, columns, t);
+#pragma unroll 2
+            for (int t = 0; t < tiles; t += 2) {
+                Sum sums[2][4] = {};
+#pragma unroll
+                for (int half = 0; half < 2; ++half)
+                    Arithmetic::multiply(sums[half], rows, tile, columns + (t + half) * kTileColumns, steps);
+                choose(sums[0], sums[1], first, columns, t);
             }
             put(first + lane_id() / 4, columns);
         }
@@ -179,10 +199,9 @@ __global__ void __launch_bounds__(WindowShape<ShortRows, Across>::kThreads, Wind
         const int first = int(begin - start) + stripe;
         Sum sums[kTiles][4] = {};
         multiply_rows<Arithmetic, kTiles>(sums, tile, first, 0, points, fetch, [](int) { return true; });
-        nearest[0].clear();
-        nearest[1].clear();
+        clear();
 #pragma unroll
-        for (int t = 0; t < kTiles; ++t) choose(sums[t], first + lane_id() / 4, 0, t);
+        for (int t = 0; t < kTiles; t += 2) choose(sums[t], sums[t + 1], first, 0, t);
         put(first + lane_id() / 4, 0);
     }
 }
