@@ -93,7 +93,7 @@ TEST_P(CudaCrossMatchTest, UpdatesListsAsByDefinition) {
                              {.samples = {sample_ids, sample_own, sample_reverse, nullptr, nullptr, p},
                               .lists = here,
                               .variant = {variant.update,
-                                          {words, 1},
+                                          {words, 0x9e3779b1},
                                           {queue, counts, capacity},
                                           variant.locks ? locks.get() : nullptr},
                               .visit = nullptr,

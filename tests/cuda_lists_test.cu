@@ -51,7 +51,7 @@ INSTANTIATE_TEST_SUITE_P(CudaKernel, CudaSampleTest, testing::Values(1, 8, 33, 6
 /// Step 2: the first p NEW and OLD entries, and the objects that took each object.
 TEST_P(CudaSampleTest, TakesTheFirstOfEachKind) {
     const int n = 700, length = 70, p = GetParam();
-    const u32 salt = 99;
+    const u32 salt = 0xfb4d2e3b;
     for (const detail::Pairs pairs : {detail::Pairs{}, detail::Pairs{300}})
         for (const auto& [deterministic, visited] : {std::pair{false, true}, std::pair{true, false}}) {
             HostLists before = random_lists(n, length, random);
@@ -115,8 +115,8 @@ TEST_P(CudaSampleTest, TakesTheFirstOfEachKind) {
             for (int i = 0; i < n; ++i) {
                 std::multiset<std::pair<u32, u32>> known;
                 for (const Entry& entry : before.get(i)) {
-                    const u32 hash = mix(entry.id ^ salt);
-                    known.insert({hash % kFilterWords, std::max(hash >> 24, 1u)});
+                    const u32 hash = Filter{nullptr, salt}.hash_of(entry.id);
+                    known.insert({Filter::word_of(hash), Filter::mark_of(hash)});
                 }
                 std::size_t found = 0;
                 for (u32 word = 0; word < kFilterWords; ++word)

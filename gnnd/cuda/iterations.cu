@@ -33,7 +33,7 @@ int passes_of(const BuildState& state, int iteration) {
 }  // namespace
 
 void iterate(BuildState& state, int iteration) {
-    const u32 salt = state.variant.filter.salt = state.seed_of(u32(iteration));
+    const u32 salt = state.variant.filter.salt = state.seed_of(u32(iteration)) | 1;
     sample(state.lists, state.samples, state.variant.filter, salt, state.points.pairs, state.visit, state.n, state.stop,
            state.stream);
     const int passes = passes_of(state, iteration);

@@ -119,27 +119,28 @@ struct BufferedUpdate {
     /// \param lost      set for offers that could enter and found no room
     template <bool remember, int N>
     __device__ void buffer(const Offer (&offers)[N], bool (&lost)[N]) const {
-        u32 seen[N], place[N];
+        const u32 capacity = u32(candidates.capacity);
+        u32 seen[N], place[N], hash[N];
         bool enters[N];
 #pragma unroll
         for (int i = 0; i < N; ++i) {
+            hash[i] = filter.hash_of(offers[i].v);
             enters[i] = offers[i].distance < offers[i].bound;
-            if (enters[i]) seen[i] = filter.read(offers[i].u, offers[i].v);
+            if (enters[i]) seen[i] = __ldcg(filter.find(offers[i].u, hash[i]));
         }
 #pragma unroll
         for (int i = 0; i < N; ++i) {
-            enters[i] = enters[i] && !filter.knows(seen[i], offers[i].v);
+            enters[i] = enters[i] && !Filter::knows(seen[i], hash[i]);
             if (enters[i]) {
-                if (remember) filter.remember(offers[i].u, offers[i].v);
+                if (remember) Filter::remember(filter.find(offers[i].u, hash[i]), hash[i]);
                 place[i] = atomicAdd(&candidates.counts[offers[i].u], 1u);
             }
         }
 #pragma unroll
         for (int i = 0; i < N; ++i) {
-            lost[i] = enters[i] && place[i] >= u32(candidates.capacity);
+            lost[i] = enters[i] && place[i] >= capacity;
             if (enters[i] && !lost[i])
-                candidates.entries[std::int64_t(offers[i].u) * candidates.capacity + place[i]] =
-                    pack(offers[i].distance, offers[i].v);
+                candidates.entries[u64(offers[i].u) * capacity + place[i]] = pack(offers[i].distance, offers[i].v);
         }
     }
 };

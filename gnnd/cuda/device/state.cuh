@@ -61,36 +61,35 @@ struct Links {
 /// Takes an unknown id for a known one in 1 of 100 cases; the hash changes every round, so not twice the same.
 struct Filter {
     u32* words;  ///< n x kFilterWords
-    u32 salt;
+    u32 salt;    ///< odd
 
-    __device__ static u32 mark(u32 hash) { return max(hash >> 24, 1u); }
+    /// Multiplied by a random odd number, ids are spread by the upper bits: one instruction, where a better mixed hash
+    /// takes eight.
+    __host__ __device__ u32 hash_of(u32 id) const { return id * salt; }
+    __host__ __device__ static u32 word_of(u32 hash) { return hash >> 28; }
+    __host__ __device__ static u32 mark_of(u32 hash) { return hash << 4 >> 24 > 1 ? hash << 4 >> 24 : 1; }
+    static_assert(kFilterWords == 1 << 4);
 
     /// Adds an id of the list (kNoId: none) while the words stand in shared memory; by a whole warp, lower lanes first.
     __device__ void add(u32* list_words, u32* used, u32 id) const {
-        const u32 hash = mix(id ^ salt), word = id != kNoId ? hash % kFilterWords : kFilterWords;
+        const u32 hash = hash_of(id), word = id != kNoId ? word_of(hash) : kFilterWords;
         const u32 same = __match_any_sync(kAllLanes, word);
         const u32 byte = id != kNoId ? used[word] + rank_in(same) : 3;
         __syncwarp();
-        if (byte < 3) reinterpret_cast<std::uint8_t*>(&list_words[word])[byte] = std::uint8_t(mark(hash));
+        if (byte < 3) reinterpret_cast<std::uint8_t*>(&list_words[word])[byte] = std::uint8_t(mark_of(hash));
         if (id != kNoId && rank_in(same) == 0) used[word] += __popc(same);
         __syncwarp();
     }
-    /// The word that v has in the filter of u's list.
-    __device__ u32 read(u32 u, u32 v) const { return __ldcg(word_of(u, mix(v ^ salt))); }
-    /// True if v is one of the word's four.
-    __device__ bool knows(u32 word, u32 v) const {
-        const u32 differing = word ^ mark(mix(v ^ salt)) * 0x01010101u;
+    /// The word for a hash in the filter of u's list.
+    __device__ u32* find(u32 u, u32 hash) const { return words + (std::int64_t(u) * kFilterWords + word_of(hash)); }
+    /// True if the id with this hash is one of the word's four.
+    __device__ static bool knows(u32 word, u32 hash) {
+        const u32 differing = word ^ mark_of(hash) * 0x01010101u;
         return (differing - 0x01010101u) & ~differing & 0x80808080u;  // a byte is equal
     }
-    /// Remembers v. Two threads at once may both have found it unknown; the merge drops the second.
-    __device__ void remember(u32 u, u32 v) const {
-        const u32 hash = mix(v ^ salt);
-        __stcg(reinterpret_cast<unsigned char*>(word_of(u, hash)) + 3, static_cast<unsigned char>(mark(hash)));
-    }
-
-  private:
-    __device__ u32* word_of(u32 u, u32 hash) const {
-        return words + std::int64_t(u) * kFilterWords + hash % kFilterWords;
+    /// Remembers the id with this hash. Two threads at once may both have found it unknown; the merge drops the second.
+    __device__ static void remember(u32* word, u32 hash) {
+        __stcg(reinterpret_cast<unsigned char*>(word) + 3, static_cast<unsigned char>(mark_of(hash)));
     }
 };
 
