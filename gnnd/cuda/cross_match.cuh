@@ -95,7 +95,7 @@ struct CrossMatch {
           old_count(shared_.samples.old_count),
           inside(points_.pairs.all()),
           stripe(threadIdx.x / kWarp * kTileRows),
-          group(stripe / kRowsOfGroup * kRowsOfGroup),
+          group(T == kRowsOfGroup ? 0 : stripe / kRowsOfGroup * kRowsOfGroup),
           has_new(group < new_count),
           has_old(group < old_count && !kEveryPair),  // every pair: NEW with OLD has them already
           factor(Keys::factor(points_)) {}
@@ -103,8 +103,8 @@ struct CrossMatch {
     /// Starts copying the k-th tile of the samples' rows.
     __device__ __forceinline__ void fetch(int k, std::uint8_t* stage) const {
         const u32* ids = shared.samples.ids;
-        load_rows<2 * T>(stage, 0, ids, new_count, round_up(new_count, kTileColumns), points, k);
-        load_rows<2 * T>(stage, T, ids + T, old_count, round_up(old_count, kTileColumns), points, k);
+        load_rows<2 * T, T>(stage, 0, ids, new_count, round_up(new_count, kTileColumns), points, k);
+        load_rows<2 * T, T>(stage, T, ids + T, old_count, round_up(old_count, kTileColumns), points, k);
         commit_loads();
         if (k == 0) read_terms();  // while the rows are on their way
     }
@@ -113,8 +113,10 @@ struct CrossMatch {
         const int kind = threadIdx.x / T, place = threadIdx.x % T;
         const bool real = place < (kind == 0 ? new_count : old_count);
         const u32 id = real ? shared.samples.ids[threadIdx.x] : 0;
-        shared.terms[threadIdx.x] = real ? Keys::term(points, id, threadIdx.x) : Keys::no_term();
-        shared.bounds[threadIdx.x] = update.bound_of(id);
+        const float bound = update.bound_of(id);  // before the term, so that both wait for memory together
+        const Sum term = Keys::term(points, id, threadIdx.x);
+        shared.terms[threadIdx.x] = real ? term : Keys::no_term();
+        shared.bounds[threadIdx.x] = bound;
     }
 
     /// True if this group of warps has rows in a product.

@@ -71,8 +71,9 @@ struct BlockMemory {
             sums, tile, threadIdx.x / kWarp * kTileRows, kBlockRows, points,
             [&](int k, std::uint8_t* stage) {
                 if (points.row_bytes > kTileBytes || first_call)
-                    load_rows<2 * kBlockRows>(stage, 0, ids, rows, kBlockRows, points, k);
-                load_rows<2 * kBlockRows>(stage, kBlockRows, ids + kBlockRows, columns, kBlockColumns, points, k);
+                    load_rows<2 * kBlockRows, kBlockRows>(stage, 0, ids, rows, kBlockRows, points, k);
+                load_rows<2 * kBlockRows, kBlockColumns>(stage, kBlockRows, ids + kBlockRows, columns, kBlockColumns,
+                                                         points, k);
                 commit_loads();
             },
             [](int) { return true; });

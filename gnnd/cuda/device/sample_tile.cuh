@@ -22,11 +22,12 @@ struct SampleTile {
     __device__ bool gather(const Samples& samples, std::int64_t object, const StopFlag* stop) {
         const int kind = threadIdx.x / T, place = threadIdx.x % T;  // T is a multiple of the warp
         // All loads before the first use: they wait for memory together.
-        u32 id = place < 2 * samples.p ? samples.ids[(object * 2 + kind) * 2 * samples.p + place] : kNoId;
+        const u32 which = u32(object) * 2 + kind, places = 2 * u32(samples.p);
+        u32 id = place < int(places) ? samples.ids[u64(which) * places + place] : kNoId;
         const int own = samples.own[object] >> (16 * kind) & 0xffff;
-        const int reverse = min(int(samples.reverse[2 * object + kind]), samples.p);
+        const int reverse = min(int(samples.reverse[which]), samples.p);
         if (stop->raised) return false;
-        for (int i = threadIdx.x; i < 4 * T; i += 2 * T) table[i] = kNoId;
+        table[threadIdx.x] = table[2 * T + threadIdx.x] = kNoId;
         if (place - (place < samples.p ? 0 : samples.p) >= (place < samples.p ? own : reverse)) id = kNoId;
         // Samples of one kind, taken by the object or reverse ones, are distinct among themselves: they share a turn.
         constexpr int kTurns = AnyOrder ? 2 : 4;
@@ -57,7 +58,7 @@ struct SampleTile {
     /// True for the first thread that brings this id.
     __device__ bool is_first(u32 id) {
         if (id == kNoId) return false;
-        for (u32 slot = mix(id);; ++slot) {
+        for (u32 slot = id * 0x9e3779b1u / (0x80000000u / (2 * T));; ++slot) {  // the upper bits are well mixed
             const u32 found = atomicCAS(&table[slot % (4 * T)], kNoId, id);
             if (found == kNoId) return true;
             if (found == id) return false;

@@ -27,20 +27,33 @@ __device__ inline int chunk_offset(int row, int chunk) {
 /// Starts copying the k-th kTileBytes of the rows ids[0, count) to tile rows first, first + 1, ... (first is a multiple
 /// of 8); rows up to `padded`, and what the tile has behind a row's end, become zero. All threads of the block take
 /// part.
-template <int Threads>
+/// \tparam Rows  padded is at most that; so many ids there are, rounded up to what the threads take at once
+template <int Threads, int Rows>
 __device__ void load_rows(std::uint8_t* tile, int first, const u32* ids, int count, int padded, const Points& points,
                           int k) {
-    constexpr int kChunks = kTileBytes / 16, kAtOnce = Threads / kChunks;
+    constexpr int kChunks = kTileBytes / 16, kAtOnce = Threads / kChunks, kTurns = (Rows + kAtOnce - 1) / kAtOnce;
     static_assert(kAtOnce % 8 == 0);  // a thread's rows share the permutation, and their addresses a step
     const int chunk = threadIdx.x % kChunks, start = threadIdx.x / kChunks;
     const bool inside = chunk * 16 < points.row_bytes - k * kTileBytes;
     const std::uint8_t* column = points.rows + k * kTileBytes + chunk * 16;
-    u32 target = u32(__cvta_generic_to_shared(tile + chunk_offset(first + start, chunk)));
-#pragma unroll 4
-    for (int row = start; row < padded; row += kAtOnce, target += kAtOnce * kTileBytes) {
-        const bool real = inside && row < count;
-        const std::uint8_t* source = real ? column + u64(ids[row]) * u32(points.row_bytes) : points.rows;
-        asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(target), "l"(source), "r"(real ? 16 : 0));
+    asm("" : "+l"(column));  // else its parts are added one by one, for every row again
+    const u32 row_bytes = u32(points.row_bytes);
+    const u32 target = u32(__cvta_generic_to_shared(tile + chunk_offset(first + start, chunk)));
+    constexpr int kAhead = kTurns < 4 ? kTurns : 4;
+#pragma unroll
+    for (int first_turn = 0; first_turn < kTurns; first_turn += kAhead) {
+        u32 id[kAhead];  // read together, also those of no row
+#pragma unroll
+        for (int i = 0; i < kAhead; ++i)
+            if (first_turn + i < kTurns) id[i] = ids[start + (first_turn + i) * kAtOnce];
+#pragma unroll
+        for (int i = 0; i < kAhead; ++i) {
+            const int turn = first_turn + i, row = start + turn * kAtOnce;
+            if (turn >= kTurns || row >= padded) break;
+            // Of 0 bytes nothing is read, whatever the address.
+            asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(target + turn * kAtOnce * kTileBytes),
+                         "l"(column + u64(id[i]) * row_bytes), "r"(inside && row < count ? 16 : 0));
+        }
     }
 }
 __device__ inline void commit_loads() {

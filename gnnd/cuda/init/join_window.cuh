@@ -110,8 +110,8 @@ __global__ void __launch_bounds__(WindowShape<ShortRows, Across>::kThreads, Wind
             for (auto& of_tiles : of_row) of_tiles.clear();
     };
     const auto fetch = [&](int k, std::uint8_t*) {
-        load_rows<kThreads>(tile, 0, ids, sizes[0], second, points, k);
-        if (Across) load_rows<kThreads>(tile, second, ids + second, sizes[1], end - second, points, k);
+        load_rows<kThreads, Shape::kPlaces>(tile, 0, ids, sizes[0], second, points, k);
+        if (Across) load_rows<kThreads, Shape::kPlaces>(tile, second, ids + second, sizes[1], end - second, points, k);
         commit_loads();
         if (k == 0)  // read while the rows are on their way
             for (int i = threadIdx.x; i < end; i += kThreads)

@@ -40,8 +40,8 @@ __global__ void __launch_bounds__(2 * T) prune_kernel(Points points, PruneArgs a
     multiply_rows<Arithmetic, kTiles>(
         sums, tile, stripe, 0, points,
         [&](int k_tile, std::uint8_t*) {
-            load_rows<2 * T>(tile, 0, ids, entries, T, points, k_tile);
-            load_rows<2 * T>(tile, T, ids + T, 1, kTileColumns, points, k_tile);
+            load_rows<2 * T, T>(tile, 0, ids, entries, T, points, k_tile);
+            load_rows<2 * T, kTileColumns>(tile, T, ids + T, 1, kTileColumns, points, k_tile);
             commit_loads();
         },
         [&](int t) { return t * kTileColumns < end || t == kTiles - 1; });
