@@ -20,8 +20,9 @@ __global__ void __launch_bounds__(kSampleWarps* kWarp)
     __shared__ u32 words[kSampleWarps][kFilterWords], used[kSampleWarps][kFilterWords];
     const int warp = threadIdx.x / kWarp;
     const std::int64_t place = std::int64_t(blockIdx.x) * kSampleWarps + warp;
-    if (place >= n || stop->raised) return;
+    if (place >= n) return;
     const std::int64_t object = visit != nullptr ? std::int64_t(visit[place]) : place;
+    if (stop->raised) return;
     const int p = samples.p;
     u32* list = lists.ids + object * lists.length;
     for (int i = lane_id(); i < kFilterWords; i += kWarp) words[warp][i] = used[warp][i] = 0;
@@ -29,13 +30,17 @@ __global__ void __launch_bounds__(kSampleWarps* kWarp)
     int taken[2] = {0, 0};      // NEW, OLD
     constexpr int kAtOnce = 2;  // two rows of lanes at a time, so that their atomics wait together
     for (int first = 0; first < lists.length; first += kAtOnce * kWarp) {
-        u32 id[kAtOnce], room[kAtOnce];
+        u32 entries[kAtOnce], id[kAtOnce], room[kAtOnce];
         int at[kAtOnce];
         bool old[kAtOnce];
 #pragma unroll
         for (int i = 0; i < kAtOnce; ++i) {
             const int place = first + i * kWarp + lane_id();
-            const u32 entry = place < lists.length ? list[place] : kNoId;
+            entries[i] = place < lists.length ? list[place] : kNoId;
+        }
+#pragma unroll
+        for (int i = 0; i < kAtOnce; ++i) {
+            const u32 entry = entries[i];
             id[i] = entry & ~kNewBit;
             old[i] = entry < kNewBit;
             const u32 fresh = __ballot_sync(kAllLanes, !old[i]);
@@ -46,8 +51,9 @@ __global__ void __launch_bounds__(kSampleWarps* kWarp)
             taken[0] += __popc(fresh);
             taken[1] += __popc(known);
             if (at[i] < p) room[i] = atomicAdd(&samples.reverse[2 * std::int64_t(id[i]) + old[i]], 1u);
-            filter.add(words[warp], used[warp], id[i]);
         }
+#pragma unroll
+        for (int i = 0; i < kAtOnce; ++i) filter.add(words[warp], used[warp], id[i]);
 #pragma unroll
         for (int i = 0; i < kAtOnce; ++i) {
             if (at[i] >= p) continue;
