@@ -28,6 +28,10 @@ std::int64_t window_size(const Points& points) {
 
 template <class Arithmetic>
 void assign_to_pivots(const Points& points, const AssignToPivotsArgs& args, cudaStream_t stream) {
+    if constexpr (Arithmetic::kTensor)
+        if (has_short_rows<Arithmetic>(points))
+            return launch("assign_to_pivots", assign_short_rows_kernel<Arithmetic>, blocks_for(points.n, kShortRows),
+                          2 * kShortRows, kShortBytes, stream, points, args);
     launch("assign_to_pivots", assign_to_pivots_kernel<Arithmetic>, blocks_for(points.n, kBlockRows), 2 * kBlockRows, 0,
            stream, points, args);
 }

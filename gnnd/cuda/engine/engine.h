@@ -18,7 +18,7 @@ inline constexpr int kMaxPivots = 256;   ///< ways that a tree's node divides
 /// A level of a projection tree. A node is `node_size` consecutive objects of the order.
 struct AssignToPivotsArgs {
     const u32* order;        ///< n: objects
-    std::int64_t node_size;  ///< objects
+    std::int64_t node_size;  ///< objects, a multiple of kWindow unless there is one node
     int pivots;              ///< of a node, at most kMaxPivots, random members of it
     u32 seed;                ///< of their choice
     u32* keys;               ///< n, written: node * pivots + the number of the pivot that is nearest to order[i]
