@@ -18,6 +18,7 @@ import pytest
 
 import gnnd
 import gnnd.distributed
+from gnnd import _native
 from gnnd.distributed import _tasks, _worker
 from gnnd.distributed._base import open_base
 from gnnd.distributed._leases import Leases
@@ -232,7 +233,7 @@ def test_storage_that_is_full_for_a_while(tmp_path, monkeypatch, caplog, where):
     """Some writes fail: the worker tries again; nothing half is left."""
     base, work = begin(tmp_path)
     monkeypatch.setattr(_worker, "PAUSE", 0.001)
-    owner = _worker.Carrier.__init__.__globals__["_native"] if where == "save_rows" else os
+    owner = _native if where == "save_rows" else os
     real, calls = getattr(owner, where), itertools.count()
 
     def full(*arguments):
@@ -244,6 +245,23 @@ def test_storage_that_is_full_for_a_while(tmp_path, monkeypatch, caplog, where):
     gnnd.distributed.work(work)
     monkeypatch.undo()
     assert "No space left" in caplog.text
+    check_finished(work, base)
+
+
+def test_reads_that_fail_for_a_while(tmp_path, monkeypatch, caplog):
+    """What cannot be read is not what is damaged: it is tried again, and nothing is made anew."""
+    base, work = begin(tmp_path)
+    monkeypatch.setattr(_worker, "PAUSE", 0.001)
+    real, calls = _native.load_rows, itertools.count()
+
+    def fails(*arguments):
+        if next(calls) % 11 == 3:
+            raise OSError(f"{arguments[0]}: cannot read: Input/output error")
+        return real(*arguments)
+
+    monkeypatch.setattr(_native, "load_rows", fails)
+    assert gnnd.distributed.work(work) == len(Schedule(4))
+    assert "Input/output error; tried again" in caplog.text and "made anew" not in caplog.text
     check_finished(work, base)
 
 

@@ -89,7 +89,8 @@ class Records:
                 self.moved += record.size
                 return _native.load_rows(path, record.size, record.checksum, n, k, objects)
             except OSError as error:
-                if not isinstance(error, Damaged) and error.errno is not None:  # the storage's, not the file's
+                # What a system call says is the storage's failure, not the file's; the library tells it as "cannot".
+                if not isinstance(error, Damaged) and (error.errno is not None or ": cannot " in str(error)):
                     raise
                 self.storage.discard(record.file)
                 if last:
