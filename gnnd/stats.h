@@ -80,7 +80,7 @@ struct Prediction {
     std::string rates;      ///< whose rates, for people: "rates of an H200"
 };
 
-/// For people, for instance "all pairs about 0.19 s, three iterations about 0.044 s (rates of an H200)".
+/// For people, for instance "all pairs about 0.19 s, three iterations about 0.035 s (rates of an H200)".
 std::string to_text(const Prediction& prediction);
 
 /// The report of a build at its end.

@@ -335,7 +335,7 @@ TEST_F(CudaRecall, AllPairsAreTakenAtOnceWhereTheyArePredictedToCostLess) {
         return exhaustive;
     };
     EXPECT_TRUE(chosen([](BuildParams&) {}));
-    EXPECT_TRUE(chosen([](BuildParams& params) { params.recall = 0.5f; }));
+    EXPECT_TRUE(chosen([](BuildParams& params) { params.recall = 0.999f; }));
     EXPECT_FALSE(chosen([](BuildParams& params) { params.recall = 0; }));
     EXPECT_FALSE(chosen([](BuildParams& params) { params.iterations = 5; }));
     EXPECT_FALSE(chosen([](BuildParams& params) { params.deterministic = true; }));

@@ -46,8 +46,8 @@ constexpr Rates of_h200(bool bytes, double pair) {
             .resident_steps = 5,
             .pair_step_beyond = 0.27 * kPico,
             .gnnd_start = 1.6e-3,
-            .gnnd_object = 12 * kNano,
-            .gnnd_byte = 0.14 * kNano,
+            .gnnd_object = 0,
+            .gnnd_byte = 0.16 * kNano,
             .gnnd_place = 0.4 * kNano,
             .gnnd_many_samples = 1.4};
 }
