@@ -4,6 +4,7 @@ a scheduler, a client or workers that are lost cost the tasks under way."""
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 import threading
@@ -27,6 +28,7 @@ log = logging.getLogger("gnnd.distributed")
 
 _LOSSES = 20  # of workers that a task may cost: then it is the task
 _LOOK = 0.5  # seconds, after which new workers are looked for
+_PATIENCE = 10.0  # seconds, in which Dask tells of what is done
 
 _mine: dict[tuple[str, str], Worker] = {}  # of this process: the place and the build that it works on
 _one_at_a_time = threading.Lock()
@@ -95,6 +97,7 @@ class _Engine:
         self._running: dict[str, tuple[distributed.Future, Task]] = {}  # of each worker
         self._held: dict[str, tuple[int, ...]] = {}  # shards of a worker's last task
         self._losses: dict[Task, int] = {}
+        self._over: dict[str, float] = {}  # since when the storage tells that a worker's task is done
         self._began, self._before = time.monotonic(), patiently(records.state).done()
         self._bytes = 0
 
@@ -110,7 +113,8 @@ class _Engine:
                     continue
                 try:
                     wait(futures, timeout=_LOOK, return_when="FIRST_COMPLETED")
-                except TimeoutError:
+                except asyncio.TimeoutError:
+                    self._look_through()
                     continue
                 self._take_back()
         finally:
@@ -152,13 +156,27 @@ class _Engine:
             )
             self._running[worker] = future, task
 
+    def _look_through(self) -> None:
+        """Forgets what Dask does not tell the end of, though the storage does."""
+        state, now = patiently(self._records.state), time.monotonic()
+        for worker, (future, task) in list(self._running.items()):
+            if state.is_ready(task):
+                self._over.pop(worker, None)
+            elif now - self._over.setdefault(worker, now) > _PATIENCE:
+                del self._running[worker], self._over[worker]
+                future.cancel()
+
     def _take_back(self) -> None:
         for worker, (future, task) in list(self._running.items()):
             if not future.done():
                 continue
             del self._running[worker]
+            self._over.pop(worker, None)
             if future.status == "finished":
-                who, moved = future.result()
+                try:
+                    who, moved = future.result(timeout=_PATIENCE)
+                except asyncio.TimeoutError:  # it was lost with its worker; the task is done, as the storage tells
+                    who, moved = worker, 0
                 self._held[who] = task.shards
                 self._bytes += moved
                 self._tell(task)
