@@ -4,7 +4,9 @@
 #include <cmath>
 
 #include "gnnd/cuda/algorithm.h"
+#include "gnnd/cuda/codes.h"
 #include "gnnd/cuda/device/raw.cuh"
+#include "gnnd/cuda/device/row_scale.cuh"
 #include "gnnd/cuda/device/warp.cuh"
 #include "gnnd/cuda/errors.h"
 #include "gnnd/cuda/memory/memory.h"
@@ -39,7 +41,7 @@ Traits traits_of(Metric metric) {
 }
 
 __global__ void reset_kernel(SpaceInfo* info) {
-    *info = {~0ull, 0, 0, 1, 1, 0};
+    *info = {~0ull, 0, 0, 1, 1, 0, 0, 0};
 }
 
 /// The mean of some rows: distances that only see differences lose fewer digits to f16 near 0. Behind the means, the
@@ -108,13 +110,15 @@ __global__ void __launch_bounds__(kScaleThreads)
         sum = warp_sum(sum);
         if (lane_id() == 0) parts[threadIdx.x / kWarp] = sum;
         __syncthreads();
-        if (threadIdx.x == 0)
+        if (threadIdx.x == 0) {
+            info->mean_square = 0;
             for (const float part : parts) info->mean_square += part;
+        }
     }
     if (threadIdx.x != 0) return;
     constexpr int kExponent = 9;  // 2^9: f16 reaches from there to 2^16 upwards and 2^-14 downwards
     const float largest = traits.normalized ? 1.0f : __uint_as_float(info->largest);
-    if (f16 && largest > 0) info->scale = exp2f(float(min(kExponent - ilogbf(largest), 126)));
+    info->scale = f16 && largest > 0 ? exp2f(float(min(kExponent - ilogbf(largest), 126))) : 1.0f;
     info->unit = traits.similarity ? -1.0f : 1.0f;
     for (int i = 0; i < traits.degree; ++i) info->unit /= info->scale;
     if (traits.normalized) {
@@ -141,23 +145,6 @@ __global__ void integers_kernel(RawVectors vectors, unsigned* misfits) {
     }
     found = __reduce_or_sync(kAllLanes, found);
     if (lane_id() == 0 && (found & ~known) != 0) atomicOr(misfits, found);
-}
-
-/// A row's components as float16 wants them are (its own times of_row) - (the mean's times of_mean).
-struct RowScale {
-    float of_row, of_mean;
-};
-
-/// By a warp.
-template <class T>
-__device__ RowScale scale_of_row(const T* row, std::int64_t d, bool normalized, const SpaceInfo* info) {
-    RowScale scale{1, 1};
-    if (normalized) {
-        float sum = 0;
-        for (std::int64_t c = lane_id(); c < d; c += kWarp) sum += float(row[c]) * float(row[c]);
-        scale = {rsqrtf(fmaxf(warp_sum(sum), FLT_MIN)), rsqrtf(fmaxf(info->mean_square, FLT_MIN))};
-    }
-    return {scale.of_row * info->scale, scale.of_mean * info->scale};
 }
 
 /// Writes one packed row and its bias, the squared norm of what was packed. One warp a row.
@@ -217,6 +204,27 @@ template <class T>
 void find_mean(const RawVectors& vectors, const Traits& traits, float* mean, cudaStream_t stream) {
     centre_kernel<T><<<blocks_for(vectors.d, kWarp), kCentreWarps * kWarp, 0, stream>>>(vectors, traits.centre, mean);
     GNND_LAUNCHED("centre_kernel");
+}
+
+template <class T>
+void scale_and_pack(const RawVectors& vectors, const Traits& traits, const VectorForm& form, std::uint8_t* rows,
+                    u32* bias, float* mean, SpaceInfo* info, cudaStream_t stream) {
+    scale_kernel<<<1, kScaleThreads, 0, stream>>>(info, mean, vectors.d, traits, form.packed == PackedType::f16);
+    GNND_LAUNCHED("scale_kernel");
+    if (form.codes)
+        return pack_codes(vectors, {mean, info, traits.normalized, traits.degree}, rows, form.row_bytes, bias,
+                          mean + 2 * vectors.d, stream);
+    const auto pack = [&]<PackedType C>(std::integral_constant<PackedType, C>) {
+        pack_kernel<T, C><<<blocks_for(vectors.n, kWarps), kWarps * kWarp, 0, stream>>>(
+            vectors, traits.normalized, mean, info, rows, form.row_bytes, bias);
+        GNND_LAUNCHED("pack_kernel");
+    };
+    if (form.packed == PackedType::f16)
+        pack(std::integral_constant<PackedType, PackedType::f16>());
+    else if (form.packed == PackedType::u8)
+        pack(std::integral_constant<PackedType, PackedType::u8>());
+    else
+        pack(std::integral_constant<PackedType, PackedType::i8>());
 }
 
 }  // namespace
@@ -281,31 +289,27 @@ void find_integers(const RawVectors& vectors, Metric metric, VectorForm& form, u
 
 void prepare_space(const RawVectors& vectors, Metric metric, const VectorForm& form, std::uint8_t* rows, u32* bias,
                    float* mean, SpaceInfo* info, cudaStream_t stream) {
-    const bool f16 = form.packed == PackedType::f16;
     const Traits traits = traits_of(metric);
-    const unsigned row_blocks = blocks_for(vectors.n, kWarps);
     reset_kernel<<<1, 1, 0, stream>>>(info);
     GNND_LAUNCHED("reset_kernel");
     visit_dtype(vectors.dtype, [&](auto component) {
         using T = decltype(component);
-        if (f16) {
+        if (form.packed == PackedType::f16) {
             find_mean<T>(vectors, traits, mean, stream);
-            scan_kernel<T><<<row_blocks, kWarps * kWarp, 0, stream>>>(vectors, traits, mean, info);
+            scan_kernel<T><<<blocks_for(vectors.n, kWarps), kWarps * kWarp, 0, stream>>>(vectors, traits, mean, info);
             GNND_LAUNCHED("scan_kernel");
         }
-        scale_kernel<<<1, kScaleThreads, 0, stream>>>(info, mean, vectors.d, traits, f16);
-        GNND_LAUNCHED("scale_kernel");
-        const auto pack = [&]<PackedType C>(std::integral_constant<PackedType, C>) {
-            pack_kernel<T, C><<<row_blocks, kWarps * kWarp, 0, stream>>>(vectors, traits.normalized, mean, info, rows,
-                                                                         form.row_bytes, bias);
-            GNND_LAUNCHED("pack_kernel");
-        };
-        if (f16)
-            pack(std::integral_constant<PackedType, PackedType::f16>());
-        else if (form.packed == PackedType::u8)
-            pack(std::integral_constant<PackedType, PackedType::u8>());
-        else
-            pack(std::integral_constant<PackedType, PackedType::i8>());
+        scale_and_pack<T>(vectors, traits, form, rows, bias, mean, info, stream);
+    });
+}
+
+void pack_again(const RawVectors& vectors, Metric metric, const VectorForm& form, std::uint8_t* rows, u32* bias,
+                float* mean, SpaceInfo* info, cudaStream_t stream) {
+    const Traits traits = traits_of(metric);
+    visit_dtype(vectors.dtype, [&](auto component) {
+        using T = decltype(component);
+        find_mean<T>(vectors, traits, mean, stream);
+        scale_and_pack<T>(vectors, traits, form, rows, bias, mean, info, stream);
     });
 }
 

@@ -16,8 +16,10 @@ struct SpaceInfo {
     unsigned long long first_bad;  ///< smallest number of a row that no build can work with; ~0: none
     unsigned largest;              ///< bits of the largest |component| after centring
     float mean_square;             ///< squared norm of a row, on average over some
-    float scale;                   ///< components were multiplied by this power of two
+    float scale;                   ///< components were multiplied by this, a power of two unless they became codes
     float unit, offset;            ///< a list's distance times unit plus offset is the metric's value
+    unsigned coarse;               ///< of codes: objects whose neighbours they can hardly tell from others
+    float code_error;              ///< of codes: what a row differs from its code by, squared, on average over some
 };
 
 /// The vectors as they came, on the device.
@@ -41,6 +43,11 @@ void find_integers(const RawVectors& vectors, Metric metric, VectorForm& form, u
 /// \param mean  2 d floats to work in
 void prepare_space(const RawVectors& vectors, Metric metric, const VectorForm& form, std::uint8_t* rows,
                    std::uint32_t* bias, float* mean, SpaceInfo* info, cudaStream_t stream);
+
+/// Floats that prepare_space() has packed to float16, once more, to float16 or to codes.
+/// \param mean  2 d floats and kCodeErrorBytes (codes.h) to work in
+void pack_again(const RawVectors& vectors, Metric metric, const VectorForm& form, std::uint8_t* rows,
+                std::uint32_t* bias, float* mean, SpaceInfo* info, cudaStream_t stream);
 
 /// The same rows once more, each component as the sum of two float16, which together are as fine as a float32: the
 /// first ones of a row in its first half, the second ones behind it. After prepare_space() in the form of f16.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "gnnd/cuda/codes.h"
 #include "gnnd/cuda/memory/layout.h"
 
 namespace gnnd::cuda {
@@ -45,6 +46,13 @@ VectorForm integer_form(PackedType packed, std::int64_t d) {
     return form;
 }
 
+VectorForm code_form(std::int64_t d) {
+    VectorForm form = integer_form(PackedType::i8, d);
+    form.exact_distances = false;
+    form.codes = true;
+    return form;
+}
+
 BuildPlan make_build_plan(const detail::Input& input, const InPlace& in_place, const BuildParams& params,
                           const Choices& choices, std::size_t sort_bytes, std::size_t beside, std::size_t all_pairs,
                           std::size_t free) {
@@ -83,9 +91,9 @@ BuildPlan make_build_plan(const detail::Input& input, const InPlace& in_place, c
         if (buffered) plan.filter = layout.take(n * kFilterBytes);
         if (!buffered || params.deterministic) plan.locks = layout.take(n * plan.segments * 4);
         if (params.deterministic) plan.offsets = layout.take(n * 16 + 8);
-        // Holds in turn: means (2 d floats), candidates, and the edges of reverse samples.
+        // Holds in turn: means (2 d floats) and what codes are scaled by, candidates, and the edges of reverse samples.
         const std::int64_t edges = params.deterministic ? n * 2 * plan.samples * 4 : 0;
-        plan.candidates = layout.take(std::max({n * capacity * 8, edges, d * 8}));
+        plan.candidates = layout.take(std::max({n * capacity * 8, edges, d * 8 + kCodeErrorBytes}));
         Layout starting = layout, growing = layout, ending = layout;
         plan.sample_ids = layout.take(n * 16 * plan.samples);
         for (Part& part : plan.keys) part = growing.take(n * 4);

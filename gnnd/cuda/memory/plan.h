@@ -28,12 +28,16 @@ struct VectorForm {
     PackedType packed = PackedType::f16;
     bool vectors_in_place = false;  ///< the kernels read the caller's (or the copied) vectors as they are
     bool exact_distances = false;   ///< list distances are exact, nothing is computed again at the end
+    bool codes = false;             ///< rows are int8 codes of floats, see codes.h
     int row_bytes = 0;
     int shift = 0;  ///< of integer keys, see device/tile.cuh
 };
 
 /// The form of vectors of u8 or i8, or of floats that are such integers (space.h).
 VectorForm integer_form(PackedType packed, std::int64_t d);
+
+/// The form of floats as codes.
+VectorForm code_form(std::int64_t d);
 
 /// The arrays that lie on the device and are worked on where they are.
 struct InPlace {

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: MIT
+#include <cfloat>
+
+#include "gnnd/cuda/codes.h"
+#include "gnnd/cuda/device/launch.cuh"
+#include "gnnd/cuda/device/raw.cuh"
+#include "gnnd/cuda/device/row_scale.cuh"
+#include "gnnd/cuda/device/state.cuh"
+#include "gnnd/cuda/errors.h"
+
+namespace gnnd::cuda {
+namespace {
+
+constexpr int kWarps = 8, kScaleThreads = 512;
+
+constexpr float kLargestCode = 127;  ///< of either sign
+
+__device__ float largest_of(const CodeSource& source) {
+    return source.normalized ? 1.0f : __uint_as_float(source.info->largest);
+}
+
+/// The scales that are tried: each is 2^(1/4) of the one before, the first cuts nothing.
+__device__ float code_scale(float largest, int i) {
+    return fminf(kLargestCode / fmaxf(largest, FLT_MIN) * exp2f(0.25f * float(i)), 0x1p126f);
+}
+
+__device__ float code_of(float x) {
+    return fminf(fmaxf(rintf(x), -kLargestCode), kLargestCode);
+}
+
+/// Squared errors of some rows with each scale, in the vectors' own units. One warp a row, one lane a scale.
+template <class T>
+__global__ void code_errors_kernel(RawVectors vectors, CodeSource source, float* errors) {
+    static_assert(kCodeScales == kWarp);
+    const int r = blockIdx.x * kWarps + threadIdx.x / kWarp;
+    const T* row = raw_row<T>(vectors, vectors.n * r / kCodeRows);
+    const RowScale scale = scale_of_row(row, vectors.d, source.normalized, source.info);
+    const float step = code_scale(largest_of(source), lane_id());
+    float sum = 0;
+    for (std::int64_t first = 0; first < vectors.d; first += kWarp) {
+        const std::int64_t c = first + lane_id();
+        const float mine = c < vectors.d ? float(row[c]) * scale.of_row - source.mean[c] * scale.of_mean : 0.0f;
+#pragma unroll 8
+        for (int lane = 0; lane < kWarp; ++lane) {
+            const float x = __shfl_sync(kAllLanes, mine, lane), error = x - code_of(x * step) / step;
+            sum += error * error;
+        }
+    }
+    errors[r * kCodeScales + lane_id()] = sum;
+}
+
+/// Chooses the scale with the least error, of equal ones the first. One block; sums in the same order always.
+__global__ void __launch_bounds__(kScaleThreads) code_scale_kernel(CodeSource source, const float* errors) {
+    constexpr int kParts = kScaleThreads / kCodeScales;
+    __shared__ float parts[kParts][kCodeScales];
+    const int i = threadIdx.x % kCodeScales, part = threadIdx.x / kCodeScales;
+    float sum = 0;
+    for (int r = part; r < kCodeRows; r += kParts) sum += errors[r * kCodeScales + i];
+    parts[part][i] = sum;
+    __syncthreads();
+    if (part != 0) return;
+    for (int p = 1; p < kParts; ++p) sum += parts[p][i];
+    sum = isfinite(sum) ? sum : FLT_MAX;  // of rows that scan_kernel refuses
+    float least = sum;
+    for (int step = kWarp / 2; step > 0; step /= 2) least = fminf(least, __shfl_xor_sync(kAllLanes, least, step));
+    if (i != __ffs(int(__ballot_sync(kAllLanes, sum == least))) - 1) return;
+    SpaceInfo* info = source.info;
+    info->scale = code_scale(largest_of(source), i);
+    info->code_error = least / float(kCodeRows) * info->scale * info->scale;
+    for (int power = 0; power < source.degree; ++power) info->unit /= info->scale;
+}
+
+/// Writes one row and its bias. One warp a row, four components a lane at a time.
+template <class T>
+__global__ void pack_codes_kernel(RawVectors vectors, CodeSource source, std::uint8_t* rows, int row_bytes, u32* bias) {
+    const std::int64_t i = std::int64_t(blockIdx.x) * kWarps + threadIdx.x / kWarp;
+    if (i >= vectors.n) return;
+    const T* row = raw_row<T>(vectors, i);
+    const RowScale scale = scale_of_row(row, vectors.d, source.normalized, source.info);
+    u32* packed = reinterpret_cast<u32*>(rows + i * row_bytes);
+    int norm = 0;
+    for (int word = lane_id(); word < row_bytes / 4; word += kWarp) {
+        u32 codes = 0;
+#pragma unroll
+        for (int j = 0; j < 4; ++j) {
+            const int c = word * 4 + j;
+            const float x = c < vectors.d ? float(row[c]) * scale.of_row - source.mean[c] * scale.of_mean : 0.0f;
+            const int code = int(code_of(x));
+            codes |= u32(code & 0xff) << 8 * j;
+            norm += code * code;
+        }
+        packed[word] = codes;
+    }
+    norm = warp_sum(norm);
+    if (lane_id() == 0) bias[i] = u32(norm);
+}
+
+__global__ void count_coarse_kernel(Candidates candidates, int take, std::int64_t n, SpaceInfo* info) {
+    const std::int64_t i = std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
+    float farthest = 0;
+    for (int j = 0; i < n && j < take; ++j)
+        farthest = fmaxf(farthest, distance_of(candidates.entries[i * candidates.capacity + j]));
+    const u32 coarse = __ballot_sync(kAllLanes, i < n && farthest < kCoarse * 2 * info->code_error);
+    if (lane_id() == 0 && coarse != 0) atomicAdd(&info->coarse, u32(__popc(coarse)));
+}
+
+}  // namespace
+
+void pack_codes(const RawVectors& vectors, const CodeSource& source, std::uint8_t* rows, int row_bytes, u32* bias,
+                float* errors, cudaStream_t stream) {
+    visit_dtype(vectors.dtype, [&](auto component) {
+        using T = decltype(component);
+        code_errors_kernel<T><<<kCodeRows / kWarps, kWarps * kWarp, 0, stream>>>(vectors, source, errors);
+        GNND_LAUNCHED("code_errors_kernel");
+        code_scale_kernel<<<1, kScaleThreads, 0, stream>>>(source, errors);
+        GNND_LAUNCHED("code_scale_kernel");
+        pack_codes_kernel<T>
+            <<<blocks_for(vectors.n, kWarps), kWarps * kWarp, 0, stream>>>(vectors, source, rows, row_bytes, bias);
+        GNND_LAUNCHED("pack_codes_kernel");
+    });
+}
+
+void count_coarse(const Candidates& candidates, int take, std::int64_t n, SpaceInfo* info, cudaStream_t stream) {
+    constexpr int kThreads = 256;
+    GNND_CUDA(cudaMemsetAsync(&info->coarse, 0, sizeof(info->coarse), stream));
+    count_coarse_kernel<<<blocks_for(n, kThreads), kThreads, 0, stream>>>(candidates, take, n, info);
+    GNND_LAUNCHED("count_coarse_kernel");
+}
+
+}  // namespace gnnd::cuda
