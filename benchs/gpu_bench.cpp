@@ -267,6 +267,7 @@ void run(const std::string& base, std::int64_t rows, int k, gnnd::Metric metric,
                                 {"objects", stats.recall.objects},
                                 {"ms", stats.recall_seconds * 1e3}};
         line["stop"] = gnnd::name_of(stats.stop);
+        line["codes"] = gnnd::name_of(stats.choices.codes);
         line["allocated_bytes"] = counted.peak();
         line["graph_bytes"] = n * k * 8;
         line["device"] = properties.name;

@@ -17,6 +17,8 @@ namespace {
 constexpr NameTable<Update, 3> kUpdateNames{
     "update", {{{Update::automatic, "auto"}, {Update::selective, "selective"}, {Update::all, "all"}}}};
 constexpr NameTable<Locks, 2> kLocksNames{"locks", {{{Locks::segment, "segment"}, {Locks::list, "list"}}}};
+constexpr NameTable<Codes, 3> kCodesNames{"codes",
+                                          {{{Codes::automatic, "auto"}, {Codes::none, "none"}, {Codes::int8, "int8"}}}};
 #define GNND_INIT(name) {Init::name, #name},
 constexpr NameTable<Init, kInits.size()> kInitNames{"init", {{GNND_INITS(GNND_INIT)}}};
 #undef GNND_INIT
@@ -52,6 +54,9 @@ std::string_view name_of(Update update) {
 std::string_view name_of(Locks locks) {
     return kLocksNames.name_of(locks);
 }
+std::string_view name_of(Codes codes) {
+    return kCodesNames.name_of(codes);
+}
 std::string_view name_of(Init init) {
     return kInitNames.name_of(init);
 }
@@ -60,6 +65,9 @@ Update parse_update(std::string_view name) {
 }
 Locks parse_locks(std::string_view name) {
     return kLocksNames.parse(name);
+}
+Codes parse_codes(std::string_view name) {
+    return kCodesNames.parse(name);
 }
 Init parse_init(std::string_view name) {
     return kInitNames.parse(name);
@@ -153,6 +161,9 @@ std::string known_names(Update) {
 }
 std::string known_names(Locks) {
     return kLocksNames.known();
+}
+std::string known_names(Codes) {
+    return kCodesNames.known();
 }
 
 }  // namespace detail

@@ -33,14 +33,25 @@ enum class Locks {
     list,     ///< one spinlock a list, the paper's GNND-r2
 };
 
+/// What the iterations on a GPU compare in place of floats. Distances of the graph are exact, whatever it is.
+enum class Codes {
+    automatic,  ///< int8 where the vectors allow it, as a build finds out, and none elsewhere
+    none,       ///< the vectors, as float16
+    int8,       ///< a byte for each component: half the memory traffic, and twice the rate of the tensor cores
+};
+
 /// "auto", "selective" or "all".
 std::string_view name_of(Update update);
 /// "segment" or "list".
 std::string_view name_of(Locks locks);
+/// "auto", "none" or "int8".
+std::string_view name_of(Codes codes);
 /// \throws InvalidArgument that lists the known names
 Update parse_update(std::string_view name);
 /// \throws InvalidArgument that lists the known names
 Locks parse_locks(std::string_view name);
+/// \throws InvalidArgument that lists the known names
+Codes parse_codes(std::string_view name);
 
 /// Parameters of build() and refine(). A new field needs a line in detail/params_table.h too, which ranges, names, the
 /// tool's options and the files follow. The defaults were chosen by measurement (benchs/NOTEBOOK.md).
@@ -72,7 +83,11 @@ struct BuildParams {
     Device device;              ///< where to run
     Update update = Update::automatic;  ///< see Update
     Locks locks = Locks::segment;       ///< see Locks
-    Init init = Init::projection;       ///< see Init
+    /// See Codes. Of floats under metrics that are products, and of builds: refine(), merge() and append() compare
+    /// float16. `automatic` is none without a `recall` to be measured, without trees, for inner products, and where
+    /// `recall_at` is more than three quarters of the lists: codes confuse their last entries.
+    Codes codes = Codes::automatic;
+    Init init = Init::projection;  ///< see Init
     /// On a GPU: the same graph bit for bit, build after build on the same kind of GPU, for more time (half as much
     /// again). The CPU is always so.
     bool deterministic = false;

@@ -69,6 +69,9 @@ struct Choices {
     int capacity = 0;         ///< on a GPU: candidates that an object has places for
     /// On a GPU, of all pairs of a set that it does not hold: so many parts, of which two are there at a time.
     int parts = 1;
+    /// On a GPU: what the iterations compare. The report of a build has what the last ones did: automatic where the
+    /// plan leaves it to what the vectors turn out to be, none or int8 in the end.
+    Codes codes = Codes::none;
     int batches = 1;  ///< on a GPU: so many merges of candidates an iteration take what p + 4 places would in one
 };
 

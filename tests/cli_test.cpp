@@ -84,6 +84,9 @@ TEST_F(Cli, WrongUsageEndsWithTwo) {
         failed(run({"build", base(), "-o", file("g"), "--method", "nndescent", "--device", "cuda"}), 2, "--device"));
     EXPECT_TRUE(failed(build_with("--update", "some"), 2, "some"));
     EXPECT_TRUE(failed(build_with("--locks", "some"), 2, "some"));
+    EXPECT_TRUE(failed(build_with("--codes", "int4"), 2, "int4"));
+    EXPECT_TRUE(failed(run({"build", base(), "-k", "4", "-o", file("g"), "--device", "cpu", "--codes", "int8"}), 2,
+                       "--codes int8 on the CPU: allowed are auto and none"));
     EXPECT_TRUE(failed(build_with("--init", "zero"), 2, "zero"));
     EXPECT_TRUE(failed(build_with("--device", "tpu"), 2, "tpu"));
     EXPECT_TRUE(failed(build_with("--device-memory", "much"), 2, "device-memory"));
@@ -158,7 +161,7 @@ TEST_F(Cli, BuildTakesEveryParameter) {
         {"init", "random"},  {"trees", "2"},     {"update", "all"},
         {"locks", "list"},   {"seed", "7"},      {"deterministic", "true"},
         {"threads", "1"},    {"device", "cpu"},  {"device_memory", "1073741824"},
-        {"recall", "0.25"},  {"recall_at", "4"}};
+        {"recall", "0.25"},  {"recall_at", "4"}, {"codes", "none"}};
     const std::string path = file("g.gnnd"), stats = file("stats.json");
     Arguments arguments{"build", base(5000), "-o", path, "--stats", stats, "--json", "--quiet"};
     detail::for_each_field([&]<class T>(const detail::Field<T>& field) {

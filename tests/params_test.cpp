@@ -124,6 +124,47 @@ TEST(BuildParams, ZeroStandsForAChoice) {
     EXPECT_EQ(on(cpu, params).samples, 3);
 }
 
+TEST(BuildParams, CodesAreOfFloatsOnAGpu) {
+    const VectorView floats{nullptr, 100000, 256, DType::f32, 0};
+    const Device cpu{Device::Kind::cpu, 0}, gpu{Device::Kind::cuda, 0};
+    const auto chosen = [&](VectorView vectors, auto change, const Device& device) {
+        BuildParams params;
+        change(params);
+        return std::string(name_of(detail::resolve(params, {{vectors}, {}}, device).codes));
+    };
+    const auto nothing = [](BuildParams&) {};
+    const auto asked = [](BuildParams& params) { params.codes = Codes::int8; };
+    EXPECT_EQ(chosen(floats, nothing, gpu), "auto");
+    EXPECT_EQ(chosen(floats, asked, gpu), "int8");
+    EXPECT_EQ(chosen(floats, nothing, cpu), "none");
+    EXPECT_EQ(chosen({nullptr, 100000, 256, DType::u8, 0}, asked, gpu), "none");
+    EXPECT_EQ(chosen({nullptr, 100000, 16, DType::f32, 0}, nothing, gpu), "none") << "no shorter than float16";
+    const auto without = [&](auto change) { EXPECT_EQ(chosen(floats, change, gpu), "none"); };
+    without([](BuildParams& params) { params.codes = Codes::none; });
+    without([](BuildParams& params) { params.recall = 0; });
+    without([](BuildParams& params) { params.metric = Metric::InnerProduct; });
+    without([](BuildParams& params) { params.metric = Metric::L1; });
+    without([](BuildParams& params) { params.init = Init::random; });
+    without([](BuildParams& params) { params.recall_at = 25; });
+    EXPECT_EQ(chosen(
+                  floats, [](BuildParams& params) { params.recall_at = 24; }, gpu),
+              "auto");
+    BuildParams params;
+    params.codes = Codes::int8;
+    const VectorView few{nullptr, 2000, 256, DType::f32, 0};
+    EXPECT_EQ(name_of(detail::resolve(params, {{floats, few}, {}}, gpu).codes), "none") << "merges";
+
+    const auto refusal_of = [&](VectorView vectors, Metric metric, const Device& device) {
+        params.metric = metric;
+        return test::message_of<InvalidArgument>([&] { detail::resolve(params, {{vectors}, {}}, device); });
+    };
+    const std::string allowed = ", allowed are auto and none";
+    EXPECT_EQ(refusal_of(floats, Metric::L2, cpu), "BuildParams::codes = int8 on the CPU" + allowed);
+    EXPECT_EQ(refusal_of(floats, Metric::L1, gpu), "BuildParams::codes = int8 under l1" + allowed);
+    EXPECT_EQ(refusal_of({nullptr, 100, 40000, DType::f32, 0}, Metric::L2, gpu),
+              "BuildParams::codes = int8 with d = 40000" + allowed);
+}
+
 TEST(Device, ParsesWhatItPrints) {
     for (const char* text : {"auto", "cpu", "cuda:0", "cuda:12"}) EXPECT_EQ(Device::parse(text).name(), text);
     EXPECT_EQ(Device::parse("cuda").name(), "cuda:0");
@@ -135,6 +176,7 @@ TEST(Names, ParseInvertsNameOf) {
     for (const char* name : {"l2", "ip", "cosine", "l1", "linf", "chi2"}) EXPECT_EQ(name_of(parse_metric(name)), name);
     for (const char* name : {"auto", "selective", "all"}) EXPECT_EQ(name_of(parse_update(name)), name);
     for (const char* name : {"segment", "list"}) EXPECT_EQ(name_of(parse_locks(name)), name);
+    for (const char* name : {"auto", "none", "int8"}) EXPECT_EQ(name_of(parse_codes(name)), name);
     for (const char* name : {"random", "projection"}) EXPECT_EQ(name_of(parse_init(name)), name);
     EXPECT_EQ(name_of(StopReason::converged), "converged");
     EXPECT_EQ(name_of(StopReason::recall), "recall");
@@ -142,6 +184,7 @@ TEST(Names, ParseInvertsNameOf) {
     EXPECT_EQ(name_of(StopReason::recall_missed), "recall_missed");
     EXPECT_THROW(parse_update("none"), InvalidArgument);
     EXPECT_THROW(parse_locks("none"), InvalidArgument);
+    EXPECT_THROW(parse_codes("int4"), InvalidArgument);
     EXPECT_THROW(parse_init("none"), InvalidArgument);
     EXPECT_THROW(name_of(Metric(99)), InvalidArgument);
     EXPECT_THROW(is_similarity(Metric(99)), InvalidArgument);

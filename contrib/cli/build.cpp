@@ -45,6 +45,19 @@ BaselineOptions baseline_of(const BuildCommand& options, bool iterations_given) 
     return baseline;
 }
 
+/// What follows in the line about the method.
+const char* explain(gnnd::Codes codes) {
+    switch (codes) {
+        case gnnd::Codes::automatic:
+            return ", int8 in place of floats if these allow it";
+        case gnnd::Codes::none:
+            return "";
+        case gnnd::Codes::int8:
+            return ", int8 in place of floats";
+    }
+    return "";
+}
+
 /// What the build would do and take.
 void print_plan(const BuildCommand& options) {
     const gnnd::io::VectorFile base(options.base);
@@ -74,7 +87,8 @@ void print_plan(const BuildCommand& options) {
     else if (choices.exhaustive)
         std::printf("method    all pairs are compared\n");
     else
-        std::printf("method    lists of %d, %d samples, %d trees\n", choices.list_size, choices.samples, choices.trees);
+        std::printf("method    lists of %d, %d samples, %d trees%s\n", choices.list_size, choices.samples,
+                    choices.trees, explain(choices.codes));
     std::printf("choice    %s\n", plan.why.c_str());
     std::printf("time      %s\n", to_text(plan.predicted).c_str());
     const auto line = [](const char* name, std::size_t bytes) {

@@ -115,6 +115,7 @@ void print_summary(const BuildOptions& options, const gnnd::BuildStats& stats, d
     std::printf("%s  %d, stopped: %s (%s)\n", searched ? "batches   " : "iterations",
                 searched ? int(stats.iterations.size()) : iterations_run(stats),
                 std::string(name_of(stats.stop)).c_str(), explain(stats.stop));
+    if (stats.choices.codes == gnnd::Codes::int8) std::printf("codes       int8, in place of floats while building\n");
     std::printf("phi(G)      %.6g\n", phi);
     if (stats.recall.objects != 0) std::printf("recall      %s\n", gnnd::to_text(stats.recall).c_str());
     if (stats.recall_added.objects != 0) std::printf("  added     %s\n", gnnd::to_text(stats.recall_added).c_str());
@@ -154,6 +155,7 @@ Json to_json(const gnnd::BuildParams& params, const gnnd::Choices& choices) {
     if (choices.samples != 0) json["samples"] = choices.samples;
     if (choices.list_size != 0) json["list_size"] = choices.list_size;
     if (choices.trees != 0) json["trees"] = choices.trees;
+    if (choices.list_size != 0) json["codes"] = gnnd::detail::text_of(choices.codes);
     return json;
 }
 

@@ -75,6 +75,24 @@ BuildPlan plan_gnnd(const detail::Input& input, const InPlace& in_place, const B
     return plan(free);
 }
 
+/// Lists of codes have settled with less recall than was asked for: the last digits may be what is missing.
+void go_on_in_float16(BuildState& state, const Callbacks& callbacks, RecallMeter& meter, bool may_give_up,
+                      BuildStats& stats) {
+    make_ids_plain(state.lists, state.n, state.stream);
+    // Samples are not needed before the lists have started again. They have places for 4 p.
+    auto* ids = reinterpret_cast<std::int32_t*>(state.samples.ids);
+    state.lists.segments = 1;
+    state.restart = ids;
+    state.restart_width = std::min(state.lists.length, 4 * state.samples.p);
+    const std::size_t width = std::size_t(state.restart_width) * sizeof(u32),
+                      row = std::size_t(state.lists.length) * sizeof(u32);
+    GNND_CUDA(cudaMemcpy2DAsync(ids, width, state.lists.ids, row, width, std::size_t(state.n), cudaMemcpyDeviceToDevice,
+                                state.stream));
+    use_float16(state);
+    GNND_CUDA(cudaMemsetAsync(state.stop, 0, sizeof(StopFlag), state.stream));
+    Iterations(state, callbacks, stats).run(&meter, may_give_up);
+}
+
 void run_gnnd(const detail::Input& input, const BuildParams& params, const Callbacks& callbacks, Resources& resources,
               std::int32_t* ids, float* distances, BuildStats& stats) {
     check_update(params.update);
@@ -92,8 +110,12 @@ void run_gnnd(const detail::Input& input, const BuildParams& params, const Callb
     // Lists without what was set aside say little of the graph.
     RecallMeter* const in_between = meter && !detail::sets_aside(input, params) ? &*meter : nullptr;
     const bool may_give_up = !params.deterministic && may_compare_all_pairs(state);
+    if (stats.choices.codes != Codes::none && state.form.packed == PackedType::f16) use_codes(state);
     Iterations(state, callbacks, stats).run(in_between, may_give_up);
+    if (state.form.codes && state.coarse && in_between != nullptr && stats.stop == StopReason::converged)
+        go_on_in_float16(state, callbacks, *meter, may_give_up, stats);
     finish(state);
+    stats.choices.codes = state.form.codes ? Codes::int8 : Codes::none;
     stats.peak_work_bytes = std::int64_t(plan.work_bytes());
     if (input.exact)
         compare_all_pairs(state, nullptr, callbacks, stats);

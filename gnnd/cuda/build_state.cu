@@ -38,7 +38,9 @@ BuildState make_state(const detail::Input& input, const BuildParams& params, con
             .plan = plan,
             .resources = resources,
             .stream = stream,
-            .engine = engine_for(plan.packed, params.metric),
+            .form = plan,
+            .coarse = true,
+            .engine = &engine_for(plan.packed, params.metric),
             .memory = memory,
             .n = input.n(),
             .raw = raw,
@@ -69,8 +71,34 @@ BuildState make_state(const detail::Input& input, const BuildParams& params, con
             .counters = counters,
             .records = records,
             .info = info,
+            .restart = nullptr,
+            .restart_width = 0,
             .ids = ids,
             .distances = distances};
+}
+
+namespace {
+
+void use_form(BuildState& state, const VectorForm& form) {
+    if (state.form.codes == form.codes) return;
+    auto* rows = reinterpret_cast<std::uint8_t*>(state.memory + state.plan.rows.offset);
+    auto* bias = reinterpret_cast<u32*>(state.memory + state.plan.bias.offset);
+    auto* work = reinterpret_cast<float*>(state.memory + state.plan.candidates.offset);  // none wait there
+    pack_again(state.raw, state.params.metric, form, rows, bias, work, state.info, state.stream);
+    state.form = form;
+    state.engine = &engine_for(form.packed, state.params.metric);
+    state.points = points_of(state.raw, state.params.metric, form, rows, bias, state.input.pairs());
+    state.assigning = points_of(state.raw, Metric::L2, form, rows, bias);
+}
+
+}  // namespace
+
+void use_codes(BuildState& state) {
+    use_form(state, code_form(state.raw.d));
+}
+
+void use_float16(BuildState& state) {
+    use_form(state, state.plan);
 }
 
 }  // namespace gnnd::cuda

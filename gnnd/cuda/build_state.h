@@ -20,7 +20,9 @@ struct BuildState {
     const BuildPlan& plan;
     Resources& resources;
     cudaStream_t stream;
-    const Engine& engine;
+    VectorForm form;  ///< what the rows hold now: the plan's, or codes
+    bool coarse;      ///< of codes: they may be what keeps the recall low, as the first tree says; true without trees
+    const Engine* engine;
     std::byte* memory;  ///< the block that the plan divides
     std::int64_t n;
     RawVectors raw;
@@ -37,6 +39,9 @@ struct BuildState {
     Counters* counters;  ///< kSpread
     Record* records;     ///< kAhead + 1, in turn
     SpaceInfo* info;
+    /// Where lists are built once more: n x the width, neighbours that they start from; null: from the input.
+    const std::int32_t* restart;
+    int restart_width;
     std::int32_t* ids;  ///< n x k: the result
     float* distances;   ///< n x k
 
@@ -50,6 +55,11 @@ struct BuildState {
 BuildState make_state(const detail::Input& input, const BuildParams& params, const Choices& choices, BuildPlan& plan,
                       bool vectors_in_place, Resources& resources, std::byte* memory, cudaStream_t stream,
                       std::int32_t* ids, float* distances);
+
+/// Packs the vectors in another form: as codes, or as float16 again, which all but the iterations need. Distances in
+/// the lists stay those of the form before. Between iterations.
+void use_codes(BuildState& state);
+void use_float16(BuildState& state);
 
 /// Step 1: the lists to start from.
 void initialize(BuildState& state);

@@ -38,16 +38,16 @@ void iterate(BuildState& state, int iteration) {
            state.stream);
     const int passes = passes_of(state, iteration);
     for (int pass = 0; pass < passes; ++pass) {
-        state.engine.cross_match(state.points,
-                                 {.samples = state.samples,
-                                  .lists = state.lists,
-                                  .variant = state.variant,
-                                  .visit = state.visit,
-                                  .first = pass,
-                                  .stride = passes,
-                                  .stop = state.stop,
-                                  .counters = state.counters},
-                                 state.stream);
+        state.engine->cross_match(state.points,
+                                  {.samples = state.samples,
+                                   .lists = state.lists,
+                                   .variant = state.variant,
+                                   .visit = state.visit,
+                                   .first = pass,
+                                   .stride = passes,
+                                   .stop = state.stop,
+                                   .counters = state.counters},
+                                  state.stream);
         if (state.variant.update == Update::automatic) state.take_candidates();
     }
 }
@@ -83,7 +83,12 @@ void Iterations::submit(int iteration, double convergence_threshold) {
                       state_.stop, state_.counters, record, state_.stream);
     if (meter_ != nullptr && iteration > 0) {
         const Lists& lists = state_.lists;
-        if (!meter_->has_truth()) meter_->find_truth(lists.ids, lists.length, lists.length);
+        if (!meter_->has_truth()) {
+            const bool codes = state_.form.codes;
+            use_float16(state_);
+            meter_->find_truth(lists.ids, lists.length, lists.length);
+            if (codes) use_codes(state_);
+        }
         meter_->start(lists.ids, lists.length, lists.length, state_.stop, record);
     }
     GNND_CUDA(cudaMemcpyAsync(&records_[slot], record, sizeof(Record), cudaMemcpyDeviceToHost, state_.stream));

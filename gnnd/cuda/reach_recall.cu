@@ -33,9 +33,10 @@ double slowest_iteration(const BuildStats& stats) {
 }
 
 /// Measures the graph. \return whether it has the recall that was asked for
-bool measure(const BuildState& state, RecallMeter& meter, BuildStats& stats) {
+bool measure(BuildState& state, RecallMeter& meter, BuildStats& stats) {
     const auto* ids = reinterpret_cast<const u32*>(state.ids);
     const auto estimate = [&](RecallMeter& with) {
+        if (!with.has_truth()) use_float16(state);
         if (!with.has_truth()) with.find_truth(ids, state.params.k, state.params.k);
         with.start(ids, state.params.k, state.params.k);
         stats.recall = with.estimate();
@@ -52,6 +53,7 @@ bool measure(const BuildState& state, RecallMeter& meter, BuildStats& stats) {
     // What is free must not decide what a deterministic build does.
     if (state.params.deterministic || space.spare < bytes) return false;
     space.spare -= bytes;
+    use_float16(state);
     RecallMeter sharper(space, state.params, {0, state.n, kObjects}, state.resources, state.stream);
     estimate(sharper);
     stats.recall_seconds += sharper.seconds();
@@ -60,8 +62,10 @@ bool measure(const BuildState& state, RecallMeter& meter, BuildStats& stats) {
 
 /// Goes on from the lists (or the graph) with longer ones, which have room for more to compare; of a merge from the
 /// whole as one set: what is missing may be missing anywhere, and of what longer lists hold beyond the graphs they know
-/// nothing. \return false where the memory does not hold them
-bool lengthen(const BuildState& state, const KnnGraphView& lists, int length, RecallMeter& meter,
+/// nothing.
+/// \param codes  compares those
+/// \return false where the memory does not hold them
+bool lengthen(const BuildState& state, const KnnGraphView& lists, int length, bool codes, RecallMeter& meter,
               const Callbacks& callbacks, BuildStats& stats) {
     BuildParams params = state.params;
     params.list_size = length;
@@ -79,11 +83,13 @@ bool lengthen(const BuildState& state, const KnnGraphView& lists, int length, Re
         const Drain drain(state.stream);
         BuildState longer = make_state(input, params, choices, plan, true, state.resources, memory.data(), state.stream,
                                        state.ids, state.distances);
+        if (codes) use_codes(longer);
         Iterations(longer, callbacks, stats).run(&meter, !params.deterministic);
         finish(longer);
         stats.peak_work_bytes = std::max(stats.peak_work_bytes, std::int64_t(state.plan.work_bytes() + plan.total));
         stats.choices.list_size = length;
         stats.choices.samples = choices.samples;
+        stats.choices.codes = codes ? Codes::int8 : Codes::none;
         return true;
     } catch (const OutOfDeviceMemory&) {
         return false;
@@ -105,7 +111,7 @@ std::size_t bytes_of_all_pairs(const detail::Input& input, const InPlace& in_pla
 
 void finish(const BuildState& state) {
     FinishArgs finishing{.vectors = state.raw,
-                         .exact_distances = state.plan.exact_distances,
+                         .exact_distances = state.form.exact_distances,
                          .lists = state.lists,
                          .set_aside = {},
                          .k = state.params.k,
@@ -121,8 +127,8 @@ bool may_compare_all_pairs(const BuildState& state) {
     return state.plan.all_pairs.bytes != 0;
 }
 
-void compare_all_pairs(const BuildState& state, const RecallMeter* meter, const Callbacks& callbacks,
-                       BuildStats& stats) {
+void compare_all_pairs(BuildState& state, const RecallMeter* meter, const Callbacks& callbacks, BuildStats& stats) {
+    use_float16(state);
     SweepSpace space = sweep_space_of(state, meter != nullptr ? meter->taken() : 0);
     space.border = state.input.all_pairs().border;
     const Lists lists{.ids = reinterpret_cast<u32*>(state.ids),
@@ -140,7 +146,9 @@ void compare_all_pairs(const BuildState& state, const RecallMeter* meter, const 
     stats.stop = StopReason::exact;
 }
 
-void reach_recall(const BuildState& state, RecallMeter& meter, const Callbacks& callbacks, BuildStats& stats) {
+void reach_recall(BuildState& state, RecallMeter& meter, const Callbacks& callbacks, BuildStats& stats) {
+    // Codes that the first tree did not find too coarse are good for longer lists, too; the last round does without.
+    const bool codes = state.form.codes && !state.coarse;
     bool reached = measure(state, meter, stats);
     int length = state.lists.length;
     for (int round = 0; round < kRounds && !reached && may_lengthen(state); ++round) {
@@ -157,7 +165,7 @@ void reach_recall(const BuildState& state, RecallMeter& meter, const Callbacks& 
             from.ids = reinterpret_cast<const std::int32_t*>(state.lists.ids);
         }
         length *= kLonger;
-        if (!lengthen(state, from, length, meter, callbacks, stats)) break;
+        if (!lengthen(state, from, length, codes && round + 1 < kRounds, meter, callbacks, stats)) break;
         reached = measure(state, meter, stats);
     }
     if (reached) {

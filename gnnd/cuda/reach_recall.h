@@ -20,11 +20,10 @@ bool may_compare_all_pairs(const BuildState& state);
 
 /// Makes the graph exact, by comparing all pairs against the last distances of what is there.
 /// \param meter  null: none
-void compare_all_pairs(const BuildState& state, const RecallMeter* meter, const Callbacks& callbacks,
-                       BuildStats& stats);
+void compare_all_pairs(BuildState& state, const RecallMeter* meter, const Callbacks& callbacks, BuildStats& stats);
 
 /// Measures the graph. While it has less recall than was asked for: goes on from its lists with longer ones, or
 /// compares all pairs, whichever is predicted to take less time; neither where the user's parameters set limits.
-void reach_recall(const BuildState& state, RecallMeter& meter, const Callbacks& callbacks, BuildStats& stats);
+void reach_recall(BuildState& state, RecallMeter& meter, const Callbacks& callbacks, BuildStats& stats);
 
 }  // namespace gnnd::cuda

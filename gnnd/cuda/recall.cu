@@ -66,7 +66,7 @@ SweepSpace sweep_space_of(const BuildState& state, std::size_t taken) {
     return {.raw = state.raw,
             .metric = state.params.metric,
             .packed = state.plan.packed,
-            .rows = {state.points.rows, state.n, state.points.row_bytes},
+            .rows = {state.points.rows, state.n, state.plan.row_bytes},
             .norms = reinterpret_cast<const u32*>(state.memory + state.plan.bias.offset),
             .info = state.info,
             .columns = state.n,

@@ -13,7 +13,7 @@
 
 namespace gnnd::cuda {
 
-/// The vectors of a build for a sweep.
+/// The vectors of a build for a sweep, which does not work while they are codes.
 /// \param taken  bytes of the spare memory that others have taken
 SweepSpace sweep_space_of(const BuildState& state, std::size_t taken = 0);
 

@@ -52,6 +52,7 @@ constexpr void for_each_field(F&& f) {
     f(Field<Update>{"update", &P::update, "auto (the fastest), selective (the paper's) or all (classic NN-Descent)"});
     f(Field<Locks>{"locks", &P::locks,
                    "what a spinlock covers on a GPU with --update selective: segment (of 32 entries) or list"});
+    f(Field<Codes>{"codes", &P::codes, "what a GPU's iterations compare in place of floats: auto, none or int8"});
     f(Field<std::uint64_t>{"seed", &P::seed, "of all random choices", 0, std::numeric_limits<std::uint64_t>::max()});
     f(Field<bool>{
         "deterministic", &P::deterministic,
@@ -95,6 +96,9 @@ inline void parse(std::string_view text, Update& value) {
 inline void parse(std::string_view text, Locks& value) {
     value = parse_locks(text);
 }
+inline void parse(std::string_view text, Codes& value) {
+    value = parse_codes(text);
+}
 inline void parse(std::string_view text, Device& value) {
     value = Device::parse(text);
 }
@@ -104,5 +108,6 @@ std::string known_names(Metric);
 std::string known_names(Init);
 std::string known_names(Update);
 std::string known_names(Locks);
+std::string known_names(Codes);
 
 }  // namespace gnnd::detail

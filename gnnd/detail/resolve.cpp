@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <string>
 
+#include "gnnd/detail/recall.h"
 #include "gnnd/error.h"
 
 namespace gnnd::detail {
@@ -40,10 +41,41 @@ std::int64_t lists_for_all_pairs(const BuildParams& params, const Input& input, 
     return params.recall > 0 && !limits_work(params) ? kCpuRecallLists : kCpuLists;
 }
 
+/// Lists are so much longer, at least, than the neighbours that count, where codes are to choose them.
+constexpr double kCodedLists = 4.0 / 3;
+/// From so many components on rows of codes are shorter than those of float16.
+constexpr std::int64_t kLeastCoded = 17;
+
+/// Cosine is one of vectors of norm 1.
+bool has_product(Metric metric) {
+    return visit(metric, [](auto m) { return m.is_product; });
+}
+
+void check_codes(const BuildParams& params, const Input& input, bool gpu) {
+    const auto refuse = [](const std::string& where) {
+        throw InvalidArgument("BuildParams::codes = int8 " + where + ", allowed are auto and none");
+    };
+    if (params.codes != Codes::int8) return;
+    if (!gpu) refuse("on the CPU");
+    if (!has_product(params.metric)) refuse("under " + std::string(name_of(params.metric)));
+    if (input.d() > kMaxIntegerDim) refuse("with d = " + std::to_string(input.d()));
+}
+
+/// \param length  of the lists
+Codes codes_of(const BuildParams& params, const Input& input, bool gpu, int length) {
+    const bool allowed = gpu && !is_byte(input.dtype()) && has_product(params.metric) && input.d() <= kMaxIntegerDim &&
+                         !input.merges() && !input.refines();
+    if (!allowed || params.codes != Codes::automatic) return allowed ? params.codes : Codes::none;
+    const bool pays = params.recall > 0 && kCodedLists * recall_at_of(params) <= length &&
+                      params.metric != Metric::InnerProduct && grows_trees(params.init) && input.d() >= kLeastCoded;
+    return pays ? Codes::automatic : Codes::none;
+}
+
 }  // namespace
 
 Choices resolve(const BuildParams& params, const Input& input, const Device& device) {
     const bool gpu = device.kind == Device::Kind::cuda;
+    check_codes(params, input, gpu);
     Choices choices;
     const int length = list_size_of(params);
     choices.exhaustive = input.exact || params.recall == 1 ||
@@ -62,6 +94,7 @@ Choices resolve(const BuildParams& params, const Input& input, const Device& dev
         choices.trees = params.trees != 0 ? params.trees
                         : input.merges()  ? (gpu ? kGpuMergeTrees : kCpuMergeTrees)
                                           : (gpu ? kGpuTrees : kCpuTrees);
+    choices.codes = codes_of(params, input, gpu, choices.list_size);
     choices.capacity = gpu ? choices.samples + kSpareCapacity : 0;
     return choices;
 }

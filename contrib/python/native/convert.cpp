@@ -60,6 +60,7 @@ nb::dict choices_of(const Choices& choices) {
     dict["samples"] = choices.samples;
     dict["trees"] = choices.trees;
     dict["capacity"] = choices.capacity;
+    dict["codes"] = detail::text_of(choices.codes).c_str();
     dict["parts"] = choices.parts;
     dict["batches"] = choices.batches;
     return dict;

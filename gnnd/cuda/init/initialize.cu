@@ -4,8 +4,10 @@
 
 #include "gnnd/cuda/backend.h"
 #include "gnnd/cuda/build_state.h"
+#include "gnnd/cuda/codes.h"
 #include "gnnd/cuda/device/k_tiles.cuh"
 #include "gnnd/cuda/errors.h"
+#include "gnnd/cuda/memory/memory.h"
 #include "gnnd/cuda/memory/transfer.h"
 
 namespace gnnd::cuda {
@@ -13,6 +15,10 @@ namespace {
 
 /// Neighbours that an object takes from each of its windows.
 constexpr int kPerWindow = 8;
+
+// Chosen by measurement (benchs/NOTEBOOK.md).
+/// Codes are used where fewer than one in so many objects has neighbours too near for them (codes.h).
+constexpr int kFewCoarse = 16;
 
 int bits_for(std::uint64_t values) {
     int bits = 1;
@@ -22,12 +28,12 @@ int bits_for(std::uint64_t values) {
 
 /// Orders all objects so that those of a leaf, a window, stand together: a random-projection tree, level by level.
 void grow_tree(BuildState& state, u32 seed) {
-    const std::int64_t window = state.engine.window_size(state.points);
+    const std::int64_t window = state.engine->window_size(state.points);
     number(state.order[0], state.n, state.stream);
     for (std::int64_t node = state.n, level = 0; node > window; ++level) {
         const int pivots = int(std::min<std::int64_t>(kMaxPivots, (node + kBlockRows - 1) / kBlockRows));
         const std::int64_t nodes = (state.n + node - 1) / node;
-        assigning_engine_for(state.plan.packed)
+        assigning_engine_for(state.form.packed)
             .assign_to_pivots(state.assigning,
                               {.order = state.order[0],
                                .node_size = node,
@@ -42,14 +48,31 @@ void grow_tree(BuildState& state, u32 seed) {
     }
 }
 
+/// True where codes tell neighbours from others badly, by what the first tree has found. Waits for the stream.
+bool too_coarse(const BuildState& state, int take) {
+    count_coarse(state.variant.candidates, take, state.n, state.info, state.stream);
+    PinnedArray<SpaceInfo, 1> info;
+    GNND_CUDA(cudaMemcpyAsync(&info[0], state.info, sizeof(SpaceInfo), cudaMemcpyDeviceToHost, state.stream));
+    GNND_CUDA(cudaStreamSynchronize(state.stream));
+    return info[0].coarse > state.n / kFewCoarse;
+}
+
 void start_from_trees(BuildState& state) {
     const int trees = state.choices.trees, room = state.plan.capacity, take = std::min(kPerWindow, room);
     int at = 0;
     for (int tree = 0; tree < trees; ++tree) {
         grow_tree(state, state.seed_of(0x10000u + u32(tree)));
-        state.engine.join_window(
+        state.engine->join_window(
             state.points, {.order = state.order[0], .candidates = state.variant.candidates, .at = at, .take = take},
             state.stream);
+        if (tree == 0 && state.form.codes) {
+            state.coarse = too_coarse(state, take);
+            if (state.coarse && state.choices.codes == Codes::automatic) {
+                use_float16(state);
+                --tree;
+                continue;
+            }
+        }
         at += take;
         if (at + take > room || tree + 1 == trees) {
             state.take_candidates();
@@ -66,16 +89,16 @@ void start_from_trees(BuildState& state) {
 void start_from_neighbors(const BuildState& state, const std::int32_t* graph, int width) {
     const int room = state.plan.capacity;
     for (int first = 0; first < width; first += room) {
-        state.engine.init_neighbors(state.points,
-                                    {.candidates = state.variant.candidates,
-                                     .graph = graph,
-                                     .width = width,
-                                     .first = first,
-                                     .count = std::min(room, width - first),
-                                     .init = state.params.init,
-                                     .seed = state.seed_of(0x20000u + u32(first)),
-                                     .ordered = state.params.deterministic},
-                                    state.stream);
+        state.engine->init_neighbors(state.points,
+                                     {.candidates = state.variant.candidates,
+                                      .graph = graph,
+                                      .width = width,
+                                      .first = first,
+                                      .count = std::min(room, width - first),
+                                      .init = state.params.init,
+                                      .seed = state.seed_of(0x20000u + u32(first)),
+                                      .ordered = state.params.deterministic},
+                                     state.stream);
         state.take_candidates();
     }
 }
@@ -98,6 +121,7 @@ void start_from_graph(const BuildState& state) {
 void initialize(BuildState& state) {
     clear(state.lists, state.variant.candidates, state.n, state.stream);
     if (state.input.merges()) load_kept_columns(state);
+    if (state.restart != nullptr) return start_from_neighbors(state, state.restart, state.restart_width);
     if (state.input.refines()) return start_from_graph(state);
     if (grows_trees(state.params.init)) return start_from_trees(state);
     // In a merge as many as the lists have room for beside what stays in them.
