@@ -70,6 +70,8 @@ struct FinishArgs {
     bool exact_distances;  ///< those of the lists are, nothing is computed again
     Lists lists;
     Columns set_aside[2];  ///< of a merge, the columns of each set that were set aside; they take part
+    /// n: the order in which objects are taken, so that rows of neighbours meet in the cache; null: by number
+    const u32* visit;
     int k;
     u32 seed;  ///< of random objects
     const SpaceInfo* info;

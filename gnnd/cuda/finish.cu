@@ -37,11 +37,13 @@ struct SetAside {
 /// The fields of FinishArgs one by one: as one struct the compiler takes fewer registers, more warps share the cache,
 /// and a build of 1,000,000 x 960 took 0.025 s more (benchs/NOTEBOOK.md).
 template <class T, class M>
-__global__ void finish_kernel(RawVectors vectors, bool exact_distances, Lists lists, SetAside set_aside, int room,
-                              int k, u32 seed, const SpaceInfo* info, std::int32_t* out_ids, float* out_distances) {
+__global__ void finish_kernel(RawVectors vectors, bool exact_distances, Lists lists, SetAside set_aside,
+                              const u32* visit, int room, int k, u32 seed, const SpaceInfo* info, std::int32_t* out_ids,
+                              float* out_distances) {
     extern __shared__ float shared[];
-    const std::int64_t object = std::int64_t(blockIdx.x) * kWarps + threadIdx.x / kWarp;
-    if (object >= vectors.n) return;
+    const std::int64_t turn = std::int64_t(blockIdx.x) * kWarps + threadIdx.x / kWarp;
+    if (turn >= vectors.n) return;
+    const std::int64_t object = visit != nullptr ? visit[turn] : turn;
     const int length = lists.length;
     float* distances = shared + threadIdx.x / kWarp * 2 * room;
     u32* ids = reinterpret_cast<u32*>(distances + room);
@@ -126,8 +128,8 @@ void finish(const FinishArgs& args, Metric metric, cudaStream_t stream) {
         visit(metric, [&](auto m) {
             launch("finish", finish_kernel<decltype(component), decltype(m)>, blocks_for(args.vectors.n, kWarps),
                    kWarps * kWarp, kWarps * 2 * room * int(sizeof(float)), stream, args.vectors, args.exact_distances,
-                   args.lists, SetAside{{args.set_aside[0], args.set_aside[1]}}, room, args.k, args.seed, args.info,
-                   args.ids, args.distances);
+                   args.lists, SetAside{{args.set_aside[0], args.set_aside[1]}}, args.visit, room, args.k, args.seed,
+                   args.info, args.ids, args.distances);
         });
     });
 }

@@ -83,6 +83,7 @@ bool lengthen(const BuildState& state, const KnnGraphView& lists, int length, bo
         const Drain drain(state.stream);
         BuildState longer = make_state(input, params, choices, plan, true, state.resources, memory.data(), state.stream,
                                        state.ids, state.distances);
+        longer.visit = state.visit;
         if (codes) use_codes(longer);
         Iterations(longer, callbacks, stats).run(&meter, !params.deterministic);
         finish(longer);
@@ -114,6 +115,7 @@ void finish(const BuildState& state) {
                          .exact_distances = state.form.exact_distances,
                          .lists = state.lists,
                          .set_aside = {},
+                         .visit = state.form.exact_distances ? nullptr : state.visit,
                          .k = state.params.k,
                          .seed = state.seed_of(0x30000u),
                          .info = state.info,
