@@ -37,6 +37,7 @@ TEST_F(CudaCodes, ReachTheRecallOnEveryMetricThatHasThem) {
                     BuildParams params = gpu_params(20, metric);
                     params.codes = codes;
                     params.deterministic = deterministic;
+                    params.trees = 10;  // a limit, without which small sets are compared pair by pair
                     const BuildResult result = build(vectors, params);
                     // Of inner products only the recall tells whether codes do, so that float16 may follow.
                     const bool similarity = metric == Metric::InnerProduct;
@@ -69,6 +70,7 @@ TEST_F(CudaCodes, AreLeftWhereTheyAreTooCoarse) {
     for (const bool deterministic : {false, true}) {
         BuildParams params = gpu_params(20);
         params.deterministic = deterministic;
+        params.trees = 10;
         const BuildResult result = build(vectors, params);
         EXPECT_EQ(name_of(result.stats.choices.codes), name_of(Codes::none));
         EXPECT_GE(result.stats.recall.low, 0.99);
@@ -117,6 +119,7 @@ TEST_F(CudaCodes, TakeNoMoreMemory) {
     std::size_t peaks[2];
     for (const Codes codes : {Codes::none, Codes::int8}) {
         params.codes = codes;
+        params.trees = 10;
         HeapResources heap;
         CountedResources counted(heap);
         build(vectors, params, {}, &counted);
@@ -149,6 +152,7 @@ TEST_P(CudaHardSetsAsCodes, HaveTheDefaultsRecall) {
     for (const int k : {10, 64}) {
         BuildParams params = gpu_params(k, set.metric);
         params.codes = Codes::int8;
+        params.deterministic = true;  // otherwise all pairs may cost less from the start
         const BuildResult result = build(vectors, params);
         EXPECT_GE(truth.recall_of(result.graph), 0.985);
         EXPECT_GE(result.stats.recall.low, 0.99);

@@ -145,9 +145,17 @@ TEST(BuildParams, CodesAreOfFloatsOnAGpu) {
     without([](BuildParams& params) { params.metric = Metric::InnerProduct; });
     without([](BuildParams& params) { params.metric = Metric::L1; });
     without([](BuildParams& params) { params.init = Init::random; });
-    without([](BuildParams& params) { params.recall_at = 25; });
+    without([](BuildParams& params) {
+        params.list_size = 32;
+        params.recall_at = 25;
+    });
     EXPECT_EQ(chosen(
-                  floats, [](BuildParams& params) { params.recall_at = 24; }, gpu),
+                  floats,
+                  [](BuildParams& params) {
+                      params.list_size = 32;
+                      params.recall_at = 24;
+                  },
+                  gpu),
               "auto");
     BuildParams params;
     params.codes = Codes::int8;

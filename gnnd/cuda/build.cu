@@ -45,8 +45,10 @@ BuildParams for_bounds(const BuildParams& params) {
 /// \param quick  nothing is measured, but codes lose nothing either: what they miss the comparison finds
 Choices choices_for_bounds(detail::Input input, BuildParams quick) {
     input.exact = false;
+    Choices choices = detail::resolve(quick, input, quick.device);
     quick.recall = BuildParams{}.recall;
-    return detail::resolve(quick, input, quick.device);
+    choices.codes = detail::resolve(quick, input, quick.device).codes;
+    return choices;
 }
 
 /// The same where all pairs are compared, whether a call or a recall of 1 asked for it.
@@ -217,6 +219,7 @@ void build(const detail::Input& input, const BuildParams& params, const Choices&
     stats.choices = choices;
     bool& exhaustive = stats.choices.exhaustive;
     exhaustive = exhaustive || all_pairs_cost_less(input, params, choices, resources.free_device_memory());
+    if (exhaustive) stats.choices.codes = Codes::none;
     if (exhaustive && input.n() <= kMostOnHost) {
         run_exhaustively(input, params, callbacks, resources, ids, distances);
         stats.stop = StopReason::exact;
@@ -236,6 +239,7 @@ MemoryPlan plan(const detail::Input& input, const BuildParams& params, const Cho
     result.choices = choices;
     bool& exhaustive = result.choices.exhaustive;
     exhaustive = exhaustive || all_pairs_cost_less(input, params, choices, result.free);
+    if (exhaustive) result.choices.codes = Codes::none;
     result.why = detail::explain(result.choices, params, true, true);
     if (exhaustive && input.n() <= kMostOnHost) return result;
     check_update(params.update);
