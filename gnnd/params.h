@@ -86,7 +86,7 @@ struct BuildParams {
     /// See Codes. Of floats under metrics that are products, and of builds: refine(), merge() and append() compare
     /// float16. `automatic` is none without a `recall` to be measured, without trees, for inner products, and where
     /// `recall_at` is more than three quarters of the lists: codes confuse their last entries.
-    Codes codes = Codes::automatic;
+    Codes codes = Codes::none;
     Init init = Init::projection;  ///< see Init
     /// On a GPU: the same graph bit for bit, build after build on the same kind of GPU, for more time (half as much
     /// again). The CPU is always so.

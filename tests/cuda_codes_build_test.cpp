@@ -69,6 +69,7 @@ TEST_F(CudaCodes, AreLeftWhereTheyAreTooCoarse) {
     const Vectors vectors = too_fine_for_codes(20000);
     for (const bool deterministic : {false, true}) {
         BuildParams params = gpu_params(20);
+        params.codes = Codes::automatic;
         params.deterministic = deterministic;
         params.trees = 10;
         const BuildResult result = build(vectors, params);
