@@ -133,8 +133,8 @@ def test_a_signal_ends_it(number: signal.Signals, tmp_path: Path) -> None:
     out.mkdir()
     np.save(vectors, np.random.default_rng(0).normal(size=(60_000, 64)).astype(np.float32))
 
-    def as_in_a_terminal() -> None:  # in the background of a script SIGINT is ignored, and stays so
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    def as_in_a_terminal() -> None:  # in the background of a script SIGINT is ignored, under nohup SIGHUP, and stays so
+        signal.signal(number, signal.SIG_DFL)
 
     with subprocess.Popen(
         [*TOOL, "exact", vectors, "-k", "32", "-o", out / "x.gnnd"], stderr=subprocess.PIPE, preexec_fn=as_in_a_terminal
