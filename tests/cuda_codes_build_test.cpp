@@ -41,8 +41,9 @@ TEST_F(CudaCodes, ReachTheRecallOnEveryMetricThatHasThem) {
                     const BuildResult result = build(vectors, params);
                     // Of inner products only the recall tells whether codes do, so that float16 may follow.
                     const bool similarity = metric == Metric::InnerProduct;
-                    if (!similarity || codes == Codes::automatic)
+                    if (!similarity || codes == Codes::automatic) {
                         EXPECT_EQ(name_of(result.stats.choices.codes), name_of(similarity ? Codes::none : Codes::int8));
+                    }
                     EXPECT_GE(result.stats.recall.low, 0.99);
                     EXPECT_GE(truth.recall_of(result.graph), 0.985);
                     expect_valid_graph(result.graph, vectors);
