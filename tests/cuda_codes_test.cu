@@ -97,17 +97,32 @@ struct CodesCase {
     }
 };
 
+/// Vectors of a case, packed, and by definition.
+struct Coded {
+    const Metric metric;
+    const std::int64_t d;
+    const Vectors vectors;
+    const Packed packed;
+    const std::vector<double> rows;  ///< see centred()
+    const double scale;              ///< of the codes
+
+    explicit Coded(const CodesCase& c)
+        : metric(c.metric),
+          d(c.d),
+          vectors(test::vectors_for(c.metric, kN, c.d, c.dtype)),
+          packed(vectors, metric),
+          rows(centred(vectors, metric, packed)),
+          scale(double(packed.of_codes.scale)) {}
+};
+
 class CudaKernelCodes : public testing::TestWithParam<CodesCase> {
   protected:
     void SetUp() override { SKIP_WITHOUT_GPU(); }
 };
 
 TEST_P(CudaKernelCodes, AreThoseOfTheHost) {
-    const auto& [metric, dtype, d] = GetParam();
-    const Vectors vectors = test::vectors_for(metric, kN, d, dtype);
-    const Packed packed(vectors, metric);
-    const std::vector<double> rows = centred(vectors, metric, packed);
-    const auto scale = double(packed.of_codes.scale);
+    const Coded coded(GetParam());
+    const auto& [metric, d, vectors, packed, rows, scale] = coded;
     int differing = 0;
     for (std::int64_t i = 0; i < kN; ++i) {
         u32 norm = 0;
@@ -125,15 +140,12 @@ TEST_P(CudaKernelCodes, AreThoseOfTheHost) {
 }
 
 TEST_P(CudaKernelCodes, HaveTheScaleOfTheLeastError) {
-    const auto& [metric, dtype, d] = GetParam();
-    const Vectors vectors = test::vectors_for(metric, kN, d, dtype);
-    const Packed packed(vectors, metric);
-    const std::vector<double> rows = centred(vectors, metric, packed);
+    const Coded coded(GetParam());
+    const auto& [metric, d, vectors, packed, rows, scale] = coded;
     const double largest = metric == Metric::Cosine ? 1 : double(__builtin_bit_cast(float, packed.of_codes.largest));
     double least = INFINITY;
     for (int i = 0; i < kCodeScales; ++i)
         least = std::min(least, error_of(rows, kN, d, 127 / largest * std::exp2(0.25 * i)));
-    const auto scale = double(packed.of_codes.scale);
     EXPECT_LE(error_of(rows, kN, d, scale), 1.001 * least);
     EXPECT_NEAR(double(packed.of_codes.code_error), least * scale * scale / kCodeRows,
                 0.01 * packed.of_codes.code_error);
@@ -141,11 +153,8 @@ TEST_P(CudaKernelCodes, HaveTheScaleOfTheLeastError) {
 
 /// Distances of codes are off by the errors of both rows, at most.
 TEST_P(CudaKernelCodes, DistancesAreTheMetricsButForTheErrors) {
-    const auto& [metric, dtype, d] = GetParam();
-    const Vectors vectors = test::vectors_for(metric, kN, d, dtype);
-    const Packed packed(vectors, metric);
-    const std::vector<double> rows = centred(vectors, metric, packed);
-    const auto scale = double(packed.of_codes.scale);
+    const Coded coded(GetParam());
+    const auto& [metric, d, vectors, packed, rows, scale] = coded;
     const auto length_of = [&](std::int64_t i, bool error) {
         double sum = 0;
         for (std::int64_t c = 0; c < d; ++c) {

@@ -134,6 +134,33 @@ TEST_P(CudaSampleTest, TakesTheFirstOfEachKind) {
         }
 }
 
+/// What apply_candidates() leaves.
+struct Applied {
+    HostLists lists;
+    std::vector<u32> waiting;  ///< candidates of each object
+    Counters sum;              ///< offered, accepted and lost ones
+};
+
+Applied apply(const HostLists& lists, const std::vector<u64>& entries, const std::vector<u32>& counts, int capacity) {
+    const OnDevice<u32> ids(lists.ids), waiting(counts);
+    const OnDevice<float> distances(lists.distances), bounds(lists.bounds);
+    const OnDevice<u64> queue(entries);
+    const OnDevice<StopFlag> stop(std::vector<StopFlag>(1, StopFlag{}));
+    const OnDevice<Counters> counters(std::vector<Counters>(kSpread, Counters{}));
+    apply_candidates({ids, distances, bounds, lists.length, 1}, {queue, waiting, capacity}, lists.n, stop, counters,
+                     nullptr);
+    Applied applied{lists, waiting.read(), {}};
+    applied.lists.ids = ids.read();
+    applied.lists.distances = distances.read();
+    applied.lists.bounds = bounds.read();
+    for (const Counters& part : counters.read()) {
+        applied.sum.offered += part.offered;
+        applied.sum.accepted += part.accepted;
+        applied.sum.lost += part.lost;
+    }
+    return applied;
+}
+
 class CudaMergeTest : public CudaKernelTest, public testing::WithParamInterface<int> {};
 INSTANTIATE_TEST_SUITE_P(CudaKernel, CudaMergeTest, testing::Values(1, 31, 32, 33, 64, 100, 200, 300, 600, 1024));
 
@@ -166,23 +193,7 @@ TEST_P(CudaMergeTest, KeepsTheNearestOfBoth) {
             if (!in_list.count(entry.id)) fresh[i].insert(entry.id);
         accepted += fresh[i].size();
     }
-    const OnDevice<u32> ids(lists.ids), waiting(counts);
-    const OnDevice<float> distances(lists.distances), bounds(lists.bounds);
-    const OnDevice<u64> queue(entries);
-    const OnDevice<StopFlag> stop(std::vector<StopFlag>(1, StopFlag{}));
-    const OnDevice<Counters> counters(std::vector<Counters>(kSpread, Counters{}));
-    apply_candidates({ids, distances, bounds, length, 1}, {queue, waiting, capacity}, n, stop, counters, nullptr);
-
-    HostLists after(n, length);
-    after.ids = ids.read();
-    after.distances = distances.read();
-    after.bounds = bounds.read();
-    Counters sum{};
-    for (const Counters& part : counters.read()) {
-        sum.offered += part.offered;
-        sum.accepted += part.accepted;
-        sum.lost += part.lost;
-    }
+    const auto [after, waiting, sum] = apply(lists, entries, counts, capacity);
     for (int i = 0; i < n; ++i) {
         ASSERT_EQ(after.get(i), expected[i]) << i;
         ASSERT_EQ(after.bounds[i], after.distances[i * length + length - 1]);
@@ -190,7 +201,7 @@ TEST_P(CudaMergeTest, KeepsTheNearestOfBoth) {
             if (const u32 id = after.ids[i * length + j] & ~kNewBit; fresh[i].count(id))
                 ASSERT_GE(after.ids[i * length + j], kNewBit);
     }
-    EXPECT_EQ(waiting.read(), std::vector<u32>(n, 0));
+    EXPECT_EQ(waiting, std::vector<u32>(n, 0));
     EXPECT_EQ(sum.offered, offered);
     EXPECT_EQ(sum.lost, lost);
     EXPECT_GE(sum.accepted, accepted);  // later ones may have pushed out earlier ones
@@ -213,16 +224,7 @@ TEST_P(CudaMergeTest, AnIdStaysOnceWhateverItsDistances) {
             offered[i][id].insert(distance);
             entries[i * capacity + j] = u64(__builtin_bit_cast(u32, distance)) << 32 | id;
         }
-    const OnDevice<u32> ids(lists.ids), waiting(counts);
-    const OnDevice<float> distances(lists.distances), bounds(lists.bounds);
-    const OnDevice<u64> queue(entries);
-    const OnDevice<StopFlag> stop(std::vector<StopFlag>(1, StopFlag{}));
-    const OnDevice<Counters> counters(std::vector<Counters>(kSpread, Counters{}));
-    apply_candidates({ids, distances, bounds, length, 1}, {queue, waiting, capacity}, n, stop, counters, nullptr);
-
-    HostLists after(n, length);
-    after.ids = ids.read();
-    after.distances = distances.read();
+    const HostLists after = apply(lists, entries, counts, capacity).lists;
     for (int i = 0; i < n; ++i) {
         std::map<u32, Entry> before;
         for (const Entry& entry : lists.get(i)) before[entry.id] = entry;
