@@ -200,6 +200,13 @@ bool all_pairs_cost_less(const detail::Input& input, const BuildParams& params, 
     }
 }
 
+/// The choices of a build, once it is known whether it compares all pairs, which takes no codes.
+Choices decided(const detail::Input& input, const BuildParams& params, Choices choices, std::size_t free) {
+    choices.exhaustive = choices.exhaustive || all_pairs_cost_less(input, params, choices, free);
+    if (choices.exhaustive) choices.codes = Codes::none;
+    return choices;
+}
+
 /// Searches, and compares all pairs of both sets as of one; where the memory does not hold that, of parts of each.
 void insert_exactly(const detail::Input& input, const BuildParams& params, const Callbacks& callbacks,
                     Resources& resources, std::int32_t* ids, float* distances, BuildStats& stats) {
@@ -216,10 +223,8 @@ void insert_exactly(const detail::Input& input, const BuildParams& params, const
 
 void build(const detail::Input& input, const BuildParams& params, const Choices& choices, const Callbacks& callbacks,
            Resources& resources, std::int32_t* ids, float* distances, BuildStats& stats) {
-    stats.choices = choices;
-    bool& exhaustive = stats.choices.exhaustive;
-    exhaustive = exhaustive || all_pairs_cost_less(input, params, choices, resources.free_device_memory());
-    if (exhaustive) stats.choices.codes = Codes::none;
+    stats.choices = decided(input, params, choices, resources.free_device_memory());
+    const bool exhaustive = stats.choices.exhaustive;
     if (exhaustive && input.n() <= kMostOnHost) {
         run_exhaustively(input, params, callbacks, resources, ids, distances);
         stats.stop = StopReason::exact;
@@ -236,10 +241,8 @@ MemoryPlan plan(const detail::Input& input, const BuildParams& params, const Cho
     const UseDevice device(params.device.index);
     MemoryPlan result;
     result.free = HeapResources().free_device_memory();
-    result.choices = choices;
-    bool& exhaustive = result.choices.exhaustive;
-    exhaustive = exhaustive || all_pairs_cost_less(input, params, choices, result.free);
-    if (exhaustive) result.choices.codes = Codes::none;
+    result.choices = decided(input, params, choices, result.free);
+    const bool exhaustive = result.choices.exhaustive;
     result.why = detail::explain(result.choices, params, true, true);
     if (exhaustive && input.n() <= kMostOnHost) return result;
     check_update(params.update);

@@ -36,8 +36,10 @@ double slowest_iteration(const BuildStats& stats) {
 bool measure(BuildState& state, RecallMeter& meter, BuildStats& stats) {
     const auto* ids = reinterpret_cast<const u32*>(state.ids);
     const auto estimate = [&](RecallMeter& with) {
-        if (!with.has_truth()) use_float16(state);
-        if (!with.has_truth()) with.find_truth(ids, state.params.k, state.params.k);
+        if (!with.has_truth()) {
+            use_float16(state);
+            with.find_truth(ids, state.params.k, state.params.k);
+        }
         with.start(ids, state.params.k, state.params.k);
         stats.recall = with.estimate();
     };
