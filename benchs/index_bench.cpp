@@ -22,6 +22,7 @@
 
 #include "benchs/held_out.h"
 #include "benchs/settings.h"
+#include "faiss_ext/gnnd_index.h"
 #include "faiss_ext/index_factory.h"
 #include "faiss_ext/index_operations.h"
 
@@ -37,6 +38,7 @@ struct Options {
     std::int64_t rows = 0, queries = 2000, adds = 100, step = 100, every = 10;
     std::vector<int> beams{10, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512};
     int k = 10, repeat = 3, threads = 0;
+    std::int64_t on_gpu = -1;
     double removed = 0;
 };
 
@@ -52,9 +54,10 @@ class Clock {
 };
 
 /// "HNSW16 efConstruction=200": a description as faiss_ext::index_factory() takes it, and settings of an HNSW by FAISS.
-Index make(const std::string& text, const HeldOut& data) {
+Index make(const std::string& text, const HeldOut& data, const Options& options) {
     const std::size_t space = text.find(' ');
     Index index = faiss_ext::index_factory(int(data.d), text.substr(0, space), data.metric);
+    if (auto* growing = dynamic_cast<faiss_ext::WithGnnd*>(&*index)) growing->keep_on_gpu(options.on_gpu);
     if (space == std::string::npos) return index;
     gnnd::benchs::Settings settings(text.substr(space + 1));
     settings.take("efConstruction", [&](const std::string& value) {
@@ -95,7 +98,7 @@ void search(const Options& options, HeldOut& data) {
     std::vector<Index> indexes;
     std::vector<json> lines;
     for (const std::string& text : options.indexes) {
-        indexes.push_back(make(text, data));
+        indexes.push_back(make(text, data, options));
         const Clock building;
         if (!indexes.back()->is_trained) indexes.back()->train(data.n, data.row(0));
         indexes.back()->add(data.n, data.row(0));
@@ -139,7 +142,7 @@ void grow(const Options& options, HeldOut& data) {
         throw gnnd::InvalidArgument("grow: " + std::to_string(all) + " vectors are wanted, there are " +
                                     std::to_string(data.rows.size() / data.d));
     for (const std::string& text : options.indexes) {
-        const Index index = make(text, data), built = make(text, data);
+        const Index index = make(text, data, options), built = make(text, data, options);
         if (!index->is_trained) index->train(all, data.row(0));
         if (!built->is_trained) built->train(all, data.row(0));
         json line = describe(options, data, text);
@@ -184,7 +187,8 @@ void grow(const Options& options, HeldOut& data) {
 void merge(const Options& options, HeldOut& data) {
     for (const std::string& text : options.indexes)
         for (int round = 0; round < options.repeat; ++round) {
-            const Index one = make(text, data), other = make(text, data), built = make(text, data);
+            const Index one = make(text, data, options), other = make(text, data, options),
+                        built = make(text, data, options);
             for (const Index* index : {&one, &other, &built})
                 if (!(*index)->is_trained) (*index)->train(data.n, data.row(0));
             const std::int64_t half = data.n / 2;
@@ -224,6 +228,8 @@ int main(int argc, char** argv) {
         mode->add_option("--beams", options.beams, "search_L or efSearch")->delimiter(',')->capture_default_str();
         mode->add_option("--repeat", options.repeat, "the best, or so many lines of a merge")->capture_default_str();
         mode->add_option("--threads", options.threads, "0: all")->capture_default_str();
+        mode->add_option("--keep-on-gpu", options.on_gpu, "most bytes that an index with GNND keeps there, -1: chosen")
+            ->capture_default_str();
         mode->callback([&options, run] {
             if (options.threads > 0) omp_set_num_threads(options.threads);
             HeldOut data(options.path, options.queries, options.rows, options.k, options.metric);

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <limits>
 #include <string>
+#include <utility>
 
 #include "faiss_ext/detail/errors.h"
 #include "faiss_ext/detail/faiss_links.h"
@@ -99,9 +100,9 @@ std::unique_ptr<faiss::IndexNSGFlat> to_nsg(const VectorSource& source, const gn
         auto index =
             std::make_unique<faiss::IndexNSGFlat>(int(x.d), params.R, detail::search_metric(source.metric(), who));
         index->verbose = params.verbose;
-        const SearchGraph made = detail::make_links(source, add_vectors(*index, source), graph, params.R, params.gpu);
+        SearchGraph made = detail::make_links(source, add_vectors(*index, source), graph, params.R, params.gpu);
         report(params.verbose, who, made);
-        detail::set_links(*index, made);
+        detail::set_links(*index, std::move(made));
         // A beam wider than n would draw random objects without end.
         index->nsg.search_L = int(std::min<std::int64_t>(params.search_L, x.n));
         return index;
@@ -121,13 +122,13 @@ std::unique_ptr<faiss::IndexHNSWFlat> to_hnsw(const VectorSource& source, const 
             std::make_unique<faiss::IndexHNSWFlat>(int(x.d), params.M, detail::search_metric(source.metric(), who));
         index->verbose = params.verbose;
         faiss::HNSW& hnsw = index->hnsw;
-        const SearchGraph made =
+        SearchGraph made =
             detail::make_links(source, add_vectors(*index, source), graph, hnsw.nb_neighbors(0), params.gpu);
         report(params.verbose, who, made);
         if (params.upper_levels)
             add_upper_levels(hnsw, source, made, params);
         else
-            detail::set_links(*index, made);
+            detail::set_links(*index, std::move(made));
         hnsw.efSearch = int(std::min<std::int64_t>(params.efSearch, x.n));
         return index;
     });
@@ -163,7 +164,7 @@ std::unique_ptr<faiss::IndexHNSWCagra> to_hnsw_cagra(const VectorSource& source,
                 if (id != i && std::find(row, end, id) == end) *end++ = id;
             }
         }
-        detail::set_links(*index, made);
+        detail::set_links(*index, std::move(made));
         index->hnsw.efSearch = int(std::min<std::int64_t>(params.efSearch, x.n));
         return index;
     });

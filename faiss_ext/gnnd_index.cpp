@@ -5,6 +5,7 @@
 #include <faiss/impl/IDSelector.h>
 
 #include <algorithm>
+#include <future>
 #include <memory>
 #include <optional>
 #include <string>
@@ -19,8 +20,10 @@
 #include "faiss_ext/detail/index_rows.h"
 #include "faiss_ext/detail/optimize.h"
 #include "faiss_ext/detail/print.h"
+#include "gnnd/cuda/backend.h"
 #include "gnnd/detail/checks.h"
 #include "gnnd/merge.h"
+#include "gnnd/search_links.h"
 
 namespace faiss_ext {
 
@@ -32,6 +35,16 @@ using detail::GraphChange;
 using detail::LinkChange;
 using detail::Unmeasured;
 using detail::view_rows;
+
+void WithGnnd::keep_on_gpu(std::int64_t bytes) {
+    if (bytes < -1) fail("keep_on_gpu: " + std::to_string(bytes) + " bytes, allowed are -1 and more");
+    most_on_gpu_ = bytes;
+    on_gpu_.reset();
+}
+
+std::size_t WithGnnd::kept_on_gpu() const {
+    return on_gpu_ == nullptr ? 0 : on_gpu_->bytes();
+}
 
 /// The vectors and links are those of another index so far.
 template <class FaissIndex>
@@ -68,6 +81,7 @@ GnndIndex<FaissIndex>::GnndIndex(const GnndIndex& other) : GnndIndex(static_cast
     parents_ = other.parents_;
     chosen_ = other.chosen_;
     unmeasured_ = other.unmeasured_;
+    most_on_gpu_ = other.most_on_gpu_;
 }
 
 template <class FaissIndex>
@@ -107,6 +121,7 @@ template <class FaissIndex>
 void GnndIndex<FaissIndex>::prepare() {
     builder.verbose = this->verbose;
     if (this->ntotal == 0 || has_graph()) return;
+    on_gpu_.reset();
     graph_ = graph_of(*this, FloatRows(codes()).flat());
     parents_.clear();  // those of other links
 }
@@ -120,6 +135,7 @@ void GnndIndex<FaissIndex>::add(idx_t n, const float* x) {
         const idx_t old = storage.ntotal;
         check_size(old + n);
         prepare();
+        if (old == 0 && build_on_gpu(n, x)) return;
         AddedRows added(storage, n, x);
         const FloatRows rows(storage, old, n, x);
         if (old > 0) {
@@ -142,21 +158,94 @@ void GnndIndex<FaissIndex>::append(const faiss::IndexFlat& rows, idx_t old) {
         !detail::compresses(*this->storage) && (builder.params.recall == 1 || unmeasured * kShare >= old);
     if (measured) unmeasured = 0;
     const VectorSource all = view_rows(rows, 0, rows.ntotal, metric());
-    GraphChange graph = !measured && appends_rows(old, rows.ntotal)
+    const bool grows = !detail::compresses(*this->storage) && old > graph_.k() && graph_.k() == graph_k();
+    gnnd::detail::DeviceGraph* const there = grows ? place_on_gpu(rows.ntotal) : nullptr;
+    detail::OnGpu on_gpu(on_gpu_);
+    GraphChange graph = there != nullptr ? append_on_gpu(*there, rows, old, measured)
+                        : !measured && appends_rows(old, rows.ntotal)
                             ? GraphChange(graph_, builder.append_rows(all, graph_))
                             : GraphChange(graph_, append_all(rows, old, measured));
     // Of farther ones hardly any are linked. Measured: with 8, 16, 32 and 64 columns searches find as much.
     const std::vector<std::int32_t> changed = graph.changed(std::max(detail::degree_of(*this) / 2, 1));
     const idx_t concerned = chosen_ + idx_t(changed.size()) + rows.ntotal - old;
     if (idx_t(parents_.size()) != old || concerned > rows.ntotal) {
-        link_all(rows);
+        link_all(rows, there);
     } else {
         LinkChange links(static_cast<GraphIndex&>(*this), parents_);
-        const std::int64_t chosen = links.choose_added(all, rows, graph_, changed);
+        const detail::PrunedRows pruned =
+            there != nullptr ? detail::PrunedRows{there->vectors(), there->graph(), builder.resources()}
+                             : detail::PrunedRows{all.on_host(), graph_};
+        const std::int64_t chosen = links.choose_added(pruned, rows, graph_, changed);
         keep(links, rows.ntotal, chosen_ + chosen);
     }
     graph.keep();
+    if (there != nullptr) on_gpu.keep();
     unmeasured_ = unmeasured;
+}
+
+/// What is kept on the GPU where the builder runs, of any number of objects, which has room for n; null where that is
+/// the CPU, or where the GPU is not to hold them.
+template <class FaissIndex>
+gnnd::detail::DeviceGraph* GnndIndex<FaissIndex>::place_on_gpu(idx_t n) {
+    const gnnd::Device device = builder.place();
+    const bool may = device.kind == gnnd::Device::Kind::cuda && most_on_gpu_ != 0 &&
+                     builder.params.device_memory == 0 && detail::degree_of(*this) <= gnnd::kMaxGpuDegree;
+    const bool fits = on_gpu_ != nullptr && on_gpu_->device() == device.index && on_gpu_->graph().k == graph_k();
+    if (!may || !fits) on_gpu_.reset();
+    if (may && !fits)
+        on_gpu_ = gnnd::cuda::make_device_graph(device.index, this->d, graph_k(), metric(),
+                                                std::size_t(std::max<std::int64_t>(most_on_gpu_, 0)));
+    if (on_gpu_ != nullptr && n > on_gpu_->room()) on_gpu_.reset();
+    return on_gpu_.get();
+}
+
+/// The first vectors: their graph is built on a GPU, and links chosen by it there, while the host stores them and takes
+/// memory for the rest.
+template <class FaissIndex>
+bool GnndIndex<FaissIndex>::build_on_gpu(idx_t n, const float* x) {
+    gnnd::detail::DeviceGraph* const there = n > 1 ? place_on_gpu(n) : nullptr;
+    if (there == nullptr) return false;
+    const detail::OnGpu not_kept(on_gpu_);  // that is for indexes that grow
+    faiss::IndexFlatCodes& storage = codes();
+    LinkChange links(static_cast<GraphIndex&>(*this), parents_);
+    gnnd::KnnGraph graph;
+    std::optional<AddedRows> added;
+    std::optional<FloatRows> rows;
+    {
+        std::future<void> storing = std::async(std::launch::async, [&] {
+            added.emplace(storage, n, x);
+            rows.emplace(storage, 0, n, x);
+            links.make_room_for_all(n);
+            graph = gnnd::KnnGraph(n, graph_k(), metric());
+        });
+        builder.build_on(*there, VectorSource({x, n, this->d, gnnd::DType::f32, 0}, metric()), graph_k());
+        storing.get();
+    }
+    std::future<void> copying =
+        std::async(std::launch::async, [&] { there->copy_graph(graph.ids(), graph.distances()); });
+    choose_all(links, rows->flat(), graph, there);
+    copying.get();
+    keep(links, n, 0);
+    graph_ = std::move(graph);
+    added->keep();
+    return true;
+}
+
+/// \param there  was given the vectors of graph_, or is empty
+template <class FaissIndex>
+GraphChange GnndIndex<FaissIndex>::append_on_gpu(gnnd::detail::DeviceGraph& there, const faiss::IndexFlat& rows,
+                                                 idx_t old, bool measured) {
+    constexpr idx_t kShare = 4;  // where more of the rows change, all are copied
+    std::optional<Unmeasured> without;
+    if (!measured) without.emplace(builder);
+    gnnd::Resources& resources = gnnd::detail::or_heap(builder.resources());
+    if (there.n() != old) there.load(view_rows(rows, 0, old, metric()).vectors(), graph_, resources);
+    builder.append_on(there, view_rows(rows, old, rows.ntotal, metric()), graph_k());
+    gnnd::detail::AppendedRows changed = there.changed(old / kShare, resources);
+    if (changed.rows.n() > 0) return GraphChange(graph_, std::move(changed));
+    gnnd::KnnGraph whole(rows.ntotal, graph_k(), metric());
+    there.copy_graph(whole.ids(), whole.distances());
+    return GraphChange(graph_, std::move(whole));
 }
 
 /// Whether the CPU may change the rows of the graph that little is added to, instead of making another.
@@ -175,13 +264,24 @@ gnnd::KnnGraph GnndIndex<FaissIndex>::append_all(const faiss::IndexFlat& rows, i
                           graph_k());
 }
 
-/// Chooses the links of all objects of graph_.
+/// Chooses the links of all objects of a graph.
+/// \param there  the same graph on a GPU; null: it is not there
 template <class FaissIndex>
-void GnndIndex<FaissIndex>::link_all(const faiss::IndexFlat& rows) {
-    LinkChange links(static_cast<GraphIndex&>(*this), parents_);
+void GnndIndex<FaissIndex>::choose_all(LinkChange<GraphIndex>& links, const faiss::IndexFlat& rows,
+                                       const gnnd::KnnGraph& graph, const gnnd::detail::DeviceGraph* there) {
     detail::LinkPlace place;
     if (builder.on_gpu) place = {builder.stats.device, builder.resources()};
-    links.choose_all(view_rows(rows, 0, rows.ntotal, metric()), rows, graph_, place);
+    if (there != nullptr)
+        links.choose_all(VectorSource(there->vectors(), metric()), rows, there->graph(), place);
+    else
+        links.choose_all(view_rows(rows, 0, rows.ntotal, metric()), rows, graph, place);
+}
+
+/// Those of graph_, which become the index's.
+template <class FaissIndex>
+void GnndIndex<FaissIndex>::link_all(const faiss::IndexFlat& rows, const gnnd::detail::DeviceGraph* there) {
+    LinkChange links(static_cast<GraphIndex&>(*this), parents_);
+    choose_all(links, rows, graph_, there);
     keep(links, rows.ntotal, 0);
 }
 
@@ -222,6 +322,7 @@ void GnndIndex<FaissIndex>::merge_copy_of(const faiss::Index& other) {
         const idx_t old = storage.ntotal;
         check_size(old + from->ntotal);
         prepare();
+        on_gpu_.reset();
         const FloatRows taken(detail::codes_of(*from, from->storage));
         gnnd::KnnGraph graph = graph_of(*from, taken.flat());
         AddedRows added(storage, from->ntotal, taken.flat().get_xb());
@@ -259,6 +360,7 @@ std::size_t GnndIndex<FaissIndex>::remove_ids(const faiss::IDSelector& selector)
             return n;
         }
         prepare();
+        on_gpu_.reset();
         const FloatRows all(storage);
         const faiss::IndexFlat kept = detail::copy_rows(all.flat(), left);
         gnnd::KnnGraph rest = detail::graph_of_some(graph_, left, numbers);
@@ -277,6 +379,7 @@ void GnndIndex<FaissIndex>::reset() {
     graph_ = {};
     parents_.clear();
     chosen_ = unmeasured_ = 0;
+    on_gpu_.reset();
 }
 
 template <class FaissIndex>

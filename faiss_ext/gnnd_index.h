@@ -16,12 +16,17 @@
 
 #include "faiss_ext/graph_builder.h"
 
+namespace gnnd::detail {
+class DeviceGraph;
+}
+
 namespace faiss_ext {
 
 namespace detail {
+class GraphChange;
 template <class GraphIndex>
 class LinkChange;
-}
+}  // namespace detail
 
 /// What the indexes of this file have in common that does not depend on which of FAISS's they are.
 class WithGnnd {
@@ -43,6 +48,17 @@ class WithGnnd {
     /// A copy of everything, of the same class.
     virtual std::unique_ptr<faiss::Index> copy() const = 0;
 
+    /// Most bytes of a GPU's memory for the index's vectors and its graph, 4 d + 16 k an object and room for a quarter
+    /// more: an index that is built on a GPU and grows keeps both there from one add() to the next, so that each moves
+    /// only what it changes. They go back when the index is reset, removed from, merged into or changed by others, when
+    /// an add() fails, and at each call of this function; a copy has none. Where they would take more, or
+    /// `builder.params.device_memory` is set, or the storage compresses, each add() takes all to the GPU and back.
+    /// \param bytes  -1, as it is at first: a quarter of what is free there; 0: nothing is kept
+    /// \throws faiss::FaissException for less than -1
+    void keep_on_gpu(std::int64_t bytes);
+    /// Bytes that it has there now.
+    std::size_t kept_on_gpu() const;
+
     /// Builds the graphs: `builder.params.recall` is what they must have, `builder.params.device` where they are made
     /// (a GPU where there is one, unless it says otherwise; with FAISS's resources after `builder.use()`), which
     /// chooses the links of all, too; `builder.stats` how that went. With `verbose` set the index prints that, too.
@@ -57,6 +73,8 @@ class WithGnnd {
     std::vector<std::int32_t> parents_;  ///< the tree that holds all objects, see detail/link_tree.h; like graph_
     std::int64_t chosen_ = 0;            ///< objects whose links were chosen since those of all were
     std::int64_t unmeasured_ = 0;        ///< objects added since the recall was measured
+    std::int64_t most_on_gpu_ = -1;      ///< bytes, see keep_on_gpu()
+    std::shared_ptr<gnnd::detail::DeviceGraph> on_gpu_;  ///< graph_ and its vectors; null: not there
 };
 
 /// An index with GNND, derived from one of FAISS. Metrics: L2, inner product, L1 and Linf, as FAISS takes them: for
@@ -133,9 +151,15 @@ class GnndIndex : public FaissIndex, public WithGnnd {
     void prepare();
     void append(const faiss::IndexFlat& rows, idx_t old);
     bool appends_rows(idx_t old, idx_t n) const;
+    gnnd::detail::DeviceGraph* place_on_gpu(idx_t n);
+    bool build_on_gpu(idx_t n, const float* x);
+    detail::GraphChange append_on_gpu(gnnd::detail::DeviceGraph& there, const faiss::IndexFlat& rows, idx_t old,
+                                      bool measured);
     gnnd::KnnGraph append_all(const faiss::IndexFlat& rows, idx_t old, bool measured);
     gnnd::KnnGraph merge(const faiss::IndexFlat& rows, idx_t old, const gnnd::KnnGraph& graph);
-    void link_all(const faiss::IndexFlat& rows);
+    void choose_all(detail::LinkChange<GraphIndex>& links, const faiss::IndexFlat& rows, const gnnd::KnnGraph& graph,
+                    const gnnd::detail::DeviceGraph* there);
+    void link_all(const faiss::IndexFlat& rows, const gnnd::detail::DeviceGraph* there = nullptr);
     void keep(detail::LinkChange<GraphIndex>& links, idx_t n, std::int64_t chosen);
     /// Called after a change.
     virtual void fit_beam() {}

@@ -10,6 +10,7 @@
 #include "faiss_ext/faiss_resources.h"
 #include "gnnd/detail/append_rows.h"
 #include "gnnd/detail/checks.h"
+#include "gnnd/detail/device_graph.h"
 #include "gnnd/merge.h"
 
 namespace faiss_ext {
@@ -132,6 +133,23 @@ gnnd::detail::AppendedRows GnndGraphBuilder::append_rows(const VectorSource& sou
         gnnd::detail::choose(used.device, &stats.device_reason);
     });
     return rows;
+}
+
+gnnd::Device GnndGraphBuilder::place() const {
+    if (resources_) return {gnnd::Device::Kind::cuda, params.device.index};
+    return gnnd::detail::choose(params.device);
+}
+
+void GnndGraphBuilder::build_on(gnnd::detail::DeviceGraph& graph, const VectorSource& source, int k) {
+    run(source, k, [&](const auto&, const gnnd::BuildParams& used, const gnnd::Callbacks& hooks) {
+        stats = graph.build(source.vectors(), used, hooks, gnnd::detail::or_heap(resources_.get()));
+    });
+}
+
+void GnndGraphBuilder::append_on(gnnd::detail::DeviceGraph& graph, const VectorSource& added, int k) {
+    run(added, k, [&](const auto&, const gnnd::BuildParams& used, const gnnd::Callbacks& hooks) {
+        stats = graph.append(added.vectors(), used, hooks, gnnd::detail::or_heap(resources_.get()));
+    });
 }
 
 gnnd::KnnGraph GnndGraphBuilder::merge(const VectorSource& first, const gnnd::KnnGraphView& graph1,

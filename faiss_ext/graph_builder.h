@@ -16,7 +16,8 @@
 
 namespace gnnd::detail {
 struct AppendedRows;
-}
+class DeviceGraph;
+}  // namespace gnnd::detail
 
 namespace faiss_ext {
 
@@ -102,6 +103,11 @@ class GnndGraphBuilder : public GraphBuilder {
     /// What append() to a graph on the CPU changes in it, see gnnd/detail/append_rows.h; params.recall is not looked
     /// at. \param source  the graph's vectors and those added
     gnnd::detail::AppendedRows append_rows(const VectorSource& source, const gnnd::KnnGraphView& graph);
+    /// Where the next call runs, given vectors in host memory. \throws gnnd::Unavailable
+    gnnd::Device place() const;
+    /// build() and append() in the memory of that place, a GPU, see gnnd/detail/device_graph.h.
+    void build_on(gnnd::detail::DeviceGraph& graph, const VectorSource& source, int k);
+    void append_on(gnnd::detail::DeviceGraph& graph, const VectorSource& added, int k);
     template <class Build>
     void run(const VectorSource& source, int k, const Build& build);
     template <class Make>

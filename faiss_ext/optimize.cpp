@@ -2,6 +2,7 @@
 #include "faiss_ext/optimize.h"
 
 #include <algorithm>
+#include <future>
 #include <memory>
 #include <string>
 #include <utility>
@@ -75,27 +76,39 @@ void check_graph(const char* who, const VectorSource& source, const gnnd::KnnGra
     gnnd::check_structure(graph);
 }
 
-LinkTree make_links(const VectorSource& source, const faiss::IndexFlat& storage, const gnnd::KnnGraphView& graph,
-                    int degree, const LinkPlace& place) {
+LinkTree room_for_links(std::int64_t n, int degree) {
     LinkTree tree;
     tree.degree = degree;
-    resize_with_pages(tree.links, std::size_t(graph.n) * degree);
-    tree.parents.assign(graph.n, -1);
+    resize_with_pages(tree.links, std::size_t(n) * degree);
+    tree.parents.assign(n, -1);
+    return tree;
+}
+
+void make_links(const VectorSource& source, const faiss::IndexFlat& storage, const gnnd::KnnGraphView& graph,
+                const LinkPlace& place, LinkTree& tree) {
+    // The CPU finds the entry while a GPU chooses; where it chooses itself, afterwards.
+    const bool beside = place.device.kind == gnnd::Device::Kind::cuda;
+    std::future<std::int32_t> entry =
+        std::async(beside ? std::launch::async : std::launch::deferred, [&storage] { return find_entry(storage); });
     choose_links(source, graph, place, tree);
-    tree.entry = find_entry(storage);
+    tree.entry = entry.get();
     LinkRows rows = tree.rows();
     StorageDistances distances(storage);
     TreeGrowth growth(distances, rows, interrupt_hooks());
     growth.follow(tree.entry);
     growth.attach_others();
-    return tree;
 }
 
 LinkTree make_links(const VectorSource& source, const faiss::IndexFlat& storage, const gnnd::KnnGraphView& graph,
                     int degree, const Gpu& gpu) {
-    if (gpu.resources == nullptr) return make_links(source, storage, graph, degree, LinkPlace{});
-    FaissResources resources(gpu);
-    return make_links(source, storage, graph, degree, {{gnnd::Device::Kind::cuda, gpu.device}, &resources});
+    LinkTree tree = room_for_links(graph.n, degree);
+    if (gpu.resources == nullptr) {
+        make_links(source, storage, graph, LinkPlace{}, tree);
+    } else {
+        FaissResources resources(gpu);
+        make_links(source, storage, graph, {{gnnd::Device::Kind::cuda, gpu.device}, &resources}, tree);
+    }
+    return tree;
 }
 
 }  // namespace faiss_ext::detail

@@ -164,12 +164,21 @@ Components connected_components(const KnnGraphView& graph, const EdgeParams& par
 /// \throws InvalidArgument for columns outside of [0, n) or offsets that do not ascend, Interrupted
 Components connected_components(const CsrGraph& graph, int threads = 0, const Callbacks& callbacks = {});
 
+/// Rows that are equal to the bit, in a time that their bytes decide.
+/// \param vectors  in host memory, of any number of rows
+/// \return n: the lowest row that is equal to this one, itself where there is none before it. Takes 24 n bytes.
+/// \throws InvalidArgument for what are no vectors, Interrupted
+Array<std::int32_t> equal_rows(const VectorView& vectors, int threads = 0, const Callbacks& callbacks = {});
+
 /// Which rows duplicates() takes as copies.
 struct DuplicateParams {
     float threshold = 0;  ///< farthest value of a pair of copies; for similarities the least. Not NaN
     GraphValues values = GraphValues::metric;  ///< what the threshold is compared with
     int neighbors = 0;                         ///< first entries of a row that count; 0: all k
     int threads = 0;                           ///< 0: as many as OpenMP gives
+    /// n, as equal_rows() gives it, or null: each object and the one that is named are copies too, if the threshold
+    /// lets through a distance of 0, or a cosine of 1. Under ip they are in any case.
+    const std::int32_t* equal = nullptr;
 };
 
 /// Groups of objects that are copies, or near copies, of each other.
@@ -187,8 +196,21 @@ struct Duplicates {
 /// group of more than k + 1 objects is found whole where its rows connect it, though none holds all of it. Rows of an
 /// exact graph always do for exact copies: of equal distances the lowest ids are in each row. In an approximate graph
 /// rows that are full of copies may close up among themselves, so that a group falls apart: `full` objects tell that it
-/// is possible, and a graph with a larger k, or an exact one, decides. Takes as connected_components(). \throws as
-/// neighbors_graph()
+/// is possible; DuplicateParams::equal joins those that are equal, and a graph with a larger k, or an exact one,
+/// decides for the others. Takes as connected_components(). \throws as neighbors_graph(), and for ids in
+/// DuplicateParams::equal that are outside of [0, n)
 Duplicates duplicates(const KnnGraphView& graph, const DuplicateParams& params = {}, const Callbacks& callbacks = {});
+
+/// The same of vectors: one of each kind of equal rows goes into the graph, so that however many there are of it, they
+/// are one group, and no row is full of them. Takes a copy of the vectors that differ, where some are equal.
+/// \param vectors       n x d in host memory, n >= 1
+/// \param params        `equal` is not looked at
+/// \param build_params  of the graph; its k is lowered to the number of different vectors - 1
+/// \param callbacks     hooks into the build
+/// \param resources     where its work memory comes from; the heap when null
+/// \return as above; an object is full where the row of its kind is
+/// \throws as build() and neighbors_graph()
+Duplicates duplicates(const VectorView& vectors, const DuplicateParams& params, const BuildParams& build_params,
+                      const Callbacks& callbacks = {}, Resources* resources = nullptr);
 
 }  // namespace gnnd

@@ -86,10 +86,10 @@ struct BuildParams {
     /// See Codes. Of floats under metrics that are products, and of builds: refine(), merge() and append() compare
     /// float16. `automatic` is none without a `recall` to be measured, without trees, for inner products, and where
     /// `recall_at` is more than three quarters of the lists: codes confuse their last entries.
-    Codes codes = Codes::none;
+    Codes codes = Codes::automatic;
     Init init = Init::projection;  ///< see Init
-    /// On a GPU: the same graph bit for bit, build after build on the same kind of GPU, for more time (half as much
-    /// again). The CPU is always so.
+    /// On a GPU: the same graph bit for bit, build after build on the same kind of GPU, for more time (a third). The
+    /// CPU is always so.
     bool deterministic = false;
     int trees = 0;  ///< projection trees, 1 to 1024, where the init grows them; 0: 4 or 6 on the CPU, 8 or 10 on a GPU
     std::int64_t device_memory = 0;  ///< most bytes of device memory to take; 0: what is free. Less makes builds slower

@@ -16,6 +16,12 @@ void check_params(const LinkParams& given) {
     detail::check_range("LinkParams", "threads (0: all)", given.threads, 0, 4096);
 }
 
+void check_gpu_degree(const LinkParams& params) {
+    if (params.degree > kMaxGpuDegree)
+        throw InvalidArgument("LinkParams::degree = " + std::to_string(params.degree) + ", on a GPU allowed are 1 to " +
+                              std::to_string(kMaxGpuDegree));
+}
+
 /// The parameters with the device that is to run.
 LinkParams resolve(const LinkParams& given) {
     check_params(given);
@@ -24,9 +30,7 @@ LinkParams resolve(const LinkParams& given) {
     const bool too_many = params.degree > kMaxGpuDegree;
     if (too_many && params.device.kind == Device::Kind::automatic) params.device.kind = Device::Kind::cpu;
     params.device = detail::choose(params.device);
-    if (too_many && params.device.kind == Device::Kind::cuda)
-        throw InvalidArgument("LinkParams::degree = " + std::to_string(params.degree) + ", on a GPU allowed are 1 to " +
-                              std::to_string(kMaxGpuDegree));
+    if (params.device.kind == Device::Kind::cuda) check_gpu_degree(params);
     return params;
 }
 
@@ -61,18 +65,28 @@ void search_links(const VectorView& vectors, const KnnGraphView& graph, const Li
 }
 
 void prune_rows(const VectorView& vectors, const KnnGraphView& graph, const std::int32_t* objects, std::int64_t count,
-                const LinkParams& params, std::int32_t* links, const Callbacks& callbacks) {
-    const Device cpu{Device::Kind::cpu, 0};
-    check_params(params);
+                const LinkParams& given, std::int32_t* links, const Callbacks& callbacks, Resources* resources) {
+    constexpr Device kCpu{Device::Kind::cpu, 0};
+    check_params(given);
     detail::check_shape(vectors);
-    detail::check_reach(cpu, {vectors.data, graph.ids, graph.distances, objects, links});
+    LinkParams params = given;
+    const int place = device_of(vectors.data);
+    params.device = place < 0 ? kCpu : Device{Device::Kind::cuda, place};
+    const bool on_gpu = place >= 0;
+    if (on_gpu) check_gpu_degree(params);
+    detail::check_reach(params.device, {vectors.data, graph.ids});
+    detail::check_reach(kCpu, {objects, links});
     if (count < 0) throw InvalidArgument("prune_rows: " + std::to_string(count) + " objects");
     if (count == 0) return;
     if (objects == nullptr || links == nullptr) throw InvalidArgument("prune_rows: objects or links are null pointers");
     check_graph("prune_rows", graph, vectors);
     detail::check_ids(objects, count, 0, vectors.n, "objects");
-    for (std::int64_t i = 0; i < count; ++i) check_rows(graph, objects[i], 1);
-    cpu::prune_rows(vectors, graph, objects, count, params, links, callbacks, detail::or_heap(nullptr));
+    if (device_of(graph.ids) < 0)
+        for (std::int64_t i = 0; i < count; ++i) check_rows(graph, objects[i], 1);
+    if (on_gpu)
+        return cuda::prune_rows(vectors, graph, objects, count, params, links, callbacks, detail::or_heap(resources));
+    detail::check_reach(kCpu, {graph.distances});
+    cpu::prune_rows(vectors, graph, objects, count, params, links, callbacks, detail::or_heap(resources));
 }
 
 }  // namespace gnnd

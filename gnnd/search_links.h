@@ -49,13 +49,15 @@ struct LinkParams {
 void search_links(const VectorView& vectors, const KnnGraphView& graph, const LinkParams& params, std::int32_t* links,
                   const Callbacks& callbacks = {}, Resources* resources = nullptr);
 
-/// Step 1 of search_links() alone, for some of the objects: for who knows which rows of a graph have changed. Runs on
-/// the CPU; params.device is not looked at.
-/// \param vectors, graph, params, callbacks  as for search_links(), all in host memory
-/// \param objects  `count` ids of [0, n), in any order
-/// \param links    count x degree ids, row i of objects[i], -1 at the end of rows with fewer
-/// \throws InvalidArgument as search_links(), Interrupted; the links are undefined then
+/// Step 1 of search_links() alone, for some of the objects: for who knows which rows of a graph have changed. Runs
+/// where the vectors lie, on the CPU or on the GPU in whose memory they are; params.device is not looked at. \param
+/// vectors, graph, params, callbacks, resources  as for search_links(); the graph's ids may lie where the vectors
+///                 do or on the host
+/// \param objects  `count` ids of [0, n), in any order, in host memory
+/// \param links    count x degree ids in host memory, row i of objects[i], -1 at the end of rows with fewer
+/// \throws as search_links(); the links are undefined then
 void prune_rows(const VectorView& vectors, const KnnGraphView& graph, const std::int32_t* objects, std::int64_t count,
-                const LinkParams& params, std::int32_t* links, const Callbacks& callbacks = {});
+                const LinkParams& params, std::int32_t* links, const Callbacks& callbacks = {},
+                Resources* resources = nullptr);
 
 }  // namespace gnnd

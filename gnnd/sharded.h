@@ -2,15 +2,16 @@
 // GNND for FAISS: k-NN graphs after Wang, Zhao and Zeng, arXiv 2103.15386
 #pragma once
 /// \file sharded.h
-/// Graphs of more vectors than fit into memory: the set is cut into shards by rows, each shard's own graph is built
-/// with GNND, and every pair of shards is merged with GGM (the paper's Algorithm 3). Vectors come from a file and the
-/// graph goes to a folder: one graph file per shard and a manifest.
+/// Graphs of more vectors than fit into memory: the set is cut into shards, each shard's own graph is built with GNND,
+/// and pairs of shards are merged with GGM (the paper's Algorithm 3). Vectors come from a file and the graph goes to a
+/// folder: one graph file per shard and a manifest.
 
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "gnnd/builder.h"
@@ -19,14 +20,31 @@
 
 namespace gnnd {
 
+/// How a set is cut into shards, and which pairs of them are merged.
+enum class MergePlan {
+    all,  ///< by rows; every pair
+    /// By a coarse partition of the space, so that most neighbours of an object are in its own shard, and the others in
+    /// few: pairs that share the most neighbours come first, until the whole graph has BuildParams::recall, which must
+    /// be below 1 and not 0. The base is read twice for it, and its copy takes as much of the disk.
+    near,
+};
+
+/// All plans.
+inline constexpr MergePlan kMergePlans[] = {MergePlan::all, MergePlan::near};
+
+/// "all" or "near".
+std::string_view name_of(MergePlan plan);
+/// \throws InvalidArgument that lists the known names
+MergePlan parse_merge_plan(std::string_view name);
+
 /// Parameters of build_sharded() beside BuildParams.
 struct ShardParams {
     /// 1 to 1024, at most one per object. 0: as few as there is memory for, on the host and, for a GPU to keep those
     /// that it works on, in its own; where a graph is resumed, as many as it has.
     int shards = 0;
     std::string work;  ///< the folder, created if need be
-    /// Go on with what an earlier call, interrupted or killed, has left in the folder. Base and parameters must be the
-    /// same, but for threads, device, device_memory and those here.
+    /// Go on with what an earlier call, interrupted or killed, has left in the folder. Base, plan and parameters must
+    /// be the same, but for threads, device, device_memory and the others here.
     bool resume = false;
     /// Most bytes to take beside the program; 0: three quarters of the machine's, or of what the control groups of the
     /// process allow, where that is less.
@@ -38,7 +56,8 @@ struct ShardParams {
     /// shards fit pass lists on to each other directly; for that their default memory pools become, and stay,
     /// accessible to each other.
     std::vector<Device> devices;
-    int workers = 0;  ///< 1 to 64, sharing the devices in turn; 0: one per device
+    int workers = 0;                  ///< 1 to 64, sharing the devices in turn; 0: one per device
+    MergePlan plan = MergePlan::all;  ///< which pairs are merged; of a single shard both are the same
 
     /// Throws InvalidArgument that names the field, its value and what is allowed.
     void validate() const;
@@ -59,7 +78,7 @@ struct WorkerProgress {
 /// The progress of a build in shards.
 struct ShardProgress {
     int tasks_done = 0;                   ///< of all calls
-    int tasks = 0;                        ///< builds and merges in all
+    int tasks = 0;                        ///< builds and merges in all; of near pairs those chosen so far
     double seconds = 0;                   ///< of this call
     double seconds_left = -1;             ///< estimated; negative: not known yet
     std::uint64_t bytes_read = 0;         ///< from base and folder, by all workers
@@ -77,6 +96,7 @@ struct ShardCallbacks {
 /// Statistics of a call of build_sharded() that came to its end.
 struct ShardedStats {
     int shards = 0;          ///< given or chosen
+    int merges = 0;          ///< pairs that were merged, in all calls
     int samples = 0;         ///< the paper's p, the most that a build or merge took, in all calls
     ShardProgress progress;  ///< at the end
     /// `recall`, `recall_missed` or `exact`, as the recall says that was asked for; `converged` where none was, or the
@@ -93,7 +113,7 @@ struct ShardedStats {
 /// Tasks and bytes of a sharded build.
 struct ShardedPlan {
     int builds = 0;                     ///< one per shard
-    int merges = 0;                     ///< one per pair of shards
+    int merges = 0;                     ///< one per pair of shards; of near pairs the most there can be
     std::uint64_t disk = 0;             ///< most bytes in the folder
     std::uint64_t work = 0;             ///< of host memory, for the builds and merges themselves; 0 on a GPU
     std::uint64_t sample = 0;           ///< of host memory, to measure the recall; part of what follows

@@ -198,6 +198,23 @@ TEST_F(CliGraph, LabelsAreThoseOfTheLibrary) {
               std::count_if(g.distances(), g.distances() + 32000, [](float d) { return d == 0; }) > 0 ? 2 : 0);
 }
 
+TEST_F(CliGraph, EqualRowsOfTheBaseAreCopies) {
+    std::vector<std::uint8_t> rows(1000 * 8, 7);  // all but the last ten are equal
+    for (std::size_t i = 990 * 8; i < rows.size(); ++i) rows[i] = std::uint8_t(i * 37);
+    io::write_vectors(file("copies.u8bin"), {rows.data(), 1000, 8, DType::u8, 0});
+    good({"build", file("copies.u8bin"), "-k", "4", "-o", file("copies.gnnd"), "-q", "--recall", "0"});
+    const json report = json::parse(good({"graph", "duplicates", file("copies.gnnd"), "-o", file("l.npy"), "--base",
+                                          file("copies.u8bin"), "--json"})
+                                        .out);
+    EXPECT_EQ(report["groups"], 1);
+    EXPECT_EQ(report["largest"], 990);
+    EXPECT_TRUE(failed(run({"graph", "duplicates", file("copies.gnnd"), "-o", file("l.npy"), "--base", base()}), 1,
+                       "has 1000 rows"));
+    EXPECT_TRUE(failed(
+        run({"graph", "duplicates", file("copies.gnnd"), "-o", file("copies.u8bin"), "--base", file("copies.u8bin")}),
+        2, "copies.u8bin"));
+}
+
 TEST_F(CliGraph, AGraphInShardsIsOne) {
     good({"build", base(), "-k", "16", "--shards", "3", "--work", file("shards"), "-q"});
     good({"convert", file("shards"), file("one.gnnd")});
@@ -242,6 +259,7 @@ TEST_F(CliGraph, RefusesWhatHasNoMeaning) {
                                                                 {"fuzzy", {"--min-samples", "5"}},
                                                                 {"fuzzy", {"--alpha", "1"}},
                                                                 {"knn", {"--mutual"}},
+                                                                {"components", {"--base", base()}},
                                                                 {"reachability", {"--threshold", "1"}}};
     for (const auto& [operation, options] : others) {
         Arguments arguments{operation, g, "-o", file("m.npz")};

@@ -2,6 +2,7 @@
 // build --shards through the tool: what it says, and that nothing that ends it costs more than the work of the moment.
 #include <algorithm>
 #include <chrono>
+#include <functional>
 #include <random>
 #include <thread>
 
@@ -27,6 +28,7 @@ class CliSharded : public Cli {
         return all;
     }
     std::string work() const { return file("work"); }
+    void kill_builds(int times, const Arguments& more, const std::function<void()>& check);
 
     /// The finished graph, which must be a valid and a good one.
     KnnGraph good_graph() const {
@@ -151,21 +153,25 @@ TEST_F(CliSharded, ASignalLeavesWhatResumeGoesOnWith) {
     good_graph();
 }
 
-TEST_F(CliSharded, SurvivesBeingKilledAtAnyMoment) {
+/// Kills builds at random moments and goes on, until so many were killed and some came to their end.
+/// \param check  of each finished graph
+void CliSharded::kill_builds(int times, const Arguments& more, const std::function<void()>& check) {
     const auto seconds_of = [&](const Arguments& tool) {
         const auto start = std::chrono::steady_clock::now();
         good(tool);
         return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     };
-    const double starting = seconds_of({"--version"}), whole = seconds_of(arguments({"-q"}));
-    const KnnGraph graph = good_graph();
-    // Pairs are merged from what does not change, and on the CPU always in the same way: to the bit the same graph.
-    const auto expect_same = [&] { EXPECT_TRUE(same_graph(read_all(ShardedGraph(work())), graph)); };
+    const auto with = [&](Arguments options) {
+        options.insert(options.end(), more.begin(), more.end());
+        return arguments(options);
+    };
+    std::filesystem::remove_all(work());  // a finished one would take no time
+    const double starting = seconds_of({"--version"}), whole = seconds_of(with({"-q", "--resume"}));
     std::filesystem::remove_all(work());
     std::mt19937 random(20260610);
     int kills = 0, finished = 0, half_done = 0;
-    while ((kills < 60 || finished < 3) && !HasFailure()) {
-        Arguments tool = arguments({"-q", "--resume"});
+    while ((kills < times || finished < 3) && !HasFailure()) {
+        Arguments tool = with({"-q", "--resume"});
         if (kills % 4 == 0) *std::find(tool.begin(), tool.end(), "0") = "60";
         const pid_t pid = spawn(tool);
         const double moment = starting / 2 + double(random() % 1000) / 1000 * std::max(whole - starting, 0.02) * 0.6;
@@ -179,12 +185,43 @@ TEST_F(CliSharded, SurvivesBeingKilledAtAnyMoment) {
         }
         ASSERT_EQ(code, 0) << read_bytes(logs_.file("err"));
         ++finished;
-        expect_same();
+        check();
         std::filesystem::remove_all(work());
     }
-    good(arguments({"-q", "--resume"}));
-    expect_same();
-    EXPECT_GT(half_done, 20) << "kills that left something to go on with";
+    good(with({"-q", "--resume"}));
+    check();
+    EXPECT_GT(half_done, times / 3) << "kills that left something to go on with";
+}
+
+TEST_F(CliSharded, SurvivesBeingKilledAtAnyMoment) {
+    good(arguments({"-q"}));
+    const KnnGraph graph = good_graph();
+    // Pairs are merged from what does not change, and on the CPU always in the same way: to the bit the same graph.
+    kill_builds(60, {}, [&] { EXPECT_TRUE(same_graph(read_all(ShardedGraph(work())), graph)); });
+}
+
+// Which merges are left depends on what was durable, so that the graph is as good, but not the same.
+TEST_F(CliSharded, OfNearPairsSurvivesBeingKilledAtAnyMoment) {
+    kill_builds(40, {"--plan", "near"}, [&] { good_graph(); });
+}
+
+TEST_F(CliSharded, MergesNearPairsUntilTheRecallIsThere) {
+    const json report = good(arguments({"--json", "-q", "--plan", "near"})).parsed();
+    EXPECT_EQ(report["plan"], "near");
+    EXPECT_LE(report["merges"], 10);
+    EXPECT_EQ(report["tasks"], 5 + report["merges"].get<int>());
+    EXPECT_GE(report["recall"], 0.99);
+    good_graph();
+    EXPECT_TRUE(failed(run(arguments({"-q", "--resume"})), 1, "the plan is near, asked for is all"));
+    EXPECT_EQ(good(arguments({"-q", "--json", "--resume", "--plan", "near"})).parsed()["merges"], report["merges"]);
+    std::filesystem::remove_all(work());
+    EXPECT_TRUE(matches(good(arguments({"--dry-run", "--plan", "near"})).out,
+                        "^shards      5\ntasks       5 builds, at most 10 merges\n"));
+    for (const char* recall : {"0", "1"})
+        EXPECT_TRUE(failed(run(arguments({"--plan", "near", "--recall", recall})), 2, "--plan near"));
+    EXPECT_TRUE(failed(run(arguments({"--plan", "nearest"})), 2, "--plan"));
+    EXPECT_TRUE(failed(run({"build", base(), "-o", file("g"), "--plan", "near"}), 2, "--work"));
+    EXPECT_FALSE(std::filesystem::exists(work()));
 }
 
 }  // namespace

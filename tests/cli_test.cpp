@@ -161,7 +161,7 @@ TEST_F(Cli, BuildTakesEveryParameter) {
         {"init", "random"},  {"trees", "2"},     {"update", "all"},
         {"locks", "list"},   {"seed", "7"},      {"deterministic", "true"},
         {"threads", "1"},    {"device", "cpu"},  {"device_memory", "1073741824"},
-        {"recall", "0.25"},  {"recall_at", "4"}, {"codes", "auto"}};
+        {"recall", "0.25"},  {"recall_at", "4"}, {"codes", "none"}};
     const std::string path = file("g.gnnd"), stats = file("stats.json");
     Arguments arguments{"build", base(5000), "-o", path, "--stats", stats, "--json", "--quiet"};
     detail::for_each_field([&]<class T>(const detail::Field<T>& field) {

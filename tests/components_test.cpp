@@ -181,6 +181,69 @@ TEST(DuplicatesTest, GroupsLargerThanKAreWholeInAnExactGraph) {
         }
 }
 
+TEST(DuplicatesTest, ThousandsOfEqualRowsAreOneGroup) {
+    const std::vector<int> sizes{2, 3, 11, 500, 1200};
+    const std::int64_t copies = std::accumulate(sizes.begin(), sizes.end(), std::int64_t(0)), n = copies + 5000;
+    const test::Vectors vectors = with_copies(n, sizes);
+    for (const int threads : {1, 4}) {
+        const Array<std::int32_t> equal = equal_rows(vectors, threads);
+        std::int32_t i = 0, first = 0;
+        for (const int size : sizes)
+            for (first = i; i < first + size; ++i) ASSERT_EQ(equal[std::size_t(i)], first);
+        for (; i < n; ++i) ASSERT_EQ(equal[std::size_t(i)], i);
+    }
+    const std::vector<std::int64_t> expected(sizes.begin(), sizes.end());
+    for (const Metric metric : {Metric::L2, Metric::InnerProduct, Metric::Cosine, Metric::L1}) {
+        SCOPED_TRACE(name_of(metric));
+        BuildParams params = test::cpu_params(10, metric);
+        params.recall = 0;  // even a bad graph
+        params.iterations = 1;
+        // Vectors of groups are similar to each other under cosine, and ip has no least distance.
+        DuplicateParams cut{metric == Metric::Cosine ? 1.f : metric == Metric::InnerProduct ? 1e6f : 0.f, {}, 0, 2};
+        const Duplicates found = duplicates(vectors, cut, params);
+        if (metric != Metric::Cosine) {
+            EXPECT_EQ(found.sizes, expected);
+        }
+        std::int32_t i = 0;
+        for (std::size_t g = 0; g < sizes.size(); ++g)
+            for (const std::int32_t first = i; i < first + sizes[g]; ++i)
+                ASSERT_EQ(found.labels[std::size_t(i)], found.labels[std::size_t(first)]) << i;
+        for (; i < n; ++i) ASSERT_EQ(found.labels[std::size_t(i)], -1) << i;
+        EXPECT_EQ(found.full, 0) << "no row is full of equal ones";
+
+        const KnnGraph graph = build(vectors, params).graph;
+        const Array<std::int32_t> equal = equal_rows(vectors);
+        cut.equal = equal.data();
+        const Duplicates joined = duplicates(graph, cut);
+        EXPECT_EQ(std::vector(joined.labels.begin(), joined.labels.end()),
+                  std::vector(found.labels.begin(), found.labels.end()));
+    }
+    const std::vector<std::int32_t> outside(std::size_t(n), 1 << 30);
+    const KnnGraph graph = random_graph(Metric::L2, n, 3, 1, false);
+    EXPECT_THROW(duplicates(graph, {0, {}, 0, 0, outside.data()}), InvalidArgument);
+}
+
+TEST(DuplicatesTest, OfVectors) {
+    const test::Vectors vectors = with_copies(700, {3, 40});
+    const BuildParams params = test::cpu_params(8);
+    EXPECT_TRUE(duplicates(vectors, {-1, {}, 0, 0}, params).sizes.empty()) << "not even equal ones are so near";
+    EXPECT_THROW(duplicates(vectors, {NAN, {}, 0, 0}, params), InvalidArgument);
+    // Near copies are pairs of the graph; however many equal rows there are of each.
+    const test::Vectors kinds = with_copies(93, {3, 40, 50});
+    const Duplicates near = duplicates(kinds, {4.1f, GraphValues::distance, 0, 0}, params);
+    EXPECT_EQ(near.sizes, (std::vector<std::int64_t>{93})) << "whose kinds are a distance of 4 apart";
+    EXPECT_EQ(near.full, 40) << "of the kind that is near both others";
+    const VectorView equal{vectors.view().row(10), 20, 16, DType::f32, 0};
+    EXPECT_EQ(duplicates(equal, {}, params).sizes, (std::vector<std::int64_t>{20}));
+    const VectorView alone{vectors.view().row(10), 1, 16, DType::f32, 0};
+    EXPECT_TRUE(duplicates(alone, {}, params).sizes.empty());
+    const Callbacks stop{{}, [] { return true; }, {}};
+    EXPECT_THROW(duplicates(vectors, {}, params, stop), Interrupted);
+    EXPECT_THROW(equal_rows(vectors, 0, stop), Interrupted);
+    EXPECT_THROW(equal_rows({nullptr, 5, 16, DType::f32, 0}), InvalidArgument);
+    EXPECT_TRUE(equal_rows({nullptr, 0, 16, DType::f32, 0}).empty());
+}
+
 TEST(DuplicatesTest, RowsThatCloseUpTellThatTheyAreFull) {
     // Six copies in two rings of three, as an approximate graph may have them: no row leads from one to the other.
     KnnGraph graph(6, 2, Metric::L2);

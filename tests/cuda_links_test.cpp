@@ -52,6 +52,37 @@ TEST_F(CudaLinksTest, AreThoseOfTheCpuWhereDistancesAreExact) {
             }
 }
 
+TEST_F(CudaLinksTest, PrunesSomeRowsAsTheCpu) {
+    constexpr int kDegree = 24;
+    const Vectors vectors = random_vectors(1500, 40, DType::u8);
+    const VectorView host = vectors;
+    const OnDevice<std::byte> bytes(std::size_t(host.n * host.row_bytes()), static_cast<const std::byte*>(host.data));
+    VectorView there = host;
+    there.data = bytes.get();
+    for (const int k : {1, 33, 64, 100}) {
+        const KnnGraph graph = exact_graph(vectors, Metric::L2, k);
+        const OnDevice<std::int32_t> ids(std::size_t(graph.n() * k), graph.ids());
+        KnnGraphView graph_there = graph;
+        graph_there.ids = ids.get();
+        for (const std::vector<std::int32_t>& objects :
+             {std::vector<std::int32_t>{7}, {1499, 3, 0, 3, 1200}, std::vector<std::int32_t>(700, 9)}) {
+            const auto count = std::int64_t(objects.size());
+            std::vector<std::int32_t> expected(objects.size() * kDegree), links(expected.size(), -7);
+            prune_rows(host, graph, objects.data(), count, {kDegree, kCpu}, expected.data());
+            for (const KnnGraphView& given : {KnnGraphView(graph), graph_there}) {
+                prune_rows(there, given, objects.data(), count, {kDegree, kCpu}, links.data());
+                EXPECT_EQ(links, expected) << "k " << k << ", " << count << " objects";
+            }
+        }
+        std::vector<std::int32_t> links(129);
+        const std::int32_t object = 1500;
+        EXPECT_THROW(prune_rows(there, graph, &object, 1, {kDegree, kGpu}, links.data()), InvalidArgument);
+        EXPECT_THROW(prune_rows(there, graph, links.data(), 1, {129, kGpu}, links.data()), InvalidArgument);
+        EXPECT_THROW(prune_rows(host, graph_there, links.data(), 1, {kDegree, kGpu}, links.data()), InvalidArgument);
+        EXPECT_THROW(prune_rows(there, graph, ids.get(), 1, {kDegree, kGpu}, links.data()), InvalidArgument);
+    }
+}
+
 TEST_F(CudaLinksTest, AreThoseOfTheCpuForTinySets) {
     for (const std::int64_t n : {2, 3, 20, 70}) {
         const Vectors vectors = random_vectors(n, 5, DType::u8);

@@ -176,7 +176,7 @@ TEST_F(CudaShardedRecall, UnderEveryMetric) {
 TEST_F(CudaShardedRecall, FromTheHost) {
     BuildParams params = gpu_params(32);
     const VectorView pair{nullptr, 2 * (base_.n() / 5 + 1), base_.d(), base_.dtype(), 0};
-    params.device_memory = std::int64_t(plan_memory(pair, params).total()) + pair.n * params.k * 8;
+    params.device_memory = std::int64_t(plan_memory(pair, as_merged(params)).total()) + pair.n * params.k * 8;
     expect_recall(build_sharded(base_, params, shard_params(5)), base_, params);
 }
 

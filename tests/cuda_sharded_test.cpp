@@ -45,7 +45,7 @@ class CudaSharded : public testing::TestWithParam<ShardedCase> {
     std::int64_t memory_for(const ShardedCase& c, const BuildParams& params) const {
         if (c.room == Room::all) return 0;
         const VectorView pair{nullptr, 2 * (base_.n() / c.shards + 1), base_.d(), base_.dtype(), 0};
-        const MemoryPlan plan = plan_memory(pair, params);
+        const MemoryPlan plan = plan_memory(pair, as_merged(params));
         const auto graphs = std::size_t(pair.n * params.k * 8);
         if (c.room == Room::none) return c.workers * std::int64_t(plan.total() + graphs);
         // Vectors, local graph and lists of a shard, half of a pair, three times; result, work, and what rounding

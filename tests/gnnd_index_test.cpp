@@ -257,6 +257,7 @@ TEST(GnndIndex, RefusesWhatItCannotLink) {
     IndexNSGGnnd index(8, 16);
     index.GK = 0;
     expect_faiss_error("k = 0", [&] { index.add(40, rows.data()); });
+    expect_faiss_error("-2 bytes", [&] { index.keep_on_gpu(-2); });
     index.GK = 8;
     index.add(40, rows.data());
     EXPECT_EQ(index.graph().k(), 8);

@@ -33,6 +33,12 @@ inline BuildParams gpu_params(int k, Metric metric = Metric::L2) {
     return params;
 }
 
+/// Lists as merges have them, for what a union's build would compare all pairs of takes other memory.
+inline BuildParams as_merged(BuildParams params) {
+    params.list_size = params.k;
+    return params;
+}
+
 /// With the paper's stopping rule alone: what is tested must not depend on the recall that was reached.
 inline BuildParams converging(BuildParams params) {
     params.recall = 0;

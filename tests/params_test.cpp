@@ -129,7 +129,6 @@ TEST(BuildParams, CodesAreOfFloatsOnAGpu) {
     const Device cpu{Device::Kind::cpu, 0}, gpu{Device::Kind::cuda, 0};
     const auto chosen = [&](VectorView vectors, auto change, const Device& device) {
         BuildParams params;
-        params.codes = Codes::automatic;
         change(params);
         return std::string(name_of(detail::resolve(params, {{vectors}, {}}, device).codes));
     };
@@ -159,7 +158,6 @@ TEST(BuildParams, CodesAreOfFloatsOnAGpu) {
                   gpu),
               "auto");
     BuildParams params;
-    EXPECT_EQ(name_of(params.codes), "none");
     params.codes = Codes::int8;
     const VectorView few{nullptr, 2000, 256, DType::f32, 0};
     EXPECT_EQ(name_of(detail::resolve(params, {{floats, few}, {}}, gpu).codes), "none") << "merges";

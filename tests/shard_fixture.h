@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "gnnd/error.h"
 #include "gnnd/io/vector_file.h"
 #include "gnnd/sharded.h"
 #include "gnnd/shards/build.h"
@@ -60,6 +61,38 @@ inline std::unique_ptr<shards::Executor> exact_executor(shards::Store& store, co
     return std::make_unique<ExactExecutor>(store, params, options);
 }
 
+/// Stops at a task, from within it.
+class FailingExecutor : public ExactExecutor {
+  public:
+    FailingExecutor(shards::Store& store, const BuildParams& params, const shards::ExecutorOptions& options,
+                    int& tasks_left)
+        : ExactExecutor(store, params, options), tasks_left_(tasks_left) {}
+
+  protected:
+    BuildStats build_graph(const VectorView& vectors, std::int32_t* ids, float* distances,
+                           const Callbacks& callbacks) override {
+        fail_if_due();
+        return ExactExecutor::build_graph(vectors, ids, distances, callbacks);
+    }
+    BuildStats merge_graphs(const Side& a, const Side& b, std::int32_t* ids, float* distances,
+                            const Callbacks& callbacks) override {
+        fail_if_due();
+        return ExactExecutor::merge_graphs(a, b, ids, distances, callbacks);
+    }
+
+  private:
+    void fail_if_due() {
+        if (tasks_left_-- == 0) throw DeviceError("the device broke");
+    }
+    int& tasks_left_;
+};
+
+inline shards::ExecutorFactory failing_after(int& tasks) {
+    return [&tasks](shards::Store& store, const BuildParams& params, const shards::ExecutorOptions& options) {
+        return std::make_unique<FailingExecutor>(store, params, options, tasks);
+    };
+}
+
 class Sharded : public testing::Test {
   protected:
     /// A file of vectors, and their view.
@@ -69,7 +102,7 @@ class Sharded : public testing::Test {
         return make_base(vectors_for(metric, n, d, dtype).view());
     }
     const io::VectorFile& make_base(const VectorView& vectors) {
-        const std::string path = dir_.file("base.npy");
+        const std::string path = dir_.file(vectors.dtype == DType::bf16 ? "base.bf16bin" : "base.npy");
         io::write_vectors(path, vectors);
         base_ = std::make_unique<io::VectorFile>(path);
         return *base_;

@@ -76,6 +76,57 @@ TEST(ShardManifest, KeepsTheRecallOfACompleteGraph) {
     }
 }
 
+TEST(ShardManifest, KeepsThePlan) {
+    Manifest manifest = make_manifest();
+    const auto read = [&] { return Manifest::from_text(manifest.to_text(), "m"); };
+    const auto refused = [&](const std::string& why) { EXPECT_EQ(message_of<IoError>(read), "m: invalid: " + why); };
+    EXPECT_EQ(manifest.to_text().find("plan"), std::string::npos) << "so that older libraries read it";
+    EXPECT_EQ(read().plan, MergePlan::all);
+    const Manifest all = manifest;
+    manifest.plan = MergePlan::near;
+    EXPECT_EQ(read().plan, MergePlan::near);
+    EXPECT_EQ(manifest.difference(all), "the plan is near, asked for is all");
+    manifest.vectors = FileRecord{"ordered.fbin", 2808, 3};
+    manifest.order = FileRecord{"order.ibin", 408, 4};
+    EXPECT_EQ(read().vectors, manifest.vectors);
+    EXPECT_EQ(read().order, manifest.order);
+    EXPECT_EQ(read().to_text(), manifest.to_text());
+    manifest.order->name = "../order.ibin";
+    refused("a file's name leads out of the folder");
+    manifest.order->name = "order.ibin";
+    manifest.shards[0].result = FileRecord{"result-00000.6.gnnd", 128, 1};
+    refused("there is a result before merges are through");
+    manifest.recall = {0.9, 0.8, 1, 7, 99};
+    refused("the set is not as complete as it says");
+    for (ShardRecord& shard : manifest.shards) shard.lists = FileRecord{"lists", 128, 1};
+    EXPECT_TRUE(read().merges_are_through());
+    EXPECT_EQ(read().shards, manifest.shards);
+    manifest.complete = true;
+    refused("there is an order where none belongs");
+    manifest.order.reset();
+    manifest.vectors.reset();
+    refused("there is a result before merges are through");
+    manifest.shards[0].result.reset();
+    EXPECT_TRUE(read().complete) << "though not all pairs are merged";
+    EXPECT_EQ(read().merged_pairs(), 0) << "of shard 2 nobody has seen shard 0";
+    manifest.shards[2].merged = {0};
+    EXPECT_EQ(read().merged_pairs(), 1);
+    manifest.plan = MergePlan::all;
+    refused("the set is not as complete as it says");
+}
+
+TEST(ShardManifest, KnowsTheShardOfEachRow) {
+    for (const auto& [n, count] : {std::pair{1, 1}, {100, 3}, {1023, 1023}, {1000, 7}, {2147483647, 1024}}) {
+        Manifest manifest;
+        manifest.base.n = n;
+        manifest.shards.resize(std::size_t(count));
+        for (int shard = 0; shard < count; ++shard) {
+            EXPECT_EQ(manifest.shard_of(manifest.begin(shard)), shard);
+            EXPECT_EQ(manifest.shard_of(manifest.begin(shard + 1) - 1), shard);
+        }
+    }
+}
+
 // Written by an earlier version, which did not know the base's checksum.
 TEST(ShardManifest, OlderOnesAreRead) {
     const Manifest read = Manifest::read(GNND_TEST_DATA "/manifest_v1.json");

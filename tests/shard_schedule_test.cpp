@@ -177,6 +177,36 @@ TEST(ShardScheduleOrder, ListsAreFinishedFromHalfTheWayOn) {
     }
 }
 
+TEST(ShardScheduleOrder, SomeMergesKeepTheirOrderAndNeedTheirBuilds) {
+    using enum Task::Kind;
+    EXPECT_EQ(make_builds(4, 1).tasks(), (Tasks{{build, 0, 0}, {build, 1, 1}, {build, 2, 2}, {build, 3, 3}}));
+    EXPECT_EQ(make_merges(4, 1, {{merge, 1, 2}, {merge, 1, 3}}).tasks(),
+              (Tasks{{build, 1, 1}, {build, 2, 2}, {build, 3, 3}, {merge, 1, 3}, {merge, 1, 2}}));
+    EXPECT_TRUE(make_merges(4, 2, {}).rounds.empty());
+    for (const auto& [shards, workers] : {Pair{20, 1}, {20, 3}, {40, 8}}) {
+        Tasks near;
+        for (int a = 0; a < shards; ++a)
+            for (int b = a + 1; b < std::min(a + 4, shards); ++b) near.push_back({merge, a, b});
+        const Schedule schedule = make_merges(shards, workers, near), builds = make_builds(shards, workers);
+        EXPECT_EQ(builds.tasks().size(), std::size_t(shards));
+        EXPECT_EQ(schedule.tasks().size(), std::size_t(shards) + near.size());
+        std::set<int> built;
+        for (const auto& round : schedule.rounds) {
+            ASSERT_EQ(round.size(), std::size_t(workers));
+            std::map<int, std::size_t> user;
+            for (std::size_t w = 0; w < round.size(); ++w)
+                for (const Task& task : round[w]) {
+                    for (const int shard : {task.first, task.second})
+                        EXPECT_EQ(user.try_emplace(shard, w).first->second, w) << "two use a shard at a time";
+                    if (task.kind == build)
+                        built.insert(task.first);
+                    else
+                        EXPECT_TRUE(built.contains(task.first) && built.contains(task.second));
+                }
+        }
+    }
+}
+
 TEST(ShardScheduleOrder, RefusesWhatMakesNoSense) {
     for (const auto& [shards, workers] : {Pair{0, 1}, {1025, 1}, {1, 0}, {1, 65}})
         EXPECT_THROW(make_schedule(shards, workers), InvalidArgument);

@@ -17,38 +17,6 @@
 namespace gnnd::test {
 namespace {
 
-/// Stops at a task, from within it.
-class FailingExecutor : public ExactExecutor {
-  public:
-    FailingExecutor(shards::Store& store, const BuildParams& params, const shards::ExecutorOptions& options,
-                    int& tasks_left)
-        : ExactExecutor(store, params, options), tasks_left_(tasks_left) {}
-
-  protected:
-    BuildStats build_graph(const VectorView& vectors, std::int32_t* ids, float* distances,
-                           const Callbacks& callbacks) override {
-        fail_if_due();
-        return ExactExecutor::build_graph(vectors, ids, distances, callbacks);
-    }
-    BuildStats merge_graphs(const Side& a, const Side& b, std::int32_t* ids, float* distances,
-                            const Callbacks& callbacks) override {
-        fail_if_due();
-        return ExactExecutor::merge_graphs(a, b, ids, distances, callbacks);
-    }
-
-  private:
-    void fail_if_due() {
-        if (tasks_left_-- == 0) throw DeviceError("the device broke");
-    }
-    int& tasks_left_;
-};
-
-shards::ExecutorFactory failing_after(int& tasks) {
-    return [&tasks](shards::Store& store, const BuildParams& params, const shards::ExecutorOptions& options) {
-        return std::make_unique<FailingExecutor>(store, params, options, tasks);
-    };
-}
-
 TEST_F(Sharded, GoesOnAfterAFailureAnywhere) {
     make_base(120);
     params_.k = 8;

@@ -201,6 +201,40 @@ TEST_P(EveryFormat, WriterCountsItsRows) {
     EXPECT_EQ(dir_.entries(), 1u);
 }
 
+TEST_P(EveryFormat, WriterPutsRowsInAnyOrder) {
+    write(5, 3);
+    const std::string whole = read_bytes(path_);
+    const VectorFile file(path_);
+    std::vector<std::string> rows;
+    for (std::int64_t i = 0; i < 5; ++i) {
+        rows.emplace_back(3 * size_of(file.dtype()), '\0');
+        file.read(i, 1, rows.back().data());
+    }
+    const std::string last = rows[3] + rows[4], put_path = dir_.file("put." + std::string(name_of(file.format())));
+    {
+        VectorWriter writer(put_path, 5, 3, file.dtype());
+        if (put_path.ends_with("vecs")) {
+            EXPECT_EQ(message_of<InvalidArgument>([&] { writer.put(0, rows[0].data(), 1); }),
+                      put_path + ": rows of this format can only be appended");
+            return;
+        }
+        writer.put(3, last.data(), 2);
+        writer.put(0, rows[0].data(), 1);
+        writer.put(2, rows[2].data(), 1);
+        EXPECT_THROW(writer.put(-1, rows[1].data(), 1), InvalidArgument);
+        EXPECT_THROW(writer.put(4, last.data(), 2), InvalidArgument);
+        EXPECT_EQ(message_of<InvalidArgument>([&] { writer.put(0, last.data(), 2); }),
+                  put_path + ": rows 0 + 2 put after 4, announced were 5");
+        EXPECT_THROW(writer.commit(), IoError) << "one is missing";
+        writer.put(1, rows[1].data(), 1);
+        writer.commit();
+    }
+    EXPECT_EQ(read_bytes(put_path), whole);
+    const test::FullDisk disk(10);
+    VectorWriter writer(put_path, 5, 3, file.dtype());
+    EXPECT_NE(message_of<IoError>([&] { writer.put(4, rows[4].data(), 1); }).find("File too large"), std::string::npos);
+}
+
 TEST(VectorFile, BytesAreThoseOfTheFormats) {
     const TempDir dir;
     const std::int32_t ids[] = {1, 2, 3, 4};

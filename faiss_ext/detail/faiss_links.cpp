@@ -6,10 +6,10 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "faiss_ext/detail/class_name.h"
 #include "faiss_ext/detail/errors.h"
-#include "faiss_ext/detail/pages.h"
 
 namespace faiss_ext::detail {
 
@@ -19,41 +19,44 @@ void check_links(const char* who, std::int64_t n, std::int64_t links) {
              " links each are more than FAISS can number, 2147483647");
 }
 
-void set_links(faiss::IndexNSG& index, const SearchGraph& links) {
+namespace {
+
+/// Deletes an NSG's links; tells by its type that they have room for so many objects, and holds their memory where the
+/// graph, whatever it says, does not: FAISS writes only graphs that own theirs.
+struct Room {
+    std::int64_t objects;
+    std::shared_ptr<std::vector<std::int32_t>> links = nullptr;
+    void operator()(faiss::nsg::Graph<int>* graph) const {
+        if (links) graph->own_fields = false;
+        delete graph;
+    }
+};
+
+}  // namespace
+
+void set_links(faiss::IndexNSG& index, SearchGraph&& links) {
     const auto n = int(links.links.size() / links.degree);
-    auto graph = std::make_shared<faiss::nsg::Graph<int>>(n, links.degree);
-    copy_parallel(links.links.data(), links.links.size(), graph->data);
-    index.nsg.final_graph = std::move(graph);
+    auto memory = std::make_shared<std::vector<std::int32_t>>(std::move(links.links));
+    auto graph = std::make_unique<faiss::nsg::Graph<int>>(memory->data(), n, links.degree);
+    graph->own_fields = true;
+    index.nsg.final_graph = std::shared_ptr<faiss::nsg::Graph<int>>(graph.release(), Room{n, std::move(memory)});
     index.nsg.ntotal = n;
     index.nsg.enterpoint = links.entry;
     index.nsg.is_built = index.is_built = true;
 }
 
-void set_links(faiss::IndexHNSW& index, const SearchGraph& links) {
+void set_links(faiss::IndexHNSW& index, SearchGraph&& links) {
     const std::size_t n = links.links.size() / links.degree;
     std::vector<int> levels(n, 1);
     std::vector<std::size_t> offsets(n + 1);
     for (std::size_t i = 0; i <= n; ++i) offsets[i] = i * links.degree;
-    decltype(index.hnsw.neighbors) neighbors;
-    resize_with_pages(neighbors, links.links.size());
-    copy_parallel(links.links.data(), links.links.size(), neighbors.data());
     faiss::HNSW& hnsw = index.hnsw;
+    hnsw.neighbors = decltype(hnsw.neighbors)(std::move(links.links));
     hnsw.levels = std::move(levels);
     hnsw.offsets = std::move(offsets);
-    hnsw.neighbors = std::move(neighbors);
     hnsw.max_level = 0;
     hnsw.entry_point = links.entry;
 }
-
-namespace {
-
-/// Deletes an NSG's links; and tells by its type that they have room for so many objects.
-struct Room {
-    std::int64_t objects;
-    void operator()(faiss::nsg::Graph<int>* graph) const { delete graph; }
-};
-
-}  // namespace
 
 std::int32_t* make_room(faiss::IndexNSG& index, std::int64_t n) {
     auto& graph = index.nsg.final_graph;
@@ -61,7 +64,7 @@ std::int32_t* make_room(faiss::IndexNSG& index, std::int64_t n) {
     const Room* room = std::get_deleter<Room>(graph);
     if (room == nullptr || room->objects < n || graph.use_count() != 1) {
         const std::int64_t most = std::numeric_limits<int>::max() / degree;
-        const Room larger{std::max(n, std::min(most, n + n / 2))};
+        const Room larger{.objects = std::max(n, std::min(most, n + n / 2))};
         auto made = std::make_unique<faiss::nsg::Graph<int>>(int(larger.objects), int(degree));
         made->N = int(count);
         std::copy_n(graph->data, count * degree, made->data);

@@ -14,9 +14,9 @@ namespace faiss_ext::detail {
 void check_links(const char* who, std::int64_t n, std::int64_t links);
 
 /// Gives the index these links in place of its own; all of an HNSW are on level 0. What is thrown leaves it as it was.
-/// \param links  of so many objects as its storage holds, of its degree
-void set_links(faiss::IndexNSG& index, const SearchGraph& links);
-void set_links(faiss::IndexHNSW& index, const SearchGraph& links);
+/// \param links  of so many objects as its storage holds, of its degree; their memory becomes the index's
+void set_links(faiss::IndexNSG& index, SearchGraph&& links);
+void set_links(faiss::IndexHNSW& index, SearchGraph&& links);
 
 /// Makes room for the links of n objects in an index that set_links() or this gave its links; those of the present
 /// objects stay as they are, those behind them are -1. Copies all now and then only.

@@ -15,9 +15,9 @@ constexpr std::int64_t kChunk = 256;  // objects
 
 class LinkGrowth {
   public:
-    LinkGrowth(const VectorSource& source, const gnnd::KnnGraphView& graph, std::int64_t old,
+    LinkGrowth(const PrunedRows& from, const gnnd::KnnGraphView& graph, std::int64_t old,
                const std::vector<std::int32_t>& changed, LinkRows& tree)
-        : source_(source), graph_(graph), tree_(tree), old_(old), degree_(tree.degree) {
+        : from_(from), graph_(graph), tree_(tree), old_(old), degree_(tree.degree) {
         for (std::int64_t i = old_; i < tree.n(); ++i) objects_.push_back(std::int32_t(i));
         prune();
         add_targets(changed);
@@ -25,7 +25,7 @@ class LinkGrowth {
     }
 
     void run() {
-        for (const std::int32_t object : objects_) tree_.keep(object);
+        tree_.keep(objects_);
         before_.resize(std::size_t(count()) * degree_);
         kept_.resize(count());
         team_.for_chunks(count(), kChunk, [&](int, std::int64_t begin, std::int64_t end) {
@@ -39,6 +39,20 @@ class LinkGrowth {
 
     const std::vector<std::int32_t>& objects() const { return objects_; }
 
+    /// Those of them that are reached and link to objects that are not.
+    std::vector<std::int32_t> leading_on() const {
+        std::vector<std::int32_t> leading = objects_;
+        team_.for_chunks(count(), kChunk, [&](int, std::int64_t begin, std::int64_t end) {
+            for (std::int64_t c = begin; c < end; ++c) {
+                const std::int32_t* links = tree_.of(objects_[c]);
+                const auto leads = [&](std::int32_t link) { return link >= 0 && tree_.parents[link] < 0; };
+                if (tree_.parents[objects_[c]] < 0 || std::none_of(links, links + degree_, leads)) leading[c] = -1;
+            }
+        });
+        leading.erase(std::remove(leading.begin(), leading.end(), -1), leading.end());
+        return leading;
+    }
+
   private:
     std::int64_t count() const { return std::int64_t(objects_.size()); }
 
@@ -48,8 +62,8 @@ class LinkGrowth {
         pruned_.resize(objects_.size() * degree_);
         gnnd::LinkParams params;
         params.degree = degree_;
-        gnnd::prune_rows(source_.on_host(), graph_, objects_.data() + done, std::int64_t(objects_.size() - done),
-                         params, pruned_.data() + done * degree_, hooks_);
+        gnnd::prune_rows(from_.vectors, from_.graph, objects_.data() + done, std::int64_t(objects_.size() - done),
+                         params, pruned_.data() + done * degree_, hooks_, from_.resources);
     }
 
     /// Beside those whose rows have changed, the old ones that added objects are linked to: they get opposites.
@@ -80,12 +94,22 @@ class LinkGrowth {
 
     /// As in gnnd/search_links.h, between added objects and those that link them or are linked by them.
     void add_opposites() {
-        for (int j = 0; j < degree_; ++j)
-            for (std::int64_t c = 0; c < count(); ++c) {
-                if (j >= kept_[c]) continue;
-                const std::int32_t from = objects_[c], to = tree_.row(from)[j];
-                if (from >= old_ || to >= old_) tree_.add(to, from);
-            }
+        struct Link {
+            int rank;
+            std::int32_t from, to;
+        };
+        std::vector<std::vector<Link>> found((count() + kChunk - 1) / kChunk);
+        team_.for_chunks(count(), kChunk, [&](int, std::int64_t begin, std::int64_t end) {
+            for (std::int64_t c = begin; c < end; ++c)
+                for (int j = 0; j < kept_[c]; ++j) {
+                    const std::int32_t from = objects_[c], to = tree_.of(from)[j];
+                    if (from >= old_ || to >= old_) found[begin / kChunk].push_back({j, from, to});
+                }
+        });
+        std::vector<Link> all;
+        for (const std::vector<Link>& here : found) all.insert(all.end(), here.begin(), here.end());
+        std::stable_sort(all.begin(), all.end(), [](const Link& a, const Link& b) { return a.rank < b.rank; });
+        for (const Link& link : all) tree_.add(link.to, link.from);
     }
 
     void fill_up(std::int64_t c) {
@@ -98,7 +122,7 @@ class LinkGrowth {
         add_all(graph_.ids_of(object), graph_.k);
     }
 
-    const VectorSource& source_;
+    const PrunedRows& from_;
     const gnnd::KnnGraphView graph_;
     LinkRows& tree_;
     const std::int64_t old_;  // so many objects were there before
@@ -129,14 +153,13 @@ std::vector<std::int32_t> changed_rows(const gnnd::KnnGraphView& before, const g
     return changed;
 }
 
-std::int64_t grow_links(const VectorSource& source, const faiss::IndexFlat& storage, const gnnd::KnnGraphView& graph,
+std::int64_t grow_links(const PrunedRows& pruned, const faiss::IndexFlat& storage, const gnnd::KnnGraphView& graph,
                         std::int64_t old, const std::vector<std::int32_t>& changed, LinkRows& tree) {
-    LinkGrowth links(source, graph, old, changed, tree);
+    LinkGrowth links(pruned, graph, old, changed, tree);
     links.run();
     StorageDistances distances(storage);
     TreeGrowth growth(distances, tree, interrupt_hooks());
-    for (const std::int32_t object : links.objects())
-        if (tree.parents[object] >= 0) growth.follow(object);
+    for (const std::int32_t object : links.leading_on()) growth.follow(object);
     growth.attach_others();
     return std::int64_t(links.objects().size());
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "faiss_ext/detail/link_tree.h"
+#include "gnnd/resources.h"
 
 namespace faiss_ext::detail {
 
@@ -16,19 +17,26 @@ namespace faiss_ext::detail {
 std::vector<std::int32_t> changed_rows(const gnnd::KnnGraphView& before, const gnnd::KnnGraphView& after,
                                        std::int64_t columns);
 
+/// What rows are pruned by, gnnd::prune_rows(): vectors and their graph on the host, or both on a GPU.
+struct PrunedRows {
+    gnnd::VectorView vectors;              ///< all n objects, old ones first
+    gnnd::KnnGraphView graph;              ///< n x k
+    gnnd::Resources* resources = nullptr;  ///< of the GPU; null: gnnd's own memory
+};
+
 /// Chooses links for the added objects, and anew for those whose rows have changed and for whom the added are linked
 /// to. As for a whole graph (gnnd/search_links.h) their rows are pruned and get opposites; then, as far as there is
 /// room, come the links that they had, and the rest of the row. Edges of the tree stay, and it grows until it holds the
-/// added objects. The CPU does it.
-/// \param source   all n objects, old ones first
+/// added objects.
+/// \param pruned   all n objects, old ones first
 /// \param storage  the same
-/// \param graph    n x k
+/// \param graph    the same graph, n x k, on the host
 /// \param old      so many of them are not added
 /// \param changed  old objects whose rows have changed
 /// \param tree     has n rows and parents, those of added objects without links and parents; old objects' links are
 ///                 kept there before they change
 /// \return the number of objects whose links were chosen
-std::int64_t grow_links(const VectorSource& source, const faiss::IndexFlat& storage, const gnnd::KnnGraphView& graph,
+std::int64_t grow_links(const PrunedRows& pruned, const faiss::IndexFlat& storage, const gnnd::KnnGraphView& graph,
                         std::int64_t old, const std::vector<std::int32_t>& changed, LinkRows& tree);
 
 }  // namespace faiss_ext::detail

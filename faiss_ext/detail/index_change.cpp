@@ -9,6 +9,12 @@
 
 namespace faiss_ext::detail {
 
+namespace {
+
+constexpr std::int64_t kManyRows = 1024;  // of a graph; fewer are done before other threads are there
+
+}  // namespace
+
 /// gnnd::build() needs two, and two that are equal are as good as one.
 gnnd::KnnGraph graph_of_one(const float* x, int d, gnnd::Metric metric, int k, GnndGraphBuilder& builder) {
     std::vector<float> twice(x, x + d);
@@ -56,8 +62,10 @@ GraphChange::~GraphChange() {
 /// Those of the graph and those beside it, of the objects that change.
 void GraphChange::swap_rows() {
     const std::int64_t k = graph_.k();
-    for (std::size_t i = 0; i < rows_->objects.size(); ++i) {
-        const std::int64_t at = rows_->objects[i] * k, here = std::int64_t(i) * k;
+    const auto count = std::int64_t(rows_->objects.size());
+#pragma omp parallel for schedule(static) if (count > kManyRows)
+    for (std::int64_t i = 0; i < count; ++i) {
+        const std::int64_t at = rows_->objects[i] * k, here = i * k;
         std::swap_ranges(graph_.ids() + at, graph_.ids() + at + k, rows_->rows.ids() + here);
         std::swap_ranges(graph_.distances() + at, graph_.distances() + at + k, rows_->rows.distances() + here);
     }
@@ -66,11 +74,14 @@ void GraphChange::swap_rows() {
 std::vector<std::int32_t> GraphChange::changed(std::int64_t columns) const {
     if (!rows_) return changed_rows(whole_, graph_, columns);
     columns = std::min(columns, graph_.k());
-    std::vector<std::int32_t> changed;
-    for (std::size_t i = 0; i < rows_->objects.size(); ++i) {
-        const std::int32_t object = rows_->objects[i], *before = rows_->rows.ids_of(std::int64_t(i));
-        if (!std::equal(before, before + columns, graph_.ids_of(object))) changed.push_back(object);
+    std::vector<std::int32_t> changed = rows_->objects;  // -1 for those that have not
+    const auto count = std::int64_t(changed.size());
+#pragma omp parallel for schedule(static) if (count > kManyRows)
+    for (std::int64_t i = 0; i < count; ++i) {
+        const std::int32_t* before = rows_->rows.ids_of(i);
+        if (std::equal(before, before + columns, graph_.ids_of(changed[i]))) changed[i] = -1;
     }
+    changed.erase(std::remove(changed.begin(), changed.end(), -1), changed.end());
     return changed;
 }
 
@@ -83,20 +94,22 @@ LinkChange<GraphIndex>::~LinkChange() {
 }
 
 template <class GraphIndex>
-void LinkChange<GraphIndex>::choose_all(const VectorSource& source, const faiss::IndexFlat& rows,
-                                        const gnnd::KnnGraphView& graph, const LinkPlace& place) {
-    n_ = graph.n;
-    if (n_ > 1) {
-        all_ = make_links(source, rows, graph, degree_of(index_), place);
-        return;
-    }
-    all_.degree = degree_of(index_);
-    all_.links.assign(all_.degree, -1);
-    all_.parents.assign(1, 0);
+void LinkChange<GraphIndex>::make_room_for_all(std::int64_t n) {
+    n_ = n;
+    all_ = room_for_links(n, degree_of(index_));
 }
 
 template <class GraphIndex>
-std::int64_t LinkChange<GraphIndex>::choose_added(const VectorSource& source, const faiss::IndexFlat& rows,
+void LinkChange<GraphIndex>::choose_all(const VectorSource& source, const faiss::IndexFlat& rows,
+                                        const gnnd::KnnGraphView& graph, const LinkPlace& place) {
+    if (n_ != graph.n) make_room_for_all(graph.n);
+    if (n_ > 1) return make_links(source, rows, graph, place, all_);
+    std::fill(all_.links.begin(), all_.links.end(), -1);
+    all_.parents[0] = 0;
+}
+
+template <class GraphIndex>
+std::int64_t LinkChange<GraphIndex>::choose_added(const PrunedRows& pruned, const faiss::IndexFlat& rows,
                                                   const gnnd::KnnGraphView& graph,
                                                   const std::vector<std::int32_t>& changed) {
     n_ = graph.n;
@@ -108,7 +121,7 @@ std::int64_t LinkChange<GraphIndex>::choose_added(const VectorSource& source, co
         parents_.resize(old_);
         throw;
     }
-    return grow_links(source, rows, graph, old_, changed, *grown_);
+    return grow_links(pruned, rows, graph, old_, changed, *grown_);
 }
 
 template <class GraphIndex>
@@ -118,7 +131,7 @@ void LinkChange<GraphIndex>::keep() {
         grown_.reset();
         return;
     }
-    set_links(index_, all_);
+    set_links(index_, std::move(all_));
     parents_ = std::move(all_.parents);
 }
 

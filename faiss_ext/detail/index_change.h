@@ -6,13 +6,16 @@
 #include <faiss/IndexHNSW.h>
 #include <faiss/IndexNSG.h>
 
+#include <memory>
 #include <optional>
 #include <vector>
 
+#include "faiss_ext/detail/grow_links.h"
 #include "faiss_ext/detail/link_tree.h"
 #include "faiss_ext/detail/optimize.h"
 #include "faiss_ext/graph_builder.h"
 #include "gnnd/detail/append_rows.h"
+#include "gnnd/detail/device_graph.h"
 
 namespace faiss_ext::detail {
 
@@ -39,6 +42,22 @@ gnnd::KnnGraph graph_of_one(const float* x, int d, gnnd::Metric metric, int k, G
 /// \param numbers  of every object which of these it is, or -1
 gnnd::KnnGraph graph_of_some(const gnnd::KnnGraphView& graph, const std::vector<std::int32_t>& objects,
                              const std::vector<std::int32_t>& numbers);
+
+/// What an index has on a GPU for the time of a change, and beyond it where it is kept.
+class OnGpu {
+  public:
+    explicit OnGpu(std::shared_ptr<gnnd::detail::DeviceGraph>& graph) : graph_(graph) {}
+    OnGpu(const OnGpu&) = delete;
+    OnGpu& operator=(const OnGpu&) = delete;
+    ~OnGpu() {
+        if (!kept_) graph_.reset();
+    }
+    void keep() { kept_ = true; }
+
+  private:
+    std::shared_ptr<gnnd::detail::DeviceGraph>& graph_;
+    bool kept_ = false;
+};
 
 /// A k-NN graph that changes.
 class GraphChange {
@@ -78,14 +97,18 @@ class LinkChange {
     LinkChange& operator=(const LinkChange&) = delete;
     ~LinkChange();
 
+    /// Takes the memory that choose_all() fills, which may be done by another thread before.
+    /// \param n  objects that there will be
+    void make_room_for_all(std::int64_t n);
     /// Chooses the links of all objects.
-    /// \param rows   the vectors
-    /// \param graph  of them
-    /// \param place  who chooses
+    /// \param source  the vectors on the host, or on the GPU of `place`
+    /// \param rows    the same on the host
+    /// \param graph   of them, where the source is or on the host
+    /// \param place   who chooses
     void choose_all(const VectorSource& source, const faiss::IndexFlat& rows, const gnnd::KnnGraphView& graph,
                     const LinkPlace& place);
     /// Chooses those of added objects and where these make a difference: grow_links(). \return how many were chosen
-    std::int64_t choose_added(const VectorSource& source, const faiss::IndexFlat& rows, const gnnd::KnnGraphView& graph,
+    std::int64_t choose_added(const PrunedRows& pruned, const faiss::IndexFlat& rows, const gnnd::KnnGraphView& graph,
                               const std::vector<std::int32_t>& changed);
     /// What is thrown leaves all as it was.
     void keep();

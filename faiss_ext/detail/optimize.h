@@ -24,9 +24,15 @@ struct LinkPlace {
     gnnd::Resources* resources = nullptr;                ///< of the GPU; null: gnnd's own memory
 };
 
+/// Room for the links of n objects.
+LinkTree room_for_links(std::int64_t n, int degree);
+
+/// \param source   on the host, or on the GPU of `place`
 /// \param storage  the source's vectors, normalised under cosine; its distances decide what reaches what
-LinkTree make_links(const VectorSource& source, const faiss::IndexFlat& storage, const gnnd::KnnGraphView& graph,
-                    int degree, const LinkPlace& place);
+/// \param graph    lies where the source does or on the host
+/// \param tree     room_for_links(), written
+void make_links(const VectorSource& source, const faiss::IndexFlat& storage, const gnnd::KnnGraphView& graph,
+                const LinkPlace& place, LinkTree& tree);
 LinkTree make_links(const VectorSource& source, const faiss::IndexFlat& storage, const gnnd::KnnGraphView& graph,
                     int degree, const Gpu& gpu);
 

@@ -3,6 +3,8 @@
 /// \file pages.h
 /// Memory of large arrays, whose pages all threads make.
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -22,6 +24,11 @@ void resize_with_pages(Array& array, std::size_t size) {
             const std::size_t first = array.size() * sizeof(*array.data()), end = size * sizeof(*array.data());
             auto* const bytes = reinterpret_cast<volatile std::uint8_t*>(array.data());
             const auto pages = end < first + kLeast ? 0 : std::int64_t((end - first) / kPage);
+            if (pages > 0) {  // in huge pages, where the system has them, for it is asked for each page
+                const std::uintptr_t from =
+                    (reinterpret_cast<std::uintptr_t>(array.data()) + first + kPage - 1) / kPage;
+                madvise(reinterpret_cast<void*>(from * kPage), std::size_t(pages - 1) * kPage, MADV_HUGEPAGE);
+            }
 #pragma omp parallel for schedule(static) if (pages > 0)
             for (std::int64_t page = 0; page < pages; ++page) bytes[first + std::size_t(page) * kPage] = 0;
         }

@@ -4,9 +4,15 @@
 /// The functions of builder.h, merge.h and search_links.h on a GPU. Arguments were checked by the caller. Needs no CUDA
 /// headers.
 
+#include <memory>
+
 #include "gnnd/builder.h"
 #include "gnnd/detail/input.h"
 #include "gnnd/search_links.h"
+
+namespace gnnd::detail {
+class DeviceGraph;
+}
 
 namespace gnnd::cuda {
 
@@ -47,6 +53,14 @@ KnnGraph nearest_of(const VectorView& vectors, const VectorView& sample, const s
 /// Vectors, the graph's ids and links lie on the host or on the device.
 void search_links(const VectorView& vectors, const KnnGraphView& graph, const LinkParams& params, std::int32_t* links,
                   const Callbacks& callbacks, Resources& resources);
+
+/// Vectors and the graph's ids lie on the host or on the device, objects and links on the host.
+void prune_rows(const VectorView& vectors, const KnnGraphView& graph, const std::int32_t* objects, std::int64_t count,
+                const LinkParams& params, std::int32_t* links, const Callbacks& callbacks, Resources& resources);
+
+/// See detail/device_graph.h. \param most  bytes; 0: a quarter of what is free
+std::unique_ptr<detail::DeviceGraph> make_device_graph(int device, std::int64_t d, std::int64_t k, Metric metric,
+                                                       std::size_t most);
 
 /// The memory that a run from and to the host would take, computed without taking it. The pointers may be null.
 MemoryPlan plan(const detail::Input& input, const BuildParams& params, const Choices& choices);

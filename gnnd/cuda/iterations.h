@@ -3,8 +3,6 @@
 /// \file iterations.h
 /// The loop of a build.
 
-#include <chrono>
-
 #include "gnnd/builder.h"
 #include "gnnd/cuda/build_state.h"
 #include "gnnd/cuda/recall.h"
@@ -32,6 +30,7 @@ class Iterations {
   private:
     void submit(int iteration, double convergence_threshold);
     void await(int iteration);
+    double iterations_left(double missing, double before) const;
     bool in_vain(const RecallEstimate& recall, double seconds);
     bool ended() const { return converged_ || reached_ || gave_up_; }
 
@@ -48,7 +47,7 @@ class Iterations {
     int awaited_ = -1;     ///< the last iteration whose record was read
     double missing_ = -1;  ///< the share of true neighbours that the last iteration left to be found
     bool converged_ = false, reached_ = false, in_vain_ = false, gave_up_ = false;
-    std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+    Event started_{cudaEventDefault}, initialized_{cudaEventDefault};  ///< around iteration 0, which they time
     Drain drain_{state_.stream};  // the last member: copies into the page-locked ones end first
 };
 

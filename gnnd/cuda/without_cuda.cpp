@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // What backend.h offers where the CUDA backend was not compiled in.
 #include "gnnd/cuda/backend.h"
+#include "gnnd/detail/device_graph.h"
 #include "gnnd/error.h"
 
 namespace gnnd {
@@ -51,6 +52,17 @@ KnnGraph nearest_of(const VectorView& /*vectors*/, const VectorView& /*sample*/,
 
 void search_links(const VectorView& /*vectors*/, const KnnGraphView& /*graph*/, const LinkParams& /*params*/,
                   std::int32_t* /*links*/, const Callbacks& /*callbacks*/, Resources& /*resources*/) {
+    refuse();
+}
+
+void prune_rows(const VectorView& /*vectors*/, const KnnGraphView& /*graph*/, const std::int32_t* /*objects*/,
+                std::int64_t /*count*/, const LinkParams& /*params*/, std::int32_t* /*links*/,
+                const Callbacks& /*callbacks*/, Resources& /*resources*/) {
+    refuse();
+}
+
+std::unique_ptr<detail::DeviceGraph> make_device_graph(int /*device*/, std::int64_t /*d*/, std::int64_t /*k*/,
+                                                       Metric /*metric*/, std::size_t /*most*/) {
     refuse();
 }
 

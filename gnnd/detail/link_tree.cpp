@@ -32,6 +32,22 @@ void LinkRows::keep(std::int32_t object) {
     kept_.push_back(object);
 }
 
+void LinkRows::keep(const std::vector<std::int32_t>& objects) {
+    constexpr std::int64_t kObjects = 256;
+    const std::size_t before = kept_.size();
+    kept_links_.resize((before + objects.size()) * degree);
+    try {
+        kept_.insert(kept_.end(), objects.begin(), objects.end());
+    } catch (...) {
+        kept_links_.resize(before * degree);
+        throw;
+    }
+    const auto count = std::int64_t(objects.size());
+#pragma omp parallel for schedule(static) if (count > kObjects)
+    for (std::int64_t i = 0; i < count; ++i)
+        std::copy_n(of(objects[i]), degree, &kept_links_[(before + std::size_t(i)) * degree]);
+}
+
 void LinkRows::undo() {
     for (std::size_t i = kept_.size(); i-- > 0;) std::copy_n(&kept_links_[i * degree], degree, row(kept_[i]));
 }

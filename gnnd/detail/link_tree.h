@@ -29,6 +29,8 @@ class LinkRows {
     bool add(std::int32_t from, std::int32_t to);
     /// Remembers an object's links, which are about to change.
     void keep(std::int32_t object);
+    /// The same for many, by all threads.
+    void keep(const std::vector<std::int32_t>& objects);
     /// All that were kept are as they were, whatever came after. Throws nothing.
     void undo();
 

@@ -19,29 +19,40 @@ namespace {
 constexpr std::int64_t kBlocks = 64;
 constexpr std::int64_t kBlockBytes = 1 << 16;
 
+std::int64_t block_rows_of(std::int64_t d, DType dtype) {
+    return std::max<std::int64_t>(1, kBlockBytes / (d * std::int64_t(size_of(dtype))));
+}
+
 std::string differing(const char* what, std::string_view found, std::string_view expected) {
     return std::string(what).append(" is ").append(found).append(", expected ").append(expected);
 }
 
-}  // namespace
-
 /// All rows where they fit into kBlocks blocks of as many rows as kBlockBytes hold, but at least one; otherwise
 /// kBlocks blocks at equal distances, of which the first begins with the first row and the last ends with the last.
-BaseIdentity identify(std::int64_t n, std::int64_t d, DType dtype, const ReadVectors& read) {
-    const std::int64_t row_bytes = d * std::int64_t(size_of(dtype));
-    const std::int64_t block_rows = std::max<std::int64_t>(1, kBlockBytes / row_bytes);
+/// \param rows  rows(begin, count) gives them one after the other
+template <class Rows>
+BaseIdentity identify_rows(std::int64_t n, std::int64_t d, DType dtype, const Rows& rows) {
+    const std::int64_t row_bytes = d * std::int64_t(size_of(dtype)), block_rows = block_rows_of(d, dtype);
     const bool all = n <= kBlocks * block_rows;
     const std::int64_t blocks = all ? (n + block_rows - 1) / block_rows : kBlocks;
-    std::vector<std::byte> block(std::size_t(std::min(n, block_rows) * row_bytes));
     XXH3_state_t state;
     XXH3_64bits_reset(&state);
     for (std::int64_t b = 0; b < blocks; ++b) {
         const std::int64_t begin = all ? b * block_rows : (n - block_rows) * b / (kBlocks - 1);
         const std::int64_t count = std::min(block_rows, n - begin);
-        read(begin, count, block.data());
-        XXH3_64bits_update(&state, block.data(), std::size_t(count * row_bytes));
+        XXH3_64bits_update(&state, rows(begin, count), std::size_t(count * row_bytes));
     }
     return {n, d, dtype, XXH3_64bits_digest(&state)};
+}
+
+}  // namespace
+
+BaseIdentity identify(std::int64_t n, std::int64_t d, DType dtype, const ReadVectors& read) {
+    std::vector<std::byte> block(std::size_t(std::min(n, block_rows_of(d, dtype)) * d) * size_of(dtype));
+    return identify_rows(n, d, dtype, [&](std::int64_t begin, std::int64_t count) {
+        read(begin, count, block.data());
+        return static_cast<const void*>(block.data());
+    });
 }
 
 std::string BaseIdentity::difference(const BaseIdentity& other) const {
@@ -53,6 +64,9 @@ std::string BaseIdentity::difference(const BaseIdentity& other) const {
 
 BaseIdentity identify(const VectorView& vectors) {
     const std::int64_t row_bytes = vectors.d * std::int64_t(size_of(vectors.dtype));
+    if (vectors.n < 2 || vectors.row(1) == vectors.row(0) + row_bytes)
+        return identify_rows(vectors.n, vectors.d, vectors.dtype,
+                             [&](std::int64_t begin, std::int64_t) { return vectors.row(begin); });
     return identify(vectors.n, vectors.d, vectors.dtype, [&](std::int64_t begin, std::int64_t count, std::byte* out) {
         for (std::int64_t i = begin; i < begin + count; ++i, out += row_bytes)
             std::copy_n(vectors.row(i), row_bytes, out);

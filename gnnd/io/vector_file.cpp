@@ -192,6 +192,7 @@ VectorWriter::VectorWriter(const std::string& path, std::int64_t n, std::int64_t
       row_bytes_(std::size_t(d) * size_of(dtype)),
       file_(std::make_unique<detail::AtomicFile>(path)) {
     const std::string header = layout_of(format_).header(n, d, dtype);
+    header_bytes_ = header.size();
     file_->write(header.data(), header.size());
 }
 
@@ -213,6 +214,16 @@ void VectorWriter::append(const void* rows, std::int64_t count) {
     } else {
         file_->write(rows, std::size_t(count) * row_bytes_);
     }
+    written_ += count;
+}
+
+void VectorWriter::put(std::int64_t begin, const void* rows, std::int64_t count) {
+    if (layout_of(format_).row_header != 0)
+        throw InvalidArgument(file_->path() + ": rows of this format can only be appended");
+    if (begin < 0 || count < 0 || begin > n_ - count || written_ > n_ - count)
+        throw InvalidArgument(file_->path() + ": rows " + std::to_string(begin) + " + " + std::to_string(count) +
+                              " put after " + std::to_string(written_) + ", announced were " + std::to_string(n_));
+    file_->write_at(header_bytes_ + std::size_t(begin) * row_bytes_, rows, std::size_t(count) * row_bytes_);
     written_ += count;
 }
 

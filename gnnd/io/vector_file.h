@@ -118,13 +118,17 @@ class VectorWriter {
     /// Appends `count` rows of d components of the writer's type. \throws InvalidArgument past n rows, IoError when the
     /// disk is full
     void append(const void* rows, std::int64_t count);
+    /// Writes rows [begin, begin + count) instead, in any order; each row is to be written once. For formats without
+    /// row headers, those other than *vecs, and writers to which nothing is appended. \throws as append(), and
+    /// InvalidArgument for a format with row headers
+    void put(std::int64_t begin, const void* rows, std::int64_t count);
     /// \throws IoError unless exactly n rows were appended, or when the disk is full; the old file survives then
     void commit();
 
   private:
     VectorFormat format_;
     std::int64_t n_, d_, written_ = 0;
-    std::size_t row_bytes_;
+    std::size_t row_bytes_, header_bytes_;
     std::unique_ptr<detail::AtomicFile> file_;
 };
 

@@ -8,16 +8,25 @@
 #include "gnnd/cpu/backend.h"
 #include "gnnd/cpu/parallel.h"
 #include "gnnd/detail/checks.h"
+#include "gnnd/detail/params_table.h"
 #include "gnnd/detail/recall.h"
 #include "gnnd/detail/resolve.h"
+#include "gnnd/names.h"
+#include "gnnd/shards/borders.h"
 #include "gnnd/shards/host_memory.h"
+#include "gnnd/shards/near.h"
+#include "gnnd/shards/order.h"
 #include "gnnd/shards/recall_sample.h"
+#include "gnnd/shards/restore.h"
 #include "gnnd/shards/runner.h"
 
 namespace gnnd {
 namespace {
 
 using namespace shards;
+
+constexpr NameTable<MergePlan, std::size(kMergePlans)> kMergePlanNames{
+    "plan", {{{MergePlan::all, "all"}, {MergePlan::near, "near"}}}};
 
 /// Memory in which the CPU works on so many objects: those of a pair of shards, or of the only one.
 std::uint64_t cpu_work_bytes(const Manifest& manifest, std::int64_t rows, const BuildParams& params) {
@@ -44,8 +53,9 @@ std::vector<Device> devices_of(const BuildParams& params, const ShardParams& giv
     return workers;
 }
 
-Manifest manifest_for(const BaseRecord& base, const BuildParams& params, int shards) {
+Manifest manifest_for(const BaseRecord& base, const BuildParams& params, MergePlan plan, int shards) {
     Manifest manifest;
+    manifest.plan = plan;
     manifest.base = base;
     manifest.params = params;
     manifest.shards.resize(std::size_t(shards));
@@ -66,7 +76,9 @@ struct Request {
     std::int64_t objects = 0;  ///< on which the recall is measured; 0: it is not
 
     std::uint64_t sample() const { return objects != 0 ? RecallSample::bytes(manifest, objects) : 0; }
-    std::uint64_t host_budget() const { return need.least + work + sample(); }
+    std::uint64_t host_budget() const {
+        return std::max(need.least + work + sample(), manifest.is_ordered() ? order_bytes(manifest) : 0);
+    }
 };
 
 /// Objects on which the recall is measured where only CPUs work: their interval is about +-0.003 near 0.99, and what
@@ -75,7 +87,7 @@ constexpr std::int64_t kCpuObjects = 1024;
 
 Request make_request(const BaseRecord& base, const BuildParams& params, const ShardParams& given, int shards) {
     Request request;
-    request.manifest = manifest_for(base, params, shards);
+    request.manifest = manifest_for(base, params, given.plan, shards);
     int on_cpu = 0;
     for (const Device& device : devices_of(params, given)) {
         request.workers.push_back(detail::choose(device));
@@ -104,6 +116,11 @@ bool fits(const Request& request, const ShardParams& given) {
 void check(const io::VectorFile& base, const BuildParams& params, const ShardParams& given) {
     given.validate();
     params.validate();
+    if (given.plan == MergePlan::near && !(params.recall > 0 && params.recall < 1))
+        throw InvalidArgument(
+            "ShardParams::plan = near, which needs a BuildParams::recall of more than 0 and less "
+            "than 1 to end with; it is " +
+            detail::text_of(params.recall));
     if (given.shards > base.n())
         throw InvalidArgument("ShardParams::shards = " + std::to_string(given.shards) + ", " + base.path() +
                               " has only " + std::to_string(base.n()) + " vectors");
@@ -130,7 +147,7 @@ Request make_request(const BaseRecord& base, const BuildParams& params, const Sh
 /// Of a folder in which nothing is left to do.
 ShardProgress progress_of_finished(const Manifest& manifest, const std::vector<Device>& devices) {
     ShardProgress progress;
-    progress.tasks = progress.tasks_done = manifest.count() + manifest.pairs();
+    progress.tasks = progress.tasks_done = manifest.count() + manifest.merged_pairs();
     for (const Device& device : devices) progress.workers.emplace_back().device = device;
     return progress;
 }
@@ -151,19 +168,50 @@ StopReason stop_of(const Manifest& manifest) {
     return manifest.recall.value >= manifest.params.recall ? StopReason::recall : StopReason::recall_missed;
 }
 
-/// Carries out what is left to do in the folder.
+/// Puts the base into the order of the shards, unless that has been done.
+void put_in_order(Folder& folder, const io::VectorFile& base, const Request& request, const ShardCallbacks& callbacks) {
+    if (folder.manifest().order) return;
+    order_base(base, request.manifest, request.params, folder.vectors_path(), folder.order_path(), callbacks.interrupt);
+    folder.note_order();
+}
+
+/// Builds and merges what is left.
+/// \param base  in the order of the shards
+RecallEstimate build_and_merge(Runner& runner, Store& store, Folder& folder, const Request& request,
+                               const std::optional<PairCounts>& borders) {
+    const int workers = int(request.workers.size());
+    const auto measure = [&] { return recall_of(folder, store.recall()); };
+    if (borders) return merge_near(runner, store, *borders, workers, measure);
+    runner.run(make_schedule(request.manifest.count(), workers), true);
+    runner.measure_rest();
+    store.flush_lists();
+    return measure();
+}
+
+/// Carries out what is left to do in the folder until all lists are there.
+/// \param base  in the order of the shards
 ShardedStats fill(Folder& folder, const io::VectorFile& base, const Request& request, const ShardParams& given,
                   const ShardCallbacks& callbacks, const ExecutorFactory& make_executor) {
     const std::uint64_t cached = host_bound(given.host_memory) - request.work - request.sample();
     std::optional<RecallSample> sample;
     if (request.objects != 0) sample.emplace(base, request.manifest, request.objects, request.params.threads);
     RecallSample* const recall = sample ? &*sample : nullptr;
+    std::optional<PairCounts> borders;
+    if (request.manifest.is_ordered()) {  // first: the workers take the devices' memory
+        BuildParams own = request.params;
+        own.device = request.workers[0];
+        Callbacks hooks;
+        hooks.interrupt = callbacks.interrupt;
+        borders = find_borders(base, request.manifest, own, hooks);
+    }
     Store store(base, folder, cached, request.params.threads, detail::or_heap(nullptr), recall);
-    const Schedule schedule = make_schedule(request.manifest.count(), int(request.workers.size()));
-    Runner runner(store, schedule, request.params, request.workers, cached >= request.need.overlapped,
-                  given.checkpoint_seconds, make_executor, callbacks);
+    BuildParams params = request.params;
+    if (borders) params.recall = recall_of_builds(params.recall);
+    Runner runner(store, params, request.workers, cached >= request.need.overlapped, given.checkpoint_seconds,
+                  make_executor, callbacks);
+    ShardedStats stats;
     try {
-        runner.run();
+        stats.recall = build_and_merge(runner, store, folder, request, borders);
     } catch (const Interrupted&) {
         runner.deliver();
         store.flush();
@@ -172,13 +220,6 @@ ShardedStats fill(Folder& folder, const io::VectorFile& base, const Request& req
         runner.deliver_what_can_be();
         throw;
     }
-    store.flush_lists();
-    const std::string difference = request.manifest.base.difference(BaseRecord::of(base));
-    if (!difference.empty())
-        throw IoError(base.path() + ": changed while the graph was built: " + difference +
-                      "; build it in another folder");
-    folder.complete(recall_of(folder, recall));
-    ShardedStats stats;
     if (recall != nullptr) stats.recall_seconds = recall->seconds();
     stats.progress = runner.progress();
     stats.peak_host_bytes = store.peak_host_bytes();
@@ -186,7 +227,44 @@ ShardedStats fill(Folder& folder, const io::VectorFile& base, const Request& req
     return stats;
 }
 
+void require_unchanged(const io::VectorFile& base, const BaseRecord& before) {
+    const std::string difference = before.difference(BaseRecord::of(base));
+    if (!difference.empty())
+        throw IoError(base.path() + ": changed while the graph was built: " + difference +
+                      "; build it in another folder");
+}
+
+/// Carries out what is left to do in the folder.
+ShardedStats finish(Folder& folder, const io::VectorFile& base, const Request& request, const ShardParams& given,
+                    const ShardCallbacks& callbacks, const ExecutorFactory& make_executor) {
+    if (!request.manifest.is_ordered()) {
+        const ShardedStats stats = fill(folder, base, request, given, callbacks, make_executor);
+        require_unchanged(base, request.manifest.base);
+        folder.complete(stats.recall);
+        return stats;
+    }
+    ShardedStats stats;
+    stats.progress = progress_of_finished(folder.manifest(), request.workers);
+    if (!folder.manifest().merges_are_through()) {
+        put_in_order(folder, base, request, callbacks);
+        stats = fill(folder, folder.open_vectors(), request, given, callbacks, make_executor);
+        require_unchanged(base, request.manifest.base);
+        folder.end_merges(stats.recall);
+    }
+    restore(folder, request.params.threads, callbacks.interrupt);
+    folder.complete(folder.manifest().recall);
+    return stats;
+}
+
 }  // namespace
+
+std::string_view name_of(MergePlan plan) {
+    return kMergePlanNames.name_of(plan);
+}
+
+MergePlan parse_merge_plan(std::string_view name) {
+    return kMergePlanNames.parse(name);
+}
 
 void ShardParams::validate() const {
     const auto check = [](const char* field, auto value, auto low, auto high) {
@@ -228,7 +306,7 @@ ShardedStats shards::build_with(const io::VectorFile& base, const BuildParams& p
     std::optional<Folder> folder;
     // First of all: what is finished takes neither devices nor memory.
     if (goes_on(given))
-        folder.emplace(given.work, manifest_for(record, params, shards_to_go_on_with(given)), true,
+        folder.emplace(given.work, manifest_for(record, params, given.plan, shards_to_go_on_with(given)), true,
                        int(devices.size()));
     ShardedStats stats;
     if (folder && folder->manifest().complete) {
@@ -241,12 +319,13 @@ ShardedStats shards::build_with(const io::VectorFile& base, const BuildParams& p
                         std::to_string(request.manifest.count()) + " shards, allowed are " + std::to_string(bound) +
                         "; more shards need less");
         if (!folder) folder.emplace(given.work, request.manifest, given.resume, int(devices.size()));
-        stats = fill(*folder, base, request, given, callbacks, make_executor);
+        stats = finish(*folder, base, request, given, callbacks, make_executor);
     }
     stats.progress.seconds_left = 0;
     if (callbacks.progress) callbacks.progress(stats.progress);
     const Manifest manifest = folder->manifest();
     stats.shards = manifest.count();
+    stats.merges = manifest.merged_pairs();
     stats.seconds = manifest.seconds;
     stats.samples = manifest.samples;
     stats.stop = stop_of(manifest);

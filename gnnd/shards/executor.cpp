@@ -73,20 +73,20 @@ std::shared_ptr<const void> HostExecutor::prepare(const Task& present, const Tas
 
 BuildStats HostExecutor::build_graph(const VectorView& vectors, std::int32_t* ids, float* distances,
                                      const Callbacks& callbacks) {
-    return run({{vectors}, {}}, ids, distances, callbacks);
+    return run({{vectors}, {}}, params_, ids, distances, callbacks);
 }
 
 BuildStats HostExecutor::merge_graphs(const Side& a, const Side& b, std::int32_t* ids, float* distances,
                                       const Callbacks& callbacks) {
     detail::Input pair{{a.vectors, b.vectors}, {a.local, b.local}};
     pair.across = true;  // the shards' own lists have seen what is inside of each
-    return run(pair, ids, distances, callbacks);
+    return run(pair, merge_params(params_), ids, distances, callbacks);
 }
 
 /// Arguments were checked when the build in shards began.
-BuildStats HostExecutor::run(const detail::Input& input, std::int32_t* ids, float* distances,
+BuildStats HostExecutor::run(const detail::Input& input, const BuildParams& params, std::int32_t* ids, float* distances,
                              const Callbacks& callbacks) const {
-    return detail::run_checked(input, params_, callbacks, detail::or_heap(nullptr), ids, distances);
+    return detail::run_checked(input, params, callbacks, detail::or_heap(nullptr), ids, distances);
 }
 
 bool has_room(const Manifest& manifest, const BuildParams& params, const ExecutorOptions& options) {

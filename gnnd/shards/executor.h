@@ -44,6 +44,20 @@ class Executor {
     /// Ends a round, after which other workers may use the shards: puts what the executor holds into the store, or
     /// leaves it for them to take over.
     virtual void release() = 0;
+
+    /// Holds merges from now on to another recall than that of the parameters, which stays that of builds. No task may
+    /// be running.
+    void hold_merges_to(float recall) { merge_recall_ = recall; }
+
+  protected:
+    /// Those of a merge.
+    BuildParams merge_params(BuildParams params) const {
+        if (merge_recall_ > 0) params.recall = merge_recall_;
+        return params;
+    }
+
+  private:
+    float merge_recall_ = 0;  ///< 0: as the parameters say
 };
 
 /// Compares the recall's sample, if there is one, with the shard's vectors, unless that has been done.
@@ -99,7 +113,8 @@ class HostExecutor : public Executor {
     BuildParams params_;
 
   private:
-    BuildStats run(const detail::Input& input, std::int32_t* ids, float* distances, const Callbacks& callbacks) const;
+    BuildStats run(const detail::Input& input, const BuildParams& params, std::int32_t* ids, float* distances,
+                   const Callbacks& callbacks) const;
 
     /// Inputs of the next task, pinned.
     struct Inputs {

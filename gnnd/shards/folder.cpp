@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <set>
 #include <system_error>
+#include <utility>
 
 #include "gnnd/error.h"
 #include "gnnd/shards/system_error.h"
@@ -27,14 +28,29 @@ std::string file_name(const char* what, int shard, int version) {
     return name;
 }
 
+/// The rows of the base in the order of the shards.
+constexpr const char* kOrderName = "order.ibin";
+
+/// The vectors in that order.
+std::string vectors_name(DType dtype) {
+    for (const io::VectorFormat format : io::kVectorFormats)
+        if (const std::string name(name_of(format)); name.ends_with("bin") && io::dtype_of(format) == dtype)
+            return "ordered." + name;
+    throw_no_vectors(dtype);
+}
+
 /// Whether a build may have written a file of this name, whole or not.
 bool is_ours(const std::string& name) {
-    if (name.starts_with(std::string(kManifestName) + ".tmp.")) return true;
-    int shard = 0, version = 0, end = 0;
-    if (std::sscanf(name.c_str(), "local-%5d.%d.gnnd%n", &shard, &version, &end) != 2 || end == 0)
-        if (std::sscanf(name.c_str(), "lists-%5d.%d.gnnd%n", &shard, &version, &end) != 2 || end == 0) return false;
-    const std::string rest = name.substr(end);
-    return rest.empty() || rest.starts_with(".tmp.");
+    const auto is = [&](const std::string& whole) { return name == whole || name.starts_with(whole + ".tmp."); };
+    if (name.starts_with(std::string(kManifestName) + ".tmp.") || is(kOrderName)) return true;
+    for (const DType dtype : kVectorDTypes)
+        if (is(vectors_name(dtype))) return true;
+    for (const char* pattern : {"local-%5d.%d.gnnd%n", "lists-%5d.%d.gnnd%n", "result-%5d.%d.gnnd%n"}) {
+        int shard = 0, version = 0, end = 0;
+        if (std::sscanf(name.c_str(), pattern, &shard, &version, &end) == 2 && end != 0 && is(name.substr(0, end)))
+            return true;
+    }
+    return false;
 }
 
 /// Creates the folder, if need be with those above it, each flushed before anything is put into it: a power cut shall
@@ -60,10 +76,20 @@ std::string prepared(const std::string& path) {
     return path;
 }
 
-/// Whether anything was finished.
-bool names_files(const Manifest& manifest) {
-    return std::any_of(manifest.shards.begin(), manifest.shards.end(),
-                       [](const ShardRecord& shard) { return shard.local || shard.lists; });
+/// The records of all files.
+std::vector<FileRecord> files_of(const Manifest& manifest) {
+    std::vector<FileRecord> files;
+    const auto add = [&](const std::optional<FileRecord>& file) {
+        if (file) files.push_back(*file);
+    };
+    add(manifest.vectors);
+    add(manifest.order);
+    for (const ShardRecord& shard : manifest.shards) {
+        add(shard.local);
+        add(shard.lists);
+        add(shard.result);
+    }
+    return files;
 }
 
 io::GraphFile open_recorded(const std::string& folder, const Manifest& manifest, int shard, const FileRecord& record,
@@ -88,11 +114,17 @@ int spare_versions(const Manifest& manifest, int workers) {
 std::uint64_t disk_need(const Manifest& manifest, int workers) {
     const std::int64_t k = manifest.params.k;
     std::uint64_t bytes = 2 * kManifestBytes + 8 * std::uint64_t(manifest.count()) * manifest.count();
+    std::uint64_t lists = 0, merging = 0;  // what is there all the time, and beside it until merges are through
     for (int i = 0; i < manifest.count(); ++i) {
-        bytes += io::graph_file_bytes(manifest.rows(i), k);
-        if (manifest.count() > 1) bytes += io::graph_file_bytes(manifest.rows(i), manifest.local_columns());
+        lists += io::graph_file_bytes(manifest.rows(i), k);
+        if (manifest.count() > 1) merging += io::graph_file_bytes(manifest.rows(i), manifest.local_columns());
     }
-    return bytes + std::uint64_t(spare_versions(manifest, workers)) * io::graph_file_bytes(manifest.most_rows(), k);
+    merging += std::uint64_t(spare_versions(manifest, workers)) * io::graph_file_bytes(manifest.most_rows(), k);
+    if (!manifest.is_ordered()) return bytes + lists + merging;
+    constexpr std::uint64_t kHeader = 8;
+    const auto n = std::uint64_t(manifest.base.n);
+    merging += kHeader + n * std::uint64_t(manifest.base.d) * size_of(manifest.base.dtype);
+    return bytes + kHeader + n * sizeof(std::int32_t) + lists + std::max(merging, lists);
 }
 
 io::GraphFile open_local(const std::string& folder, const Manifest& manifest, int shard) {
@@ -117,7 +149,7 @@ Folder::Folder(const std::string& path, const Manifest& wanted, bool resume, int
     const std::string manifest_path = in_folder(kManifestName);
     bool there = std::filesystem::exists(manifest_path);
     if (there && !resume) {
-        if (names_files(Manifest::read(manifest_path)))
+        if (!files_of(Manifest::read(manifest_path)).empty())
             throw IoError(path + ": holds a graph in shards, or a part of one; resume it, or take another folder");
         there = false;
         remove_orphans();
@@ -129,6 +161,7 @@ Folder::Folder(const std::string& path, const Manifest& wanted, bool resume, int
         manifest_.base = wanted.base;  // under its present name, and with what older manifests do not tell
         seconds_before_ = manifest_.seconds;
         check_files();
+        if (manifest_.is_ordered()) commit();  // for the order has the same name again
         remove_orphans();
     } else {
         for (const auto& entry : std::filesystem::directory_iterator(path_))
@@ -154,14 +187,89 @@ io::GraphFile Folder::open_lists(int shard) const {
     return shards::open_lists(path_, manifest(), shard);
 }
 
+std::string Folder::vectors_path() const {
+    return in_folder(vectors_name(dtype_));
+}
+
+std::string Folder::order_path() const {
+    return in_folder(kOrderName);
+}
+
+void Folder::note_order() {
+    const auto record_of = [](const std::string& path) {
+        return FileRecord{std::filesystem::path(path).filename(), std::filesystem::file_size(path),
+                          io::identify(io::VectorFile(path)).checksum};
+    };
+    const FileRecord vectors = record_of(vectors_path()), order = record_of(order_path());
+    const std::lock_guard lock(mutex_);
+    manifest_.vectors = vectors;
+    manifest_.order = order;
+    ahead_ = true;
+    commit_locked();
+}
+
+io::VectorFile Folder::open_vector_file(const std::optional<FileRecord>& record) const {
+    io::VectorFile file(in_folder(record.value().name));
+    if (std::filesystem::file_size(file.path()) != record->bytes || io::identify(file).checksum != record->checksum)
+        throw IoError(file.path() + ": altered: not the file that " + kManifestName +
+                      " names; without it a resumed build begins anew");
+    return file;
+}
+
+io::VectorFile Folder::open_vectors() const {
+    return open_vector_file(manifest().vectors);
+}
+
+io::VectorFile Folder::open_order() const {
+    return open_vector_file(manifest().order);
+}
+
+void Folder::end_merges(const RecallEstimate& recall) {
+    const std::lock_guard lock(mutex_);
+    std::vector<FileRecord> gone = take_locals();
+    gone.push_back(*std::exchange(manifest_.vectors, std::nullopt));
+    manifest_.recall = recall;
+    commit_without(gone);
+}
+
+void Folder::put_result(int shard, const KnnGraphView& result) {
+    put(shard, "result", &ShardRecord::result, result, objects_, nullptr);
+}
+
+/// What is left are orphans.
+void Folder::forget_all() {
+    for (ShardRecord& shard : manifest_.shards) {
+        const int version = shard.version;
+        shard = {};
+        shard.version = version;
+    }
+    manifest_.vectors.reset();
+    manifest_.order.reset();
+    manifest_.complete = false;
+    manifest_.recall = {};
+    ahead_ = true;
+}
+
 void Folder::check_files() {
     const auto is_gone = [&](const std::optional<FileRecord>& file) {
         std::error_code error;
         return file && std::filesystem::symlink_status(in_folder(file->name), error).type() ==
                            std::filesystem::file_type::not_found;
     };
+    const auto has_gone_lists = [&](const ShardRecord& shard) { return is_gone(shard.lists); };
+    if (manifest_.is_ordered()) {
+        const bool gone = std::any_of(manifest_.shards.begin(), manifest_.shards.end(), has_gone_lists);
+        // Lists cannot be made again without the vectors, nor results of the complete set without lists.
+        if (is_gone(manifest_.vectors) || is_gone(manifest_.order) || (gone && !manifest_.vectors)) forget_all();
+        if (manifest_.vectors) open_vectors();
+        if (manifest_.order) open_order();
+    }
     for (int i = 0; i < manifest_.count(); ++i) {
         ShardRecord& shard = manifest_.shards[i];
+        if (is_gone(shard.result)) {
+            shard.result.reset();
+            ahead_ = true;
+        }
         if (is_gone(shard.local)) {
             shard.local.reset();
             ahead_ = true;
@@ -175,14 +283,13 @@ void Folder::check_files() {
         }
         if (shard.local) open_local(i);
         if (shard.lists) open_lists(i);
+        if (shard.result) open_recorded(path_, manifest_, i, *shard.result, manifest_.params.k, objects_);
     }
 }
 
 void Folder::check_disk(int workers) const {
     std::uint64_t there = 0;
-    for (const ShardRecord& shard : manifest_.shards)
-        for (const auto& file : {shard.local, shard.lists})
-            if (file) there += file->bytes;
+    for (const FileRecord& file : files_of(manifest_)) there += file.bytes;
     struct statvfs disk;
     if (statvfs(path_.c_str(), &disk) != 0) fail(path_, "cannot look at the disk", errno);
     const std::uint64_t free = std::uint64_t(disk.f_bavail) * disk.f_frsize;
@@ -194,9 +301,7 @@ void Folder::check_disk(int workers) const {
 
 void Folder::remove_orphans() const {
     std::set<std::string> named;
-    for (const ShardRecord& shard : manifest_.shards)
-        for (const auto& file : {shard.local, shard.lists})
-            if (file) named.insert(file->name);
+    for (const FileRecord& file : files_of(manifest_)) named.insert(file.name);
     std::error_code ignored;
     for (const auto& entry : std::filesystem::directory_iterator(path_, ignored)) {
         const std::string name = entry.path().filename();
@@ -280,16 +385,29 @@ void Folder::commit_locked() {
 
 void Folder::complete(const RecallEstimate& recall) {
     const std::lock_guard lock(mutex_);
-    std::vector<FileRecord> locals;
-    for (ShardRecord& shard : manifest_.shards) {
-        if (shard.local) locals.push_back(*shard.local);
-        shard.local.reset();
-    }
-    manifest_.complete = ahead_ = true;
+    std::vector<FileRecord> gone = take_locals();
+    for (ShardRecord& shard : manifest_.shards)
+        if (shard.result) gone.push_back(*std::exchange(shard.lists, std::exchange(shard.result, std::nullopt)));
+    if (manifest_.order) gone.push_back(*std::exchange(manifest_.order, std::nullopt));
+    manifest_.complete = true;
     manifest_.recall = recall;
+    commit_without(gone);
+}
+
+/// The manifest names them no more.
+std::vector<FileRecord> Folder::take_locals() {
+    std::vector<FileRecord> locals;
+    for (ShardRecord& shard : manifest_.shards)
+        if (shard.local) locals.push_back(*std::exchange(shard.local, std::nullopt));
+    return locals;
+}
+
+/// Deletes files that the manifest names no more, once that is durable.
+void Folder::commit_without(const std::vector<FileRecord>& files) {
+    ahead_ = true;
     commit_locked();
     std::error_code ignored;
-    for (const FileRecord& file : locals) std::filesystem::remove(in_folder(file.name), ignored);
+    for (const FileRecord& file : files) std::filesystem::remove(in_folder(file.name), ignored);
 }
 
 }  // namespace gnnd::shards

@@ -26,7 +26,7 @@ namespace gnnd::shards {
 int spare_versions(const Manifest& manifest, int workers);
 
 /// Most bytes that the folder takes while the graph is made: the graph, the local graphs, and spare_versions() of a
-/// shard's lists.
+/// shard's lists; of an ordered base its vectors and the order, and in the end the graph twice instead.
 std::uint64_t disk_need(const Manifest& manifest, int workers);
 
 /// The file of a shard, provided that it is the one that the manifest names and describes. \throws IoError
@@ -37,7 +37,8 @@ io::GraphFile open_lists(const std::string& folder, const Manifest& manifest, in
 class Folder {
   public:
     /// Creates the folder where it is not there, or goes on with what is in it; deletes what an earlier process left
-    /// unfinished. Where a shard's file is gone, the shard counts as not built, or as not merged with any other.
+    /// unfinished. Where a shard's file is gone, the shard counts as not built, or as not merged with any other. Where
+    /// the order is gone, or a result of the complete set, nothing counts.
     /// \param wanted   base, parameters and number of shards
     /// \param resume   whether to go on; otherwise a folder with a manifest is refused. One without, or whose manifest
     ///                 names no file, is started anew either way: a build may end before anything is finished.
@@ -55,6 +56,18 @@ class Folder {
     void put_local(int shard, const KnnGraphView& local);
     /// Writes the shard's lists with everything from these partners in them. Durable with the next commit().
     void put_lists(int shard, const KnnGraphView& lists, const std::vector<int>& merged);
+    /// Where the vectors in the order of the shards, and the order, are to be written.
+    std::string vectors_path() const;
+    std::string order_path() const;
+    /// They are there, durable.
+    void note_order();
+    /// Provided that they are those that the manifest names. \throws IoError
+    io::VectorFile open_vectors() const;
+    io::VectorFile open_order() const;
+    /// Of an ordered set: no merges are left to do. Deletes what only they need. \param recall  of the graph
+    void end_merges(const RecallEstimate& recall);
+    /// Writes rows of the base, ids its own. Durable with the next commit().
+    void put_result(int shard, const KnnGraphView& result);
     /// Keeps the most samples that a build or merge took, for the record. Durable with the next commit().
     void note_samples(int samples);
     /// All that was put is durable when it returns, and what it replaced is deleted.
@@ -69,9 +82,13 @@ class Folder {
     void put(int shard, const char* what, std::optional<FileRecord> ShardRecord::*which, const KnnGraphView& graph,
              std::int64_t objects, const std::vector<int>* merged);
     void check_files();
+    void forget_all();
+    io::VectorFile open_vector_file(const std::optional<FileRecord>& record) const;
     void check_disk(int workers) const;
     void remove_orphans() const;
     void commit_locked();
+    std::vector<FileRecord> take_locals();
+    void commit_without(const std::vector<FileRecord>& files);
 
     std::string path_;
     const std::int64_t objects_;  ///< the base's, which files tell

@@ -29,7 +29,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr const char* kFormat = "gnnd graph in shards";
-constexpr int kVersion = 1;
+constexpr int kVersion = 2;
 
 /// Calls f with the table's entry of every parameter that decides the graph.
 template <class F>
@@ -132,15 +132,22 @@ Json content_of(const Manifest& manifest) {
                           {"lists", to_json(shard.lists)},
                           {"version", shard.version},
                           {"merged", shard.merged}});
+        if (shard.result) shards.back()["result"] = to_json(shard.result);
     }
+    // The least version that holds what is to be told.
     Json json{{"format", kFormat},
-              {"version", kVersion},
+              {"version", manifest.plan == MergePlan::all ? 1 : kVersion},
               {"state", manifest.complete ? "complete" : "building"},
               {"seconds", manifest.seconds}};
     if (manifest.samples != 0) json["samples"] = manifest.samples;
     if (manifest.recall.objects != 0) json["recall"] = to_json(manifest.recall);
     json["base"] = to_json(manifest.base);
     json["params"] = params;
+    if (manifest.plan != MergePlan::all) {
+        json["plan"] = name_of(manifest.plan);
+        json["vectors"] = to_json(manifest.vectors);
+        json["order"] = to_json(manifest.order);
+    }
     json["local_columns"] = manifest.local_columns();
     json["shards"] = shards;
     return json;
@@ -157,6 +164,13 @@ std::string checksum_of(const Json& content) {
 
 void require(bool condition, const char* what) {
     if (!condition) throw InvalidArgument(what);
+}
+
+template <class... Files>
+void require_files(const Files&... files) {
+    for (const std::optional<FileRecord>& file : {files...})
+        require(!file || (!file->name.empty() && file->name.find('/') == std::string::npos),
+                "a file's name leads out of the folder");
 }
 
 /// An older version may not have known all of them; then it built with what is their default now.
@@ -183,9 +197,15 @@ Manifest manifest_of(const Json& json) {
     manifest.samples = json.value("samples", 0);
     require(manifest.samples >= 0 && manifest.samples <= kMaxK, "samples are outside of what is allowed");
     manifest.complete = json.at("state") == "complete";
+    if (json.contains("plan")) {
+        manifest.plan = parse_merge_plan(json.at("plan").get<std::string>());
+        manifest.vectors = file_of(json.at("vectors"));
+        manifest.order = file_of(json.at("order"));
+    }
     if (json.contains("recall")) {
         manifest.recall = recall_of(json.at("recall"));
-        require(manifest.complete && io::detail::is_estimate(manifest.recall, manifest.base.n, manifest.params.k),
+        require((manifest.complete || manifest.plan == MergePlan::near) &&
+                    io::detail::is_estimate(manifest.recall, manifest.base.n, manifest.params.k),
                 "its recall is none");
     }
     const Json& shards = json.at("shards");
@@ -193,21 +213,26 @@ Manifest manifest_of(const Json& json) {
         !shards.empty() && shards.size() <= std::size_t(kMaxShards) && std::int64_t(shards.size()) <= manifest.base.n,
         "the number of shards is outside of what is allowed");
     manifest.shards.resize(shards.size());
+    require_files(manifest.vectors, manifest.order);
+    require((manifest.is_ordered() && !manifest.complete) || (!manifest.vectors && !manifest.order),
+            "there is an order where none belongs");
     for (int i = 0; i < manifest.count(); ++i) {
         ShardRecord& shard = manifest.shards[i];
         shard.local = file_of(shards[i].at("local"));
         shard.lists = file_of(shards[i].at("lists"));
         shard.version = shards[i].at("version");
         shard.merged = shards[i].at("merged").get<std::vector<int>>();
-        for (const auto& file : {shard.local, shard.lists})
-            require(!file || (!file->name.empty() && file->name.find('/') == std::string::npos),
-                    "a file's name leads out of the folder");
+        if (shards[i].contains("result")) shard.result = file_of(shards[i].at("result"));
+        require_files(shard.local, shard.lists, shard.result);
+        require(!shard.result || (manifest.merges_are_through() && !manifest.complete),
+                "there is a result before merges are through");
         for (std::size_t m = 0; m < shard.merged.size(); ++m)
             require(shard.merged[m] >= 0 && shard.merged[m] < manifest.count() && shard.merged[m] != i &&
                         (m == 0 || shard.merged[m - 1] < shard.merged[m]),
                     "a list of merged shards is not one");
         require(shard.built() || shard.merged.empty(), "a shard was merged before it was built");
-        require(!manifest.complete || (shard.built() && int(shard.merged.size()) == manifest.count() - 1),
+        require(!(manifest.complete || manifest.merges_are_through()) ||
+                    (shard.built() && (manifest.is_ordered() || int(shard.merged.size()) == manifest.count() - 1)),
                 "the set is not as complete as it says");
     }
     Json content = content_of(manifest);
@@ -247,6 +272,16 @@ std::string BaseRecord::difference(const BaseRecord& other) const {
     return "";
 }
 
+int Manifest::merged_pairs() const {
+    int pairs = 0;
+    for (int shard = 0; shard < count(); ++shard)
+        for (const int other : shards[std::size_t(shard)].merged) {
+            const std::vector<int>& back = shards[std::size_t(other)].merged;
+            pairs += other > shard && std::binary_search(back.begin(), back.end(), shard);
+        }
+    return pairs;
+}
+
 int Manifest::local_columns() const {
     return merge_columns(params);
 }
@@ -257,6 +292,7 @@ std::string Manifest::difference(const Manifest& other) const {
         if (first.empty()) first = compare(what, here, there);
     };
     note("the number of shards", count(), other.count());
+    note("the plan", name_of(plan), name_of(other.plan));
     if (first.empty()) first = base.difference(other.base);
     for_graph_fields(
         [&](const auto& field) { note(field.name, to_json(field.of(params)), to_json(field.of(other.params))); });

@@ -11,6 +11,7 @@
 
 #include "gnnd/io/vector_file.h"
 #include "gnnd/params.h"
+#include "gnnd/sharded.h"
 #include "gnnd/stats.h"
 
 namespace gnnd::shards {
@@ -20,11 +21,11 @@ inline constexpr const char* kManifestName = "manifest.json";
 /// comes when they are through.
 inline constexpr const char* kBuildName = "build.json";
 
-/// A graph file in the folder.
+/// A file in the folder.
 struct FileRecord {
     std::string name;
     std::uint64_t bytes = 0;
-    std::uint64_t checksum = 0;  ///< io::GraphFile::checksum()
+    std::uint64_t checksum = 0;  ///< io::GraphFile::checksum(), or of vectors BaseIdentity::checksum
     friend bool operator==(const FileRecord&, const FileRecord&) = default;
 };
 
@@ -35,6 +36,9 @@ struct ShardRecord {
     std::optional<FileRecord> lists;  ///< neighbours in itself and in the shards of `merged`, once written
     int version = 0;                  ///< of the file written last, which its name holds
     std::vector<int> merged;          ///< partners whose objects are in the lists, ascending
+    /// Where the base is ordered, and merges are through: as many rows of the base from begin() on, in its own order
+    /// and with its ids. They become the lists when the set is complete.
+    std::optional<FileRecord> result{};
 
     bool built() const { return lists.has_value(); }
     friend bool operator==(const ShardRecord&, const ShardRecord&) = default;
@@ -62,18 +66,30 @@ struct BaseRecord {
 struct Manifest {
     BaseRecord base;
     BuildParams params;  ///< without those that do not decide the graph: threads, device, device_memory
+    MergePlan plan = MergePlan::all;
+    /// Where the base is ordered: its vectors in the order of the shards, until merges are through, and the order,
+    /// until the set is complete: the row of the base for each place.
+    std::optional<FileRecord> vectors, order;
     std::vector<ShardRecord> shards;
     double seconds = 0;  ///< of work so far
     int samples = 0;     ///< ShardedStats::samples of the work so far; 0 in folders of older versions
     bool complete = false;
-    RecallEstimate recall;  ///< of the complete graph; of 0 objects where it was not measured
+    /// Of the complete graph, or of an ordered one whose merges are through; of 0 objects where it was not measured.
+    RecallEstimate recall;
 
     int count() const { return int(shards.size()); }
     int pairs() const { return count() * (count() - 1) / 2; }
+    int merged_pairs() const;  ///< those of which both lists have seen the other
     /// First row of a shard; begin(count()) is n.
     std::int64_t begin(int shard) const { return base.n * shard / count(); }
     std::int64_t rows(int shard) const { return begin(shard + 1) - begin(shard); }
     std::int64_t most_rows() const { return (base.n + count() - 1) / count(); }
+    /// The shard of a row.
+    int shard_of(std::int64_t row) const { return int(((row + 1) * count() - 1) / base.n); }
+    /// Whether shards are parts of the space, and their rows places in an order of the base's.
+    bool is_ordered() const { return plan == MergePlan::near && count() > 1; }
+    /// Whether of an ordered set only the results are left to be written.
+    bool merges_are_through() const { return is_ordered() && recall.objects != 0; }
     /// Columns of the local graphs: what steers merges.
     int local_columns() const;
 

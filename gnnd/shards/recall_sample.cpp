@@ -93,6 +93,16 @@ double RecallSample::seconds() const {
     return seconds_;
 }
 
+PairCounts RecallSample::borders() const {
+    const std::lock_guard lock(mutex_);
+    PairCounts counts(manifest_.count());
+    for (std::int64_t i = 0; i < count(); ++i)
+        for (int j = 0; j < at_; ++j)
+            if (const std::int32_t id = truth_.ids_of(i)[j]; id >= 0)
+                counts.add(manifest_.shard_of(objects_[std::size_t(i)]), manifest_.shard_of(id));
+    return counts;
+}
+
 RecallEstimate RecallSample::estimate() const {
     const std::lock_guard lock(mutex_);
     return detail::estimate_recall(base_.n, lists_.view(), truth_.view());

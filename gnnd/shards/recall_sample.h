@@ -3,8 +3,8 @@
 /// \file recall_sample.h
 /// The recall of a graph in shards as a whole, from a sample of its objects. Their true neighbours come shard by shard:
 /// the sample's vectors stay in memory and are compared with those of a shard while a task has these anyway. What the
-/// graph has of them is taken from lists while they are written. So nothing is read for it but the sample, unless an
-/// earlier run has done all of a shard's work.
+/// graph has of them is taken from lists whenever these are written. So nothing is read for it but the sample, unless
+/// an earlier run has done all of a shard's work.
 
 #include <cstdint>
 #include <mutex>
@@ -13,6 +13,7 @@
 #include "gnnd/graph.h"
 #include "gnnd/io/graph_file.h"
 #include "gnnd/io/vector_file.h"
+#include "gnnd/shards/borders.h"
 #include "gnnd/shards/manifest.h"
 #include "gnnd/stats.h"
 
@@ -39,13 +40,15 @@ class RecallSample {
     void take_nearest(int shard, const KnnGraphView& nearest, double seconds);
 
     bool has_lists_of(int shard) const { return listed_[std::size_t(shard)] != 0; }
-    /// \param lists  of the shard, finished
+    /// \param lists  of the shard; what was taken of them before is forgotten
     void take_lists(int shard, const KnnGraphView& lists);
     void read_lists(int shard, const io::GraphFile& lists);
 
     double seconds() const;  ///< that comparisons took, of all threads together
     /// Once it was compared with all shards and has their lists.
     RecallEstimate estimate() const;
+    /// The objects and their true neighbours. Once it was compared with all shards.
+    PairCounts borders() const;
 
   private:
     std::int64_t count() const { return std::int64_t(objects_.size()); }

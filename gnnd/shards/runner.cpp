@@ -22,9 +22,8 @@ double seconds_since(Clock::time_point start) {
 
 }  // namespace
 
-Runner::Runner(Store& store, const Schedule& schedule, const BuildParams& params, const std::vector<Device>& workers,
-               bool overlap, double checkpoint_seconds, const ExecutorFactory& make_executor,
-               const ShardCallbacks& callbacks)
+Runner::Runner(Store& store, const BuildParams& params, const std::vector<Device>& workers, bool overlap,
+               double checkpoint_seconds, const ExecutorFactory& make_executor, const ShardCallbacks& callbacks)
     : store_(store),
       overlap_(overlap),
       checkpoint_seconds_(checkpoint_seconds),
@@ -37,21 +36,10 @@ Runner::Runner(Store& store, const Schedule& schedule, const BuildParams& params
         worker->log = WorkerLog(device);
         workers_.push_back(std::move(worker));
     }
-    for (const auto& round : schedule.rounds)
-        for (std::size_t w = 0; w < round.size(); ++w) {
-            Worker& worker = *workers_[w];
-            std::vector<Task>& tasks = worker.rounds.emplace_back();
-            for (const Task& task : round[w]) {
-                ++tasks_;
-                if (store.done(task)) {
-                    ++tasks_done_;
-                    continue;
-                }
-                tasks.push_back(task);
-                worker.log.expect(task);
-                for (const int shard : std::set{task.first, task.second}) ++tasks_left_[shard];
-            }
-        }
+    for (const ShardRecord& shard : store.manifest().shards) {
+        built_.push_back(shard.built());
+        has_local_.push_back(shard.local.has_value());
+    }
     for_devices([&](const std::vector<Worker*>& sharing) {
         int to_come = int(sharing.size());
         for (Worker* worker : sharing)
@@ -100,14 +88,47 @@ void Runner::for_devices(const std::function<void(const std::vector<Worker*>& sh
     if (error_) std::rethrow_exception(error_);
 }
 
-void Runner::run() {
+/// Gives the tasks that are not done to the workers.
+void Runner::expect(const Schedule& schedule) {
+    const std::lock_guard lock(mutex_);
+    std::vector<char> needs_local(built_.size());
+    for (const Task& task : schedule.tasks())
+        if (task.kind == Task::Kind::merge && !store_.merged(task))
+            needs_local[std::size_t(task.first)] = needs_local[std::size_t(task.second)] = 1;
+    const auto is_done = [&](const Task& task) {
+        if (task.kind == Task::Kind::merge) return store_.merged(task);
+        const auto shard = std::size_t(task.first);
+        return built_[shard] != 0 && (has_local_[shard] != 0 || needs_local[shard] == 0);
+    };
+    const bool counts_builds = tasks_ == 0;  // those of later schedules are among the first one's
+    for (const auto& worker : workers_) worker->rounds.clear();
+    for (const auto& round : schedule.rounds)
+        for (std::size_t w = 0; w < round.size(); ++w) {
+            Worker& worker = *workers_[w];
+            std::vector<Task>& tasks = worker.rounds.emplace_back();
+            for (const Task& task : round[w]) {
+                const bool done = is_done(task);
+                if (done && task.kind == Task::Kind::build && !counts_builds) continue;
+                ++tasks_;
+                if (done) {
+                    ++tasks_done_;
+                    continue;
+                }
+                tasks.push_back(task);
+                worker.log.expect(task);
+                for (const int shard : std::set{task.first, task.second}) ++tasks_left_[shard];
+            }
+        }
+}
+
+void Runner::run(const Schedule& schedule, bool last) {
+    last_ = last;
+    expect(schedule);
     if (callbacks_.progress) callbacks_.progress(progress());
     for (std::size_t round = 0; round < workers_[0]->rounds.size(); ++round) run_round(round);
     wait_for_writing();
-    measure_rest();
 }
 
-/// Of shards for which an earlier run has left nothing to do, the vectors are read once more.
 void Runner::measure_rest() {
     if (store_.recall() == nullptr) return;
     Worker& worker = *workers_[0];
@@ -119,6 +140,10 @@ void Runner::measure_rest() {
         if (callbacks.interrupt && callbacks.interrupt()) throw Interrupted("interrupted by the caller");
         worker.executor->measure(shard, callbacks);
     }
+}
+
+void Runner::hold_merges_to(float recall) {
+    for (const auto& worker : workers_) worker->executor->hold_merges_to(recall);
 }
 
 void Runner::deliver() {
@@ -251,7 +276,7 @@ void Runner::work(Worker& worker, std::size_t round) {
             worker.checkpoint = Clock::now();
         }
     }
-    if (round + 1 < worker.rounds.size()) worker.executor->release();
+    if (!last_ || round + 1 < worker.rounds.size()) worker.executor->release();
 }
 
 /// Whose inputs can be fetched while that one runs: the next of the round, or a build at the start of the following
@@ -278,7 +303,7 @@ void Runner::begin(Worker& worker, const Task& task) {
     worker.log.begin(task);
 }
 
-/// \return the task's shards that no task uses any more
+/// \return the task's shards that no task uses any more, of no schedule
 std::vector<int> Runner::end(Worker& worker, const Task& task, const BuildStats& stats, double seconds) {
     const std::lock_guard lock(mutex_);
     peak_work_bytes_ = std::max(peak_work_bytes_, std::uint64_t(stats.peak_work_bytes));
@@ -287,9 +312,10 @@ std::vector<int> Runner::end(Worker& worker, const Task& task, const BuildStats&
     ++tasks_done_;
     news_ = true;
     changed_.notify_all();
+    if (task.kind == Task::Kind::build) built_[std::size_t(task.first)] = has_local_[std::size_t(task.first)] = 1;
     std::vector<int> finished;
     for (const int shard : std::set{task.first, task.second})
-        if (--tasks_left_[shard] == 0) finished.push_back(shard);
+        if (--tasks_left_[shard] == 0 && last_) finished.push_back(shard);
     return finished;
 }
 

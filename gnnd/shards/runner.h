@@ -25,18 +25,24 @@ class Runner {
   public:
     /// \param workers  devices, one each
     /// \param overlap  whether fetching and folding go on beside merges, which takes HostBudget::overlapped
-    Runner(Store& store, const Schedule& schedule, const BuildParams& params, const std::vector<Device>& workers,
-           bool overlap, double checkpoint_seconds, const ExecutorFactory& make_executor,
-           const ShardCallbacks& callbacks);
+    Runner(Store& store, const BuildParams& params, const std::vector<Device>& workers, bool overlap,
+           double checkpoint_seconds, const ExecutorFactory& make_executor, const ShardCallbacks& callbacks);
 
     /// Ends all workers at the same time, which takes long.
     ~Runner();
     Runner(const Runner&) = delete;
     Runner& operator=(const Runner&) = delete;
 
-    /// All tasks that are not done. What any thread throws ends all of them and is thrown here, as is Interrupted.
-    void run();
-    /// After run() was interrupted: what was done until then is in the store.
+    /// All tasks that are not done: merges that no earlier run has done, builds of shards that were not built, or whose
+    /// local graph a merge needs and nobody has. What any thread throws ends all of them and is thrown here, as is
+    /// Interrupted.
+    /// \param last  no schedule follows: shards are written as soon as none of these tasks needs them
+    void run(const Schedule& schedule, bool last);
+    /// Holds merges from now on to this recall instead of that of the parameters.
+    void hold_merges_to(float recall);
+    /// Compares the recall's sample with the shards that no task has used. They are read for it.
+    void measure_rest();
+    /// After run(): what was done until then is in the store.
     void deliver();
     /// After run() failed: the same, and durable, as far as that is possible. What goes wrong now is not told.
     void deliver_what_can_be() noexcept;
@@ -63,8 +69,8 @@ class Runner {
 
     void for_devices(const std::function<void(const std::vector<Worker*>& sharing)>& f);
     void wait_for_writing();
+    void expect(const Schedule& schedule);
     void run_round(std::size_t round);
-    void measure_rest();
     void start(Worker& worker, std::size_t round, Threads& threads);
     void work(Worker& worker, std::size_t round);
     static const Task* task_after(const Worker& worker, std::size_t round, std::size_t task);
@@ -82,11 +88,12 @@ class Runner {
     const ShardCallbacks& callbacks_;
     const std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
     std::vector<std::unique_ptr<Worker>> workers_;
-    int tasks_ = 0;
+    bool last_ = false;  ///< of run()
 
-    mutable std::mutex mutex_;  ///< of what follows and the workers' logs
-    int tasks_done_ = 0;
-    std::vector<int> tasks_left_;  ///< of each shard
+    mutable std::mutex mutex_;             ///< of what follows and the workers' logs
+    int tasks_ = 0, tasks_done_ = 0;       ///< of all schedules so far
+    std::vector<int> tasks_left_;          ///< of each shard
+    std::vector<char> built_, has_local_;  ///< of each shard: whether somebody has its lists, its local graph
     std::condition_variable changed_;
     int running_ = 0;
     bool news_ = false;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <numeric>
+#include <utility>
 
 #include "gnnd/detail/checks.h"
 
@@ -125,6 +126,43 @@ Schedule make_schedule(int shards, int workers) {
     }
     rounds.tournament(left);
     return schedule;
+}
+
+namespace {
+
+/// The tasks for which keep(task) holds. Rounds without any are left out.
+template <class Keep>
+Schedule filtered(const Schedule& all, const Keep& keep) {
+    Schedule schedule;
+    for (const auto& round : all.rounds) {
+        auto kept = round;
+        bool any = false;
+        for (auto& tasks : kept) {
+            std::erase_if(tasks, [&](const Task& task) { return !keep(task); });
+            any |= !tasks.empty();
+        }
+        if (any) schedule.rounds.push_back(std::move(kept));
+    }
+    return schedule;
+}
+
+}  // namespace
+
+Schedule make_builds(int shards, int workers) {
+    return filtered(make_schedule(shards, workers), [](const Task& task) { return task.kind == Task::Kind::build; });
+}
+
+Schedule make_merges(int shards, int workers, const std::vector<Task>& merges) {
+    const auto count = std::size_t(shards);
+    std::vector<char> merged(count), chosen(count * count);
+    for (const Task& merge : merges) {
+        merged[std::size_t(merge.first)] = merged[std::size_t(merge.second)] = 1;
+        chosen[std::size_t(merge.first) * count + std::size_t(merge.second)] = 1;
+    }
+    return filtered(make_schedule(shards, workers), [&](const Task& task) {
+        if (task.kind == Task::Kind::build) return merged[std::size_t(task.first)] != 0;
+        return chosen[std::size_t(task.first) * count + std::size_t(task.second)] != 0;
+    });
 }
 
 }  // namespace gnnd::shards

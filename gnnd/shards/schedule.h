@@ -42,4 +42,11 @@ struct Schedule {
 /// \throws InvalidArgument for shards outside of 1 to kMaxShards, workers outside of 1 to kMaxWorkers
 Schedule make_schedule(int shards, int workers);
 
+/// The same with the builds alone, each by the worker who would do it.
+Schedule make_builds(int shards, int workers);
+/// The same with these merges alone, and before them builds. What a worker does is in the same order, but that its
+/// merges share a shard with the one before where they happen to.
+/// \param merges  of pairs of shards, each once
+Schedule make_merges(int shards, int workers, const std::vector<Task>& merges);
+
 }  // namespace gnnd::shards

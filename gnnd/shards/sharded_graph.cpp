@@ -32,7 +32,8 @@ std::string what_is_missing(const Manifest& manifest) {
     }
     return std::to_string(manifest.count() - built) + " of " + std::to_string(manifest.count()) +
            " shards are not built, " + std::to_string((2 * manifest.pairs() - merged + 1) / 2) + " of " +
-           std::to_string(manifest.pairs()) + " pairs not merged";
+           std::to_string(manifest.pairs()) + " pairs not merged" +
+           (manifest.is_ordered() ? ", of which near ones are enough" : "");
 }
 
 }  // namespace

@@ -86,16 +86,9 @@ Store::Store(const io::VectorFile& base, Folder& folder, std::uint64_t host_byte
     for (const ShardRecord& shard : manifest_.shards) merged_.push_back(shard.merged);
 }
 
-bool Store::done(const Task& task) const {
-    if (task.kind == Task::Kind::build) {
-        if (!manifest_.shards[task.first].built()) return false;
-        if (manifest_.shards[task.first].local) return true;
-        for (int other = 0; other < manifest_.count(); ++other)
-            if (other != task.first && !done({Task::Kind::merge, task.first, other})) return false;
-        return true;
-    }
-    return contains(manifest_.shards[task.first].merged, task.second) &&
-           contains(manifest_.shards[task.second].merged, task.first);
+bool Store::merged(const Task& merge) const {
+    return contains(manifest_.shards[merge.first].merged, merge.second) &&
+           contains(manifest_.shards[merge.second].merged, merge.first);
 }
 
 int Store::readers() const {
@@ -249,8 +242,7 @@ void Store::write(const Cache::Key& key, const std::byte* data) {
         folder_.put_local(shard, view);
     } else {
         folder_.put_lists(shard, view, merged_[shard]);
-        const bool finished = int(merged_[shard].size()) == manifest_.count() - 1;
-        if (finished && recall_ != nullptr) recall_->take_lists(shard, view);
+        if (recall_ != nullptr) recall_->take_lists(shard, view);
     }
     if (flushes_ == 0) folder_.commit();
     count_written(io::graph_file_bytes(view.n, view.k));

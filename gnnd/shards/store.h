@@ -79,8 +79,8 @@ class Store {
     RecallSample* recall() const { return recall_; }
     /// See Folder.
     void note_samples(int samples) { folder_.note_samples(samples); }
-    /// Whether there is anything left to do for the task.
-    bool done(const Task& task) const;
+    /// Whether both shards' lists, as an earlier run has left them, have seen the other.
+    bool merged(const Task& merge) const;
 
     PinnedVectors vectors(int shard);
     PinnedGraph local(int shard);

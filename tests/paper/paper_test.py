@@ -7,6 +7,7 @@ from __future__ import annotations
 import sys
 import tempfile
 import unittest
+from dataclasses import replace
 from pathlib import Path
 
 import h5py
@@ -19,6 +20,7 @@ import datasets  # noqa: E402
 import drivers  # noqa: E402
 import formats  # noqa: E402
 import results  # noqa: E402
+import run  # noqa: E402
 import runner  # noqa: E402
 import table  # noqa: E402
 import tools  # noqa: E402
@@ -267,6 +269,16 @@ class Running(InFolder):
 
 class Declarations(InFolder):
     """What the experiments ask for."""
+
+    def test_points_are_left_out_by_tool_and_by_set(self) -> None:
+        def why(*options: str) -> str:
+            return run.left_out(replace(point("A", "a"), tool="gnnd"), run.arguments(["million", *options]))
+
+        self.assertEqual(why(), "")
+        self.assertEqual(why("--without", "build_bench"), "")
+        self.assertEqual(why("--set", "se", "--set", "other"), "")
+        self.assertEqual(why("--set", "other"), "left out by --set")
+        self.assertEqual(why("--without", "gnnd", "--set", "se"), "left out by --without")
 
     def test_all_points_differ_and_have_tools(self) -> None:
         from experiments import experiments

@@ -6,9 +6,13 @@
 // lowest numbers (Sutton, Ben-Nun, Barak, "Optimizing parallel graph connectivity computation via subgraph sampling",
 // 2018).
 #include <atomic>
+#include <limits>
+#include <numeric>
 #include <string>
+#include <vector>
 
 #include "gnnd/cpu/operations/edges.h"
+#include "gnnd/detail/checks.h"
 
 namespace gnnd {
 namespace {
@@ -66,11 +70,14 @@ Parents find_roots(std::int64_t n, const Team& team, const ForRow& for_row) {
     return roots;
 }
 
+template <class Join>
+void join_entries(const Edges& edges, std::int64_t i, const Join& join) {
+    for (std::int64_t j = 0; j < edges.columns; ++j)
+        if (edges.counts(edges.ids_of(i)[j], edges.values_of(i)[j])) join(edges.ids_of(i)[j]);
+}
+
 Parents roots_of(const Edges& edges, const Team& team) {
-    return find_roots(edges.n, team, [&](std::int64_t i, const auto& join) {
-        for (std::int64_t j = 0; j < edges.columns; ++j)
-            if (edges.counts(edges.ids_of(i)[j], edges.values_of(i)[j])) join(edges.ids_of(i)[j]);
-    });
+    return find_roots(edges.n, team, [&](std::int64_t i, const auto& join) { join_entries(edges, i, join); });
 }
 
 /// Numbers the components of `least` objects or more by their roots, which are their first objects.
@@ -133,14 +140,105 @@ Components connected_components(const CsrGraph& graph, int threads, const Callba
     return {std::move(numbered.labels), std::move(numbered.sizes)};
 }
 
-Duplicates duplicates(const KnnGraphView& graph, const DuplicateParams& params, const Callbacks& callbacks) {
+namespace {
+
+/// The cut of a graph by the threshold.
+struct Copies {
+    OwnedEdges own;
+    bool equal_rows_count;  ///< whether the threshold lets a pair of equal vectors through
+
+    Copies(const KnnGraphView& graph, const DuplicateParams& params, const Team& team)
+        : own(edges_of("duplicates", graph, {params.neighbors, params.values, params.threshold, params.threads},
+                       team)) {
+        const bool cosine = graph.metric == Metric::Cosine;
+        // Under ip their value depends on their length; they are copies all the same.
+        const float best = !own.edges.larger_is_nearer ? 0.f : cosine ? 1.f : std::numeric_limits<float>::infinity();
+        equal_rows_count = own.edges.counts(0, best);
+    }
+};
+
+void check_threshold(const DuplicateParams& params) {
     if (std::isnan(params.threshold)) throw InvalidArgument("duplicates: DuplicateParams::threshold is NaN");
-    const EdgeParams edge_params{params.neighbors, params.values, params.threshold, params.threads};
+}
+
+Duplicates of_roots(const Parents& roots) {
+    Numbered numbered(roots, 2);
+    return {std::move(numbered.labels), std::move(numbered.sizes), std::move(numbered.firsts)};
+}
+
+/// The first of equal rows, ascending, and which of these each row is.
+struct Distinct {
+    std::vector<std::int32_t> firsts;
+    Array<std::int32_t> number_of;
+
+    explicit Distinct(const Array<std::int32_t>& equal) : number_of(equal.size()) {
+        for (std::size_t i = 0; i < equal.size(); ++i) {
+            if (equal[i] == std::int32_t(i)) firsts.push_back(std::int32_t(i));
+            number_of[i] =
+                equal[i] == std::int32_t(i) ? std::int32_t(firsts.size()) - 1 : number_of[std::size_t(equal[i])];
+        }
+    }
+};
+
+/// Those rows one after the other.
+Array<std::byte> gathered(const VectorView& vectors, const std::vector<std::int32_t>& rows, const Team& team) {
+    const std::size_t bytes = std::size_t(vectors.d) * size_of(vectors.dtype);
+    Array<std::byte> gathered(rows.size() * bytes);
+    team.for_chunks(std::ssize(rows), cpu::kRowsAtOnce, [&](int, std::int64_t begin, std::int64_t end) {
+        for (std::int64_t i = begin; i < end; ++i)
+            std::copy_n(vectors.row(rows[std::size_t(i)]), bytes, gathered.data() + std::size_t(i) * bytes);
+    });
+    return gathered;
+}
+
+}  // namespace
+
+Duplicates duplicates(const KnnGraphView& graph, const DuplicateParams& params, const Callbacks& callbacks) {
+    check_threshold(params);
     const Team team = cpu::team_of(params.threads, &callbacks.interrupt);
-    const OwnedEdges own = edges_of("duplicates", graph, edge_params, team);
-    Numbered numbered(roots_of(own.edges, team), 2);
-    return {std::move(numbered.labels), std::move(numbered.sizes), std::move(numbered.firsts),
-            count_full(own.edges, team)};
+    const Copies copies(graph, params, team);
+    const Edges& edges = copies.own.edges;
+    if (params.equal != nullptr) detail::check_ids(params.equal, graph.n, 0, graph.n, "DuplicateParams::equal");
+    const bool equal = params.equal != nullptr && copies.equal_rows_count;
+    Duplicates found = of_roots(find_roots(edges.n, team, [&](std::int64_t i, const auto& join) {
+        join_entries(edges, i, join);
+        if (equal) join(params.equal[i]);
+    }));
+    found.full = count_full(edges, team);
+    return found;
+}
+
+Duplicates duplicates(const VectorView& vectors, const DuplicateParams& params, const BuildParams& build_params,
+                      const Callbacks& callbacks, Resources* resources) {
+    check_threshold(params);
+    const Team team = cpu::team_of(params.threads, &callbacks.interrupt);
+    const Distinct distinct(equal_rows(vectors, params.threads, callbacks));
+    const std::int64_t rows = std::ssize(distinct.firsts);
+    KnnGraph graph(rows, 1, build_params.metric);
+    if (rows > 1) {
+        BuildParams of_rows = build_params;
+        of_rows.k = int(std::min<std::int64_t>(build_params.k, rows - 1));
+        Array<std::byte> gathered_rows;
+        VectorView view = vectors;
+        if (rows < vectors.n) {
+            gathered_rows = gathered(vectors, distinct.firsts, team);
+            view = {gathered_rows.data(), rows, vectors.d, vectors.dtype, 0};
+        }
+        graph = build(view, of_rows, callbacks, resources).graph;
+    }
+    const Copies copies(graph, params, team);
+    const Parents of_distinct = roots_of(copies.own.edges, team);
+    Parents roots(distinct.number_of.size());
+    std::vector<std::int64_t> of_kind(distinct.firsts.size());
+    for (std::size_t i = 0; i < roots.size(); ++i) {
+        const auto number = std::size_t(distinct.number_of[i]);
+        ++of_kind[number];
+        roots[i] = distinct.firsts[std::size_t(of_distinct[number])];
+    }
+    if (!copies.equal_rows_count) std::iota(roots.begin(), roots.end(), 0);  // then no pair counts
+    Duplicates found = of_roots(roots);
+    found.full = count_full(copies.own.edges, team, of_kind);
+    return found;
 }
 
 }  // namespace gnnd

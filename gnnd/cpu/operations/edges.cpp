@@ -142,14 +142,15 @@ void convert_to_distances(const char* who, Metric metric, const float* values, s
                                : " is no value of " + std::string(name_of(metric))));
 }
 
-std::int64_t count_full(const Edges& edges, const Team& team) {
+std::int64_t count_full(const Edges& edges, const Team& team, std::span<const std::int64_t> times) {
     if (edges.n < 2) return 0;
     const std::int64_t last = std::min(edges.columns, edges.n - 1) - 1;
     std::atomic<std::int64_t> full{0};
     team.for_chunks(edges.n, kRowsAtOnce, [&](int, std::int64_t begin, std::int64_t end) {
         std::int64_t count = 0;
         for (std::int64_t i = begin; i < end; ++i)
-            count += int(edges.counts(edges.ids_of(i)[last], edges.values_of(i)[last]));
+            if (edges.counts(edges.ids_of(i)[last], edges.values_of(i)[last]))
+                count += times.empty() ? 1 : times[std::size_t(i)];
         full += count;
     });
     return full;

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <span>
 
 #include "gnnd/cpu/parallel.h"
 #include "gnnd/graph.h"
@@ -59,7 +60,8 @@ void convert_to_distances(const char* who, Metric metric, const float* values, s
                           float* out, const Team& team);
 
 /// Objects all of whose entries count, n - 1 where there are no more objects.
-std::int64_t count_full(const Edges& edges, const Team& team);
+/// \param times  how often each object is to be counted; empty: once
+std::int64_t count_full(const Edges& edges, const Team& team, std::span<const std::int64_t> times = {});
 
 /// Turns the sizes in indptr[1] to indptr[n] into offsets. \return the last one
 std::int64_t add_up(Array<std::int64_t>& indptr, const Team& team);

@@ -66,12 +66,13 @@ struct CrossMatchArgs {
     Counters* counters;  ///< kSpread
 };
 
-/// Step 1 of search_links() for the objects [first, first + count).
+/// Step 1 of search_links() for the rows [first, first + count) of the links.
 struct PruneArgs {
     const std::int32_t* graph;  ///< n x k ids
     std::int64_t k;
-    Links links;  ///< written: the objects' rows, sizes, and whom they chose counted
+    Links links;  ///< written: rows, sizes, and, unless counts are null, whom they chose counted
     std::int64_t first, count;
+    const std::int32_t* objects = nullptr;  ///< whose links each row has; null: row i has those of object i
 };
 
 /// Objects [first_row, first_row + rows) against the columns [first_column, first_column + columns).

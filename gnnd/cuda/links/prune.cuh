@@ -25,7 +25,8 @@ __global__ void __launch_bounds__(2 * T) prune_kernel(Points points, PruneArgs a
     __shared__ u32 ids[kColumns];
     __shared__ Sum terms[kColumns];
     __shared__ u32 blockers[T][kWords];  // bit c of row r: if c is a link, r is none
-    const std::int64_t object = args.first + blockIdx.x;
+    const std::int64_t out = args.first + blockIdx.x;
+    const std::int64_t object = args.objects == nullptr ? out : args.objects[out];
     if (threadIdx.x < kColumns) {
         u32 id = threadIdx.x < entries ? u32(args.graph[object * args.k + threadIdx.x]) : u32(object);
         if (id >= u32(points.n)) id = u32(object);  // stands for none
@@ -87,12 +88,12 @@ __global__ void __launch_bounds__(2 * T) prune_kernel(Points points, PruneArgs a
         const u32 here = __shfl_sync(kAllLanes, linked, word);
         if (here >> lane_id() & 1) {
             const u32 id = ids[word * kWarp + lane_id()];
-            args.links.ids[object * args.links.degree + at + rank_in(here)] = std::int32_t(id);
-            atomicAdd(&args.links.counts[id], 1u);
+            args.links.ids[out * args.links.degree + at + rank_in(here)] = std::int32_t(id);
+            if (args.links.counts != nullptr) atomicAdd(&args.links.counts[id], 1u);
         }
         at += __popc(here);
     }
-    if (lane_id() == 0) args.links.sizes[object] = u32(size);
+    if (lane_id() == 0) args.links.sizes[out] = u32(size);
 }
 
 }  // namespace gnnd::cuda

@@ -124,7 +124,7 @@ class PinnedArray {
 
 class Event {
   public:
-    Event() { GNND_CUDA(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming)); }
+    explicit Event(unsigned flags = cudaEventDisableTiming) { GNND_CUDA(cudaEventCreateWithFlags(&event_, flags)); }
     ~Event() { ignore(cudaEventDestroy(event_)); }
     Event(const Event&) = delete;
     Event& operator=(const Event&) = delete;

@@ -128,23 +128,27 @@ BuildPlan make_build_plan(const detail::Input& input, const InPlace& in_place, c
 }
 
 LinkPlan make_link_plan(const VectorView& vectors, bool vectors_on_device, std::int64_t k, bool graph_on_device,
-                        Metric metric, int degree, bool links_on_device, std::size_t free) {
-    const std::int64_t n = vectors.n, d = vectors.d;
+                        Metric metric, int degree, bool links_on_device, std::int64_t some, std::size_t free) {
+    const std::int64_t n = vectors.n, d = vectors.d, pruned = some > 0 ? some : n;
     LinkPlan plan;
     plan.VectorForm::operator=(form_of(vectors, vectors_on_device, metric));
     Layout layout;
     if (!vectors_on_device) plan.vectors = layout.take(n * d * std::int64_t(size_of(vectors.dtype)));
     if (!plan.vectors_in_place) plan.rows = layout.take(n * plan.row_bytes);
     if (!graph_on_device) plan.graph = layout.take(n * k * 4);
-    if (!links_on_device) plan.links = layout.take(n * degree * 4);
+    if (!links_on_device) plan.links = layout.take(pruned * degree * 4);
     plan.bias = layout.take(n * 4);
-    plan.sizes = layout.take(n * 4);
-    plan.counts = layout.take(n * 4);
-    plan.offsets = layout.take(n * 8 + 8);
+    plan.sizes = layout.take(pruned * 4);
+    if (some > 0) {
+        plan.objects = layout.take(some * 4);
+    } else {
+        plan.counts = layout.take(n * 4);
+        plan.offsets = layout.take(n * 8 + 8);
+    }
     plan.info = layout.take(kSmallBytes);
-    plan.edges = layout.take(std::max(n * std::min<std::int64_t>(degree, k) * 8, d * 8));
+    plan.edges = layout.take(std::max(some > 0 ? 0 : n * std::min<std::int64_t>(degree, k) * 8, d * 8));
     plan.total = layout.end_;
-    MemoryLimits{0, free}.check("search_links", plan.total);
+    MemoryLimits{0, free}.check(some > 0 ? "prune_rows" : "search_links", plan.total);
     return plan;
 }
 

@@ -82,17 +82,19 @@ BuildPlan make_build_plan(const detail::Input& input, const InPlace& in_place, c
                           const Choices& choices, std::size_t sort_bytes, std::size_t beside, std::size_t all_pairs,
                           std::size_t free);
 
-/// The same for search_links(). Copies of what lies on the host are parts of the block too.
+/// The same for search_links(), or for prune_rows() of some objects, which needs no counts, offsets and edges. Copies
+/// of what lies on the host are parts of the block too.
 struct LinkPlan : VectorForm {
-    Part vectors, rows, graph, links;
+    Part vectors, rows, graph, links, objects;
     Part bias, sizes, counts, offsets, info;
     Part edges;  ///< before them, the means of the components
     std::size_t total = 0;
 };
 
-/// \param k  entries of a row of the graph
+/// \param k     entries of a row of the graph
+/// \param some  so many objects' rows are pruned, and their links lie on the host; 0: links of all are made
 /// \throws OutOfDeviceMemory where it does not fit into `free`, see make_build_plan()
 LinkPlan make_link_plan(const VectorView& vectors, bool vectors_on_device, std::int64_t k, bool graph_on_device,
-                        Metric metric, int degree, bool links_on_device, std::size_t free);
+                        Metric metric, int degree, bool links_on_device, std::int64_t some, std::size_t free);
 
 }  // namespace gnnd::cuda

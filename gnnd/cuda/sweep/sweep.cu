@@ -25,7 +25,7 @@ constexpr int kMaxSweptBytes = 8192;
 /// A step of make_exact() should take some tenths of a second: bytes of rows that are compared in one.
 constexpr double kBytesOfStep = 1e14;
 /// None of its steps is a larger part of it.
-constexpr u32 kSteps = 8;
+constexpr u32 kSteps = 4;
 
 /// Where more than one in so many objects has overflowed, all are compared again; at most so often.
 constexpr std::int64_t kFewOverflow = 64;

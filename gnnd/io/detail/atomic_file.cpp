@@ -145,6 +145,18 @@ void AtomicFile::write_through(const char* data, std::size_t bytes) {
     }
 }
 
+void AtomicFile::write_at(std::size_t offset, const void* data, std::size_t bytes) {
+    const char* from = static_cast<const char*>(data);
+    while (bytes > 0) {
+        const ssize_t written = pwrite(descriptor_, from, bytes, off_t(offset));
+        if (written < 0 && errno == EINTR) continue;
+        if (written < 0) fail("cannot write", errno);
+        from += written;
+        offset += std::size_t(written);
+        bytes -= std::size_t(written);
+    }
+}
+
 void AtomicFile::commit() {
     write_through(buffer_.data(), buffer_.size());
     buffer_.clear();

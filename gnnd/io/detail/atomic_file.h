@@ -34,6 +34,9 @@ class AtomicFile {
 
     /// Appends bytes (buffered). \throws IoError, for example when the disk is full
     void write(const void* data, std::size_t bytes);
+    /// Writes bytes to a place of the new file at once, past what write() has appended. Several threads may.
+    /// \throws as write()
+    void write_at(std::size_t offset, const void* data, std::size_t bytes);
     /// The file appears under its name; nothing can be written afterwards. \throws NotDurable, or IoError; the old file
     /// survives then
     void commit();

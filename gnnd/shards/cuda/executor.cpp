@@ -60,7 +60,7 @@ class DeviceExecutor final : public shards::Executor {
         const Pin slot = held_.pin(shard);
         held_.bring_vectors(shard, slot, stream);
         const DeviceGraph built = result(store_.rows(shard));
-        const BuildStats stats = run({{held_.vectors(shard, slot)}, {}}, built, callbacks);
+        const BuildStats stats = run({{held_.vectors(shard, slot)}, {}}, params_, built, callbacks);
         held_.put_build(shard, slot, built, stream);
         compare(shard, slot, callbacks);
         return stats;
@@ -84,7 +84,7 @@ class DeviceExecutor final : public shards::Executor {
         detail::Input both{{held_.vectors(pair.first, first), held_.vectors(pair.second, second)},
                            {view_of(held_.local(pair.first, first)), view_of(held_.local(pair.second, second))}};
         both.across = true;  // the shards' own lists have seen what is inside of each
-        const BuildStats stats = run(both, found, callbacks);
+        const BuildStats stats = run(both, merge_params(params_), found, callbacks);
         compare(pair.first, first, callbacks);
         compare(pair.second, second, callbacks);
         bringing.wait();
@@ -137,8 +137,9 @@ class DeviceExecutor final : public shards::Executor {
 
   private:
     /// Arguments were checked when the build in shards began.
-    BuildStats run(const detail::Input& input, const DeviceGraph& to, const Callbacks& callbacks) {
-        return detail::run_checked(input, params_, callbacks, work_, to.ids, to.distances);
+    BuildStats run(const detail::Input& input, const BuildParams& params, const DeviceGraph& to,
+                   const Callbacks& callbacks) {
+        return detail::run_checked(input, params, callbacks, work_, to.ids, to.distances);
     }
     /// With the recall's sample.
     void compare(int shard, const Pin& slot, const Callbacks& callbacks) {
@@ -182,7 +183,7 @@ bool has_room(const shards::Manifest& manifest, const BuildParams& params, const
     const UseDevice device(params.device.index);
     if (manifest.count() > 1) return room_for(manifest, params, options).slots != 0;
     try {
-        plan_of(manifest, manifest.base.n, params);
+        plan_of_whole(manifest, params);
         return true;
     } catch (const OutOfDeviceMemory&) {
         return false;

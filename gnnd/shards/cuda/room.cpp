@@ -2,6 +2,7 @@
 #include "gnnd/shards/cuda/room.h"
 
 #include <algorithm>
+#include <array>
 #include <string>
 
 #include "gnnd/cuda/backend.h"
@@ -22,16 +23,29 @@ std::size_t graph_bytes(std::int64_t rows, std::int64_t k) {
     return Piece::aligned(std::size_t(rows * k) * sizeof(std::int32_t));
 }
 
-/// Only its shape.
-detail::Input input_of(const shards::Manifest& manifest, std::int64_t rows) {
-    return {{{nullptr, rows, manifest.base.d, manifest.base.dtype, 0}}, {}};
+/// Only the shape of rows of the base.
+VectorView rows_of(const shards::Manifest& manifest, std::int64_t rows) {
+    return {nullptr, rows, manifest.base.d, manifest.base.dtype, 0};
+}
+
+/// Building the largest shard, and merging the two largest, whose graphs take no memory beside what they lie in.
+std::array<detail::Input, 2> largest_tasks(const shards::Manifest& manifest) {
+    const VectorView shard = rows_of(manifest, manifest.most_rows());
+    return {{{{shard}, {}}, {{shard, shard}, {}}}};
+}
+
+MemoryPlan plan_of(const detail::Input& input, const BuildParams& params) {
+    MemoryPlan plan = cuda::plan(input, params, detail::resolve(params, input, params.device));
+    if (plan.choices.parts > 1)
+        throw OutOfDeviceMemory("all pairs of " + std::to_string(input.n()) + " objects do not fit at once");
+    return plan;
 }
 
 std::size_t bytes_to_measure(const shards::Manifest& manifest) {
     const BuildParams& params = manifest.params;
     if (params.recall == 0 || params.recall == 1) return 0;
-    const VectorView shard{nullptr, manifest.most_rows(), manifest.base.d, manifest.base.dtype, 0};
-    return bytes_of_nearest_of(shard, std::min(manifest.base.n, detail::kRecallObjects), detail::recall_at_of(params),
+    return bytes_of_nearest_of(rows_of(manifest, manifest.most_rows()),
+                               std::min(manifest.base.n, detail::kRecallObjects), detail::recall_at_of(params),
                                params.metric);
 }
 
@@ -44,30 +58,29 @@ ShardSizes::ShardSizes(const shards::Manifest& manifest)
       lists(graph_bytes(manifest.most_rows(), manifest.params.k)),
       result(graph_bytes(2 * manifest.most_rows(), manifest.params.k)) {}
 
-MemoryPlan plan_of(const shards::Manifest& manifest, std::int64_t rows, const BuildParams& params) {
-    const detail::Input input = input_of(manifest, rows);
-    MemoryPlan plan = cuda::plan(input, params, detail::resolve(params, input, params.device));
-    if (plan.choices.parts > 1)
-        throw OutOfDeviceMemory("all pairs of " + std::to_string(rows) + " objects do not fit at once");
-    return plan;
+MemoryPlan plan_of_whole(const shards::Manifest& manifest, const BuildParams& params) {
+    return plan_of({{rows_of(manifest, manifest.base.n)}, {}}, params);
 }
 
 Room room_for(const shards::Manifest& manifest, const BuildParams& params, const shards::ExecutorOptions& options) {
     if (manifest.base.n < 2 * manifest.count()) return {};  // build() wants two objects
     const ShardSizes sizes(manifest);
     try {
-        // As if from host memory: the union's vectors are copied to one place, the graphs are not.
-        const std::int64_t rows = 2 * manifest.most_rows();
-        const MemoryPlan plan = plan_of(manifest, rows, params);
-        // A deterministic build makes do with less for the sake of device_memory only, not of a piece of it.
-        const Choices wanted = detail::resolve(params, input_of(manifest, rows), params.device);
-        const bool modest = plan.choices.samples != wanted.samples || plan.choices.list_size != wanted.list_size;
-        if (params.deterministic && modest) return {};
-        const std::size_t work =
-            Piece::aligned(std::max(plan.vectors + plan.work, bytes_to_measure(manifest)) + kBetweenBlocks);
+        // As if from host memory: a merge's vectors are copied to one place.
+        std::size_t work = bytes_to_measure(manifest), free = 0;
+        for (const detail::Input& task : largest_tasks(manifest)) {
+            const MemoryPlan plan = plan_of(task, params);
+            // A deterministic build makes do with less for the sake of device_memory only, not of a piece of it.
+            const Choices wanted = detail::resolve(params, task, params.device);
+            const bool modest = plan.choices.samples != wanted.samples || plan.choices.list_size != wanted.list_size;
+            if (params.deterministic && modest) return {};
+            work = std::max(work, plan.vectors + plan.work);
+            free = plan.free;
+        }
+        work = Piece::aligned(work + kBetweenBlocks);
         const std::size_t fixed = 2 * sizes.result + work;
         // What is free leaves room for the driver already: kMemoryReserve.
-        std::size_t bytes = plan.free / std::size_t(options.to_come);
+        std::size_t bytes = free / std::size_t(options.to_come);
         if (params.device_memory != 0) bytes = std::min(bytes, std::size_t(params.device_memory / options.workers));
         const int count = manifest.count(), least = std::min(3, count);
         if (bytes < fixed + std::size_t(least) * sizes.shard()) return {};

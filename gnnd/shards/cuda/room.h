@@ -28,9 +28,9 @@ struct Room {
     int slots = 0;         ///< places for shards; 0: not enough to keep any
 };
 
-/// Device memory of a build of so many rows of the base, from and to host memory.
+/// Device memory of a build of the whole base, from and to host memory.
 /// \throws OutOfDeviceMemory where it does not fit
-MemoryPlan plan_of(const shards::Manifest& manifest, std::int64_t rows, const BuildParams& params);
+MemoryPlan plan_of_whole(const shards::Manifest& manifest, const BuildParams& params);
 
 /// The room that a worker can take: places for all shards, or for as many as fit into what is free or
 /// params.device_memory allows, which the workers of a device share, but at least for the two of a merge and the one

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: MIT
+// How many pairs of shards the plan `near` merges, and what they hold of the true neighbours, without building a graph:
+// the base is put into order, the borders are found, and true neighbours of a sample tell how far one comes. One line
+// for each number of shards, from which the growth with the set can be read.
+//
+//   near_pairs base.u8bin --shards 8,16,32,64,128 --work /tmp/order
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "gnnd/builder.h"
+#include "gnnd/detail/recall.h"
+#include "gnnd/error.h"
+#include "gnnd/shards/borders.h"
+#include "gnnd/shards/near.h"
+#include "gnnd/shards/order.h"
+
+namespace {
+
+using namespace gnnd;
+using namespace gnnd::shards;
+
+constexpr std::int64_t kObjects = 2000;
+constexpr int kAt = 10;
+
+double seconds_since(std::chrono::steady_clock::time_point start) {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+void print(const io::VectorFile& base, const BuildParams& params, int shards, const std::vector<double>& shares,
+           const std::string& work) {
+    Manifest manifest;
+    manifest.base = BaseRecord::of(base);
+    manifest.params = params;
+    manifest.plan = MergePlan::near;
+    manifest.shards.resize(std::size_t(shards));
+    const std::string vectors_path = work + "/vectors." + (base.dtype() == DType::u8 ? "u8bin" : "fbin");
+    const std::string order_path = work + "/order.ibin";
+    auto start = std::chrono::steady_clock::now();
+    order_base(base, manifest, params, vectors_path, order_path, {});
+    const double ordering = seconds_since(start);
+    const io::VectorFile vectors(vectors_path);
+    start = std::chrono::steady_clock::now();
+    std::vector<Task> left = find_borders(vectors, manifest, params, {}).ranked();
+    const double borders = seconds_since(start);
+    const std::vector<std::int32_t> objects = detail::sample_objects(base.n(), kObjects, params.seed);
+    const KnnGraph truth = exact_neighbors(vectors.view(), objects.data(), std::int64_t(objects.size()), kAt,
+                                           params.metric, params.threads);
+    PairCounts counts(shards);
+    for (std::int64_t i = 0; i < truth.n(); ++i)
+        for (int j = 0; j < kAt; ++j)
+            counts.add(manifest.shard_of(objects[std::size_t(i)]), manifest.shard_of(truth.ids_of(i)[j]));
+    std::printf("| %lld | %d | %d | %.3f |", static_cast<long long>(base.n()), shards, manifest.pairs(),
+                double(counts.inside()) / double(counts.sum()));
+    for (const double share : shares) {
+        std::int64_t within = counts.inside();
+        std::size_t merges = 0;
+        while (merges < left.size() && double(within) < share * double(counts.sum())) {
+            within += counts.of(left[merges].first, left[merges].second);
+            ++merges;
+        }
+        std::printf(" %zu (%.1f) |", merges, 2 * double(merges) / shards);
+    }
+    std::printf(" %.2f | %.2f |\n", ordering, borders);
+    std::fflush(stdout);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    CLI::App app{"Counts the pairs of shards that the plan `near` merges, and in brackets those of a shard."};
+    std::string base, work;
+    std::vector<int> shards{8, 16, 32, 64};
+    std::vector<double> shares{0.95, 0.99, 0.995};
+    BuildParams params;
+    params.device = {Device::Kind::cpu, 0};
+    app.add_option("base", base, "file of vectors, uint8 or float32")->required();
+    app.add_option("--work", work, "folder for the vectors in order")->required();
+    app.add_option("--shards", shards, "numbers of shards to compare")->delimiter(',')->capture_default_str();
+    app.add_option("--shares", shares, "of the true neighbours, to be in merged pairs")
+        ->delimiter(',')
+        ->capture_default_str();
+    CLI11_PARSE(app, argc, argv);
+    try {
+        std::filesystem::create_directories(work);
+        std::printf("| rows | shards | pairs | inside |");
+        for (const double share : shares) std::printf(" merges for %g |", share);
+        std::printf(" s to order | s for borders |\n|---|---|---|---|");
+        for (std::size_t i = 0; i < shares.size() + 2; ++i) std::printf("---|");
+        std::printf("\n");
+        const io::VectorFile file(base);
+        for (const int count : shards) print(file, params, count, shares, work);
+    } catch (const Error& error) {
+        std::fprintf(stderr, "near_pairs: %s\n", error.what());
+        return 1;
+    }
+}

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: MIT
+#include "gnnd/shards/borders.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "gnnd/cpu/parallel.h"
+#include "gnnd/detail/recall.h"
+
+namespace gnnd::shards {
+namespace {
+
+constexpr std::uint64_t kBordersStream = 0xb04de45;
+/// Neighbours of an object of the sample that count.
+constexpr int kNeighbors = 10;
+/// Objects for each shard, of a few shards and of small ones: fewer tell too little of who is near whom.
+constexpr std::int64_t kPerShard = 256, kFewShards = 1 << 16, kSmallShards = 1 << 14;
+
+}  // namespace
+
+std::int64_t PairCounts::inside() const {
+    std::int64_t sum = 0;
+    for (int shard = 0; shard < shards_; ++shard) sum += of(shard, shard);
+    return sum;
+}
+
+std::int64_t PairCounts::sum() const {
+    return std::accumulate(counts_.begin(), counts_.end(), std::int64_t(0));
+}
+
+std::vector<Task> PairCounts::ranked() const {
+    std::vector<Task> merges;
+    for (int a = 0; a < shards_; ++a)
+        for (int b = a + 1; b < shards_; ++b) merges.push_back({Task::Kind::merge, a, b});
+    std::stable_sort(merges.begin(), merges.end(),
+                     [&](const Task& a, const Task& b) { return of(a.first, a.second) > of(b.first, b.second); });
+    return merges;
+}
+
+std::int64_t border_objects(const Manifest& manifest) {
+    return std::min({manifest.base.n, std::max(kSmallShards, 2 * manifest.most_rows()),
+                     std::max(kFewShards, kPerShard * manifest.count())});
+}
+
+PairCounts find_borders(const io::VectorFile& vectors, const Manifest& manifest, const BuildParams& params,
+                        const Callbacks& callbacks) {
+    PairCounts counts(manifest.count());
+    const std::vector<std::int32_t> objects =
+        detail::sample_objects(vectors.n(), border_objects(manifest), params.seed, kBordersStream);
+    if (objects.size() < 2) return counts;
+    const std::size_t row = std::size_t(vectors.d()) * size_of(vectors.dtype());
+    std::vector<std::byte> rows(objects.size() * row);
+    const cpu::Team team{cpu::Team::resolve(params.threads), &callbacks.interrupt};
+    team.for_chunks(std::int64_t(objects.size()), 16, [&](int, std::int64_t begin, std::int64_t end) {
+        for (std::int64_t i = begin; i < end; ++i)
+            vectors.read(objects[std::size_t(i)], 1, rows.data() + std::size_t(i) * row);
+    });
+    BuildParams own = params;
+    own.k = own.recall_at = std::min(kNeighbors, params.k);
+    own.list_size = own.samples = 0;
+    const VectorView sample{rows.data(), std::int64_t(objects.size()), vectors.d(), vectors.dtype(), 0};
+    const KnnGraph graph = build(sample, own, callbacks).graph;
+    for (std::int64_t i = 0; i < sample.n; ++i) {
+        const int shard = manifest.shard_of(objects[std::size_t(i)]);
+        for (int j = 0; j < own.k; ++j)
+            if (const std::int32_t id = graph.ids_of(i)[j]; id >= 0)
+                counts.add(shard, manifest.shard_of(objects[std::size_t(id)]));
+    }
+    return counts;
+}
+
+}  // namespace gnnd::shards

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: MIT
+#include "gnnd/shards/restore.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "gnnd/cpu/parallel.h"
+#include "gnnd/error.h"
+
+namespace gnnd::shards {
+namespace {
+
+/// Rows of a shard's lists that are read at a time.
+constexpr std::int64_t kRows = 1 << 13;
+
+/// Objects at the same distance are in the order of their ids.
+void sort_ties(std::int64_t k, std::int32_t* ids, const float* distances) {
+    for (std::int64_t begin = 0, end = 0; begin < k && ids[begin] >= 0; begin = end) {
+        for (end = begin + 1; end < k && ids[end] >= 0 && distances[end] == distances[begin];) ++end;
+        std::sort(ids + begin, ids + end);
+    }
+}
+
+}  // namespace
+
+void restore(Folder& folder, int threads, const std::function<bool()>& interrupt) {
+    const Manifest manifest = folder.manifest();
+    const io::VectorFile order_file = folder.open_order();
+    const auto* const order = static_cast<const std::int32_t*>(order_file.view().data);
+    const std::int64_t k = manifest.params.k, n = manifest.base.n;
+    const cpu::Team team{cpu::Team::resolve(threads), &interrupt};
+    const auto refuse = [&] { throw IoError(order_file.path() + ": altered: it is no order of the base"); };
+    for (int result = 0; result < manifest.count(); ++result) {
+        if (manifest.shards[result].result) continue;
+        const std::int64_t begin = manifest.begin(result), rows = manifest.rows(result);
+        KnnGraph graph(rows, k, manifest.params.metric);
+        std::vector<char> filled(static_cast<std::size_t>(rows));
+        for (int shard = 0; shard < manifest.count(); ++shard) {
+            const std::int32_t *first = order + manifest.begin(shard), *last = order + manifest.begin(shard + 1);
+            const std::int32_t* const from = std::lower_bound(first, last, begin);
+            const std::int32_t* const to = std::lower_bound(from, last, begin + rows);
+            if (from == to) continue;
+            const io::GraphFile lists = folder.open_lists(shard);
+            team.for_chunks(to - from, kRows, [&](int, std::int64_t chunk, std::int64_t end) {
+                const KnnGraph found = lists.read(from - first + chunk, end - chunk);
+                for (std::int64_t i = 0; i < end - chunk; ++i) {
+                    const std::int64_t row = from[chunk + i] - begin;
+                    if (row < 0 || row >= rows || std::exchange(filled[std::size_t(row)], 1) != 0) refuse();
+                    std::int32_t* const ids = graph.ids() + row * k;
+                    for (std::int64_t j = 0; j < k; ++j) {
+                        const std::int32_t place = found.ids_of(i)[j];
+                        ids[j] = place < 0 ? -1 : order[place];
+                        if (ids[j] < -1 || ids[j] >= n) refuse();
+                    }
+                    std::copy_n(found.distances_of(i), k, graph.distances() + row * k);
+                    sort_ties(k, ids, found.distances_of(i));
+                }
+            });
+        }
+        if (std::find(filled.begin(), filled.end(), 0) != filled.end()) refuse();
+        folder.put_result(result, graph.view());
+        folder.commit();
+    }
+}
+
+}  // namespace gnnd::shards

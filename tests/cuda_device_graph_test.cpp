@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: MIT
+// A graph that stays on a GPU: what is told of an append is what has changed, and it is a graph as any other. Without a
+// GPU all of it is skipped.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <limits>
+#include <memory>
+#include <vector>
+
+#include "gnnd/detail/device_graph.h"
+#include "gnnd/error.h"
+#include "tests/append_cases.h"
+#include "tests/gpu.h"
+
+namespace gnnd {
+namespace {
+
+using detail::AppendedRows;
+using detail::DeviceGraph;
+using test::converging;
+using test::gpu_params;
+using test::random_vectors;
+using test::rows_of;
+using test::Vectors;
+
+constexpr int kColumns = 20;
+
+class CudaDeviceGraph : public testing::Test {
+  protected:
+    void SetUp() override { SKIP_WITHOUT_GPU(); }
+
+    static std::unique_ptr<DeviceGraph> make(std::int64_t d, Metric metric, std::size_t most = 0) {
+        return cuda::make_device_graph(0, d, kColumns, metric, most);
+    }
+    static KnnGraph copy(DeviceGraph& there) {
+        KnnGraph graph(there.n(), kColumns, there.graph().metric);
+        there.copy_graph(graph.ids(), graph.distances());
+        return graph;
+    }
+    HeapResources resources;
+};
+
+bool same_row(const KnnGraph& a, std::int64_t i, const KnnGraph& b, std::int64_t j) {
+    return std::equal(a.ids_of(i), a.ids_of(i) + a.k(), b.ids_of(j)) &&
+           std::equal(a.distances_of(i), a.distances_of(i) + a.k(), b.distances_of(j));
+}
+
+/// Every old row is the one before or is told, and those that are told, and the added ones, are those of the graph.
+void expect_told(const KnnGraph& before, const KnnGraph& after, const AppendedRows& told) {
+    ASSERT_EQ(told.rows.n(), std::int64_t(told.objects.size()) + after.n() - before.n());
+    ASSERT_TRUE(std::is_sorted(told.objects.begin(), told.objects.end()));
+    std::size_t next = 0;
+    for (std::int64_t i = 0; i < before.n(); ++i) {
+        const bool is_told = next < told.objects.size() && told.objects[next] == i;
+        ASSERT_NE(same_row(before, i, after, i), is_told) << "row " << i;
+        if (!is_told) continue;
+        ASSERT_TRUE(same_row(told.rows, std::int64_t(next), after, i)) << "row " << i;
+        ++next;
+    }
+    ASSERT_EQ(next, told.objects.size());
+    for (std::int64_t i = before.n(); i < after.n(); ++i)
+        ASSERT_TRUE(same_row(told.rows, std::int64_t(next) + i - before.n(), after, i)) << "row " << i;
+}
+
+TEST_F(CudaDeviceGraph, TellsWhatAnAppendHasChanged) {
+    for (const Metric metric : {Metric::L2, Metric::InnerProduct, Metric::L1}) {
+        SCOPED_TRACE(name_of(metric));
+        const Vectors vectors = random_vectors(9000, 12, DType::f32);
+        const auto there = make(12, metric);
+        const BuildParams params = converging(gpu_params(kColumns, metric));
+        there->build(rows_of(vectors, 0, 6000), params, {}, resources);
+        KnnGraph before = copy(*there);
+        ASSERT_NO_FATAL_FAILURE(test::expect_valid_graph(before, rows_of(vectors, 0, 6000)));
+        // With room and without, searched for and merged.
+        for (const std::int64_t count : {1, 40, 40, 19, 100, 1800}) {
+            SCOPED_TRACE(testing::Message() << count << " to " << before.n());
+            const VectorView added = rows_of(vectors, before.n(), count);
+            there->append(added, params, {}, resources);
+            ASSERT_EQ(there->n(), before.n() + count);
+            KnnGraph after = copy(*there);
+            ASSERT_NO_FATAL_FAILURE(test::expect_valid_graph(after, rows_of(vectors, 0, after.n())));
+            const AppendedRows told = there->changed(before.n(), resources);
+            ASSERT_NO_FATAL_FAILURE(expect_told(before, after, told));
+            EXPECT_EQ(there->changed(std::int64_t(told.objects.size()) - 1, resources).rows.n(), 0);
+            before = std::move(after);
+        }
+    }
+}
+
+TEST_F(CudaDeviceGraph, TakesAGraphFromElsewhere) {
+    const Vectors vectors = random_vectors(5000, 8, DType::f32);
+    const BuildParams params = gpu_params(kColumns);
+    const KnnGraph given = build(rows_of(vectors, 0, 4900), params).graph;
+    const auto there = make(8, Metric::L2);
+    for (int round = 0; round < 2; ++round) {  // in place of what it holds
+        there->load(rows_of(vectors, 0, 4900), given, resources);
+        const KnnGraph before = copy(*there);
+        for (std::int64_t i = 0; i < given.n(); ++i) ASSERT_TRUE(same_row(given, i, before, i)) << "row " << i;
+        const BuildStats stats = there->append(rows_of(vectors, 4900, 100), params, {}, resources);
+        EXPECT_GE(stats.recall.high, 0.99);
+        EXPECT_EQ(there->n(), 5000);
+        ASSERT_NO_FATAL_FAILURE(test::expect_valid_graph(copy(*there), vectors));
+    }
+}
+
+TEST_F(CudaDeviceGraph, TakesNoMoreThanItMay) {
+    const Vectors vectors = random_vectors(5000, 8, DType::f32);
+    const BuildParams params = converging(gpu_params(kColumns));
+    constexpr std::size_t kOfObject = 8 * 4 + kColumns * 16;
+    const auto there = make(8, Metric::L2, 4100 * kOfObject + 7);
+    EXPECT_EQ(there->room(), 4100);
+    EXPECT_EQ(there->bytes(), 0U);
+    there->build(rows_of(vectors, 0, 4000), params, {}, resources);
+    there->append(rows_of(vectors, 4000, 100), params, {}, resources);
+    EXPECT_EQ(there->bytes(), 4100 * kOfObject);
+    EXPECT_THROW(there->append(rows_of(vectors, 4100, 1), params, {}, resources), OutOfDeviceMemory);
+}
+
+TEST_F(CudaDeviceGraph, NamesVectorsThatAreNoNumbers) {
+    const Vectors vectors = random_vectors(3000, 8, DType::f32);
+    std::vector<float> bad(5 * 8, 0.5F);
+    bad[3 * 8 + 1] = std::numeric_limits<float>::quiet_NaN();
+    const auto there = make(8, Metric::L2);
+    there->build(vectors, converging(gpu_params(kColumns)), {}, resources);
+    try {
+        there->append({bad.data(), 5, 8, DType::f32, 0}, converging(gpu_params(kColumns)), {}, resources);
+        ADD_FAILURE() << "nothing was thrown";
+    } catch (const InvalidArgument& error) {
+        EXPECT_NE(std::string(error.what()).find("vector 3"), std::string::npos) << error.what();
+    }
+}
+
+}  // namespace
+}  // namespace gnnd

@@ -1,0 +1,446 @@
+// SPDX-License-Identifier: MIT
+// Graphs in shards whose plan is `near`: as good as asked for, with fewer merges, in the base's own rows and ids,
+// whatever ends a run.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "gnnd/error.h"
+#include "gnnd/shards/borders.h"
+#include "gnnd/shards/folder.h"
+#include "gnnd/shards/near.h"
+#include "gnnd/shards/order.h"
+#include "tests/hard_sets.h"
+#include "tests/io_conditions.h"
+#include "tests/shard_fixture.h"
+#include "tests/shard_recall.h"
+
+namespace gnnd::test {
+namespace {
+
+class Near : public Sharded {
+  protected:
+    Near() {
+        params_.k = 10;
+        params_.device = {Device::Kind::cpu, 0};
+    }
+    ShardParams near(int count, bool resume = false) const {
+        ShardParams params = shards(count, resume);
+        params.plan = MergePlan::near;
+        return params;
+    }
+    /// Groups of 2-d vectors in a line, whose neighbours are in the same group or the next, in an order of chance.
+    const io::VectorFile& make_line(std::int64_t n) {
+        Vectors vectors(n, 2, DType::f32);
+        std::mt19937 random(3);
+        std::vector<std::int64_t> rows(static_cast<std::size_t>(n));
+        std::iota(rows.begin(), rows.end(), 0);
+        std::shuffle(rows.begin(), rows.end(), random);
+        for (std::int64_t i = 0; i < n; ++i) {
+            vectors.set(rows[std::size_t(i)], 0, float(i));
+            vectors.set(rows[std::size_t(i)], 1, float(random() % 1000) / 1000);
+        }
+        return make_base(vectors.view());
+    }
+    /// Rows, ids and distances are those of the base, and what the build says of the recall is true.
+    void expect_good(const ShardedStats& stats) const {
+        const ShardedGraph graph(work());
+        const KnnGraph all = read_all(graph);
+        expect_valid_graph(all, base_->view());
+        expect_recall(stats.recall, all);
+        expect_same_recall(graph.recall(), stats.recall);
+        EXPECT_GE(stats.recall.value, params_.recall);
+        EXPECT_EQ(stats.stop, StopReason::recall);
+        EXPECT_EQ(files().size(), std::size_t(graph.shards()) + 2) << "lists, manifest and lock";
+    }
+    /// The sample is one of places in the order, so that it is another one of rows; all are the same.
+    void expect_recall(const RecallEstimate& recall, const KnnGraph& graph) const {
+        constexpr std::int64_t kSample = 1024;
+        if (base_->n() <= kSample) return expect_true_recall(recall, graph, base_->view(), params_, kSample);
+        const double whole = Truth(base_->view(), params_.metric, all_objects()).recall_of(graph);
+        EXPECT_EQ(recall.objects, kSample);
+        EXPECT_GT(whole, recall.low - 0.001);
+        EXPECT_LT(whole, recall.high + 0.001);
+    }
+    shards::Manifest manifest() const { return shards::Manifest::read(manifest_path()); }
+};
+
+TEST_F(Near, IsAsGoodAsAllWithFewerMerges) {
+    params_.recall = 0.995f;
+    for (const HardSet& set : hard_sets()) {
+        SCOPED_TRACE(set.name);
+        params_.metric = set.metric;
+        make_base(vectors_of(set, 1000, DType::f32).view());
+        std::filesystem::remove_all(work());
+        const ShardedStats all = build_sharded(*base_, params_, shards(8));
+        std::filesystem::remove_all(work());
+        const ShardedStats near = build_sharded(*base_, params_, this->near(8));
+        expect_good(near);
+        EXPECT_GE(near.recall.value, all.recall.value - 0.005);
+        EXPECT_EQ(all.merges, 28);
+        // Of independent components in many dimensions everybody is near everybody.
+        const bool has_parts = set.name == "line1" || set.name == "plane2" || set.name == "clusters64";
+        EXPECT_LE(near.merges, has_parts ? 24 : 28);
+        EXPECT_EQ(near.progress.tasks, 8 + near.merges);
+        EXPECT_EQ(near.progress.tasks_done, near.progress.tasks);
+    }
+}
+
+TEST_F(Near, PartsOfALineAreMergedWithTheNextOnly) {
+    make_line(3000);
+    for (const int workers : {1, 3}) {
+        std::filesystem::remove_all(work());
+        ShardParams params = near(15);
+        params.workers = workers;
+        const ShardedStats stats = build(params);
+        expect_good(stats);
+        EXPECT_LE(stats.merges, 18) << "of 105; 14 pairs are next to each other";
+    }
+}
+
+TEST_F(Near, EveryMetricAndTypeAndSize) {
+    for (const Metric metric : kMetrics)
+        for (const DType dtype : kVectorDTypes) {
+            if (metric == Metric::ChiSquare && dtype == DType::i8) continue;
+            SCOPED_TRACE(testing::Message() << name_of(metric) << " " << name_of(dtype));
+            make_base(300, 9, dtype, metric);
+            std::filesystem::remove_all(work());
+            expect_good(build(near(5)));
+        }
+    for (const auto& [n, count, workers, k] :
+         {std::tuple{2, 2, 1, 1}, {2, 2, 4, 1}, {7, 7, 1, 5}, {13, 7, 2, 20}, {503, 7, 3, 33}, {410, 21, 2, 10}}) {
+        SCOPED_TRACE(testing::Message() << n << " in " << count);
+        make_base(n);
+        params_.k = k;
+        std::filesystem::remove_all(work());
+        ShardParams params = near(count);
+        params.workers = workers;
+        expect_good(build(params));
+    }
+}
+
+TEST_F(Near, OfOneShardIsAll) {
+    make_base(200);
+    const ShardedStats stats = build(near(1));
+    expect_good(stats);
+    expect_exact();
+    EXPECT_EQ(stats.merges, 0);
+    EXPECT_EQ(plan_sharded(*base_, params_, near(1)).disk, plan_sharded(*base_, params_, shards(1)).disk);
+}
+
+/// The order of the base as build_sharded() makes it.
+class Ordering : public Near {
+  protected:
+    /// Checks that vectors and order belong together, and gives the shard of each row.
+    std::vector<int> shards_of_rows(int count) const {
+        shards::Manifest manifest;
+        manifest.base = shards::BaseRecord::of(*base_);
+        manifest.plan = MergePlan::near;
+        manifest.shards.resize(std::size_t(count));
+        const std::string vectors_path = dir_.file("ordered.fbin"), order_path = dir_.file("order.ibin");
+        order_base(*base_, manifest, params_, vectors_path, order_path, {});
+        const io::VectorFile vectors(vectors_path), order(order_path);
+        std::vector<int> shards(std::size_t(base_->n()), -1);
+        std::vector<float> expected(std::size_t(base_->d())), found(expected);
+        std::int32_t row = 0, before = -1;
+        for (std::int64_t place = 0; place < base_->n(); ++place) {
+            const int shard = manifest.shard_of(place);
+            EXPECT_TRUE(manifest.begin(shard) <= place && place < manifest.begin(shard + 1));
+            order.read(place, 1, &row);
+            if (place > manifest.begin(shard)) {
+                EXPECT_GT(row, before) << "in the order of the base within a shard";
+            }
+            before = row;
+            EXPECT_EQ(std::exchange(shards[std::size_t(row)], shard), -1) << "twice";
+            base_->read(row, 1, expected.data());
+            vectors.read(place, 1, found.data());
+            EXPECT_EQ(expected, found);
+        }
+        return shards;
+    }
+};
+
+TEST_F(Ordering, PutsTogetherWhatIsNear) {
+    make_line(2000);
+    const std::vector<int> shards = shards_of_rows(10);
+    std::vector<std::pair<float, int>> line;
+    for (std::int64_t i = 0; i < 2000; ++i) {
+        std::vector<float> row(2);
+        base_->read(i, 1, row.data());
+        line.emplace_back(row[0], shards[std::size_t(i)]);
+    }
+    std::sort(line.begin(), line.end());
+    int changes = 0;
+    for (std::size_t i = 1; i < line.size(); ++i) changes += line[i].second != line[i - 1].second;
+    EXPECT_LE(changes, 9 * 16) << "of each border a cell, of 16 objects, may be mixed";
+}
+
+TEST_F(Ordering, CutsShardsOfOneSizeWhateverTheSet) {
+    const auto fill = [&](std::int64_t n, const auto& value) {
+        Vectors vectors(n, 3, DType::f32);
+        for (std::int64_t i = 0; i < n; ++i)
+            for (int c = 0; c < 3; ++c) vectors.set(i, c, value(i, c));
+        make_base(vectors.view());
+    };
+    std::mt19937 random(7);
+    for (const auto& [n, count] : {std::pair{500, 7}, {64, 64}, {3, 2}, {1001, 10}}) {
+        SCOPED_TRACE(testing::Message() << n << " in " << count);
+        fill(n, [](std::int64_t, int) { return 1.f; });  // equal rows
+        shards_of_rows(count);
+        fill(n, [](std::int64_t i, int) { return i % 10 == 0 ? float(i) : 0.f; });  // nine of ten are equal
+        shards_of_rows(count);
+        fill(n, [&](std::int64_t i, int) { return float(random() % 1000) * (i < n / 20 ? 1e6f : 1e-3f); });
+        shards_of_rows(count);
+    }
+}
+
+TEST_F(Ordering, NamesTheBadRowOfTheBase) {
+    Vectors vectors(100, 3, DType::f32);
+    vectors.set(77, 1, NAN);
+    make_base(vectors.view());
+    EXPECT_EQ(message_of<InvalidArgument>([&] { build(near(4)); }), "vector 77 holds NaN");
+}
+
+TEST_F(Near, EqualRows) {
+    Vectors vectors(400, 4, DType::f32);
+    for (std::int64_t i = 200; i < 400; ++i) vectors.set(i, 2, float(i));
+    make_base(vectors.view());
+    expect_good(build(near(6)));
+}
+
+TEST_F(Near, GoesOnAfterAFailureAnywhere) {
+    make_base(200);
+    int failed = 0;
+    for (int task = 0;; ++task) {
+        SCOPED_TRACE(testing::Message() << "at task " << task);
+        std::filesystem::remove_all(work());
+        int left = task;
+        try {
+            build(near(4), {}, failing_after(left));
+            break;
+        } catch (const DeviceError&) {
+            ++failed;
+        }
+        const ShardedStats stats = build(near(4, true));
+        expect_good(stats);
+        EXPECT_LE(stats.progress.workers[0].done, 11 - task) << "work was done twice";
+    }
+    EXPECT_GE(failed, 7) << "builds and merges";
+}
+
+/// Whatever asks first after a file of this name has appeared ends the run.
+TEST_F(Near, GoesOnAfterAnInterruptAtEveryStage) {
+    VectorView view = sample_.view();
+    view.n = 3000;
+    make_base(view);
+    for (const char* const stage : {"ordered.", "order.ibin", "local-", "lists-", "result-"}) {
+        SCOPED_TRACE(stage);
+        std::filesystem::remove_all(work());
+        ShardCallbacks callbacks;
+        callbacks.interrupt = [&] {
+            const std::vector<std::string> names = files();
+            return std::any_of(names.begin(), names.end(),
+                               [&](const std::string& name) { return name.starts_with(stage); });
+        };
+        EXPECT_THROW(build_sharded(*base_, params_, near(6), callbacks), Interrupted);
+        for (const std::string& name : files()) EXPECT_EQ(name.find(".tmp."), std::string::npos) << name;
+        EXPECT_THROW(ShardedGraph{work()}, IoError);
+        expect_good(build_sharded(*base_, params_, near(6, true)));
+    }
+}
+
+TEST_F(Near, AnInterruptAtAnyQuestionOfTheFirstStageIsTaken) {
+    make_base(300);
+    int questions = 0;
+    ShardCallbacks counting;
+    counting.interrupt = [&] {
+        questions += !std::filesystem::exists(manifest_path()) || !manifest().order;
+        return false;
+    };
+    build(near(4), counting);
+    ASSERT_GT(questions, 4);
+    for (int at = 1; at <= questions; ++at) {
+        std::filesystem::remove_all(work());
+        int asked = 0;
+        ShardCallbacks callbacks;
+        callbacks.interrupt = [&] { return ++asked == at; };
+        EXPECT_THROW(build(near(4), callbacks), Interrupted);
+        expect_good(build(near(4, true)));
+    }
+}
+
+TEST_F(Near, AnotherPlanIsAnotherGraph) {
+    make_base(100);
+    int left = 3;
+    EXPECT_THROW(build(near(4), {}, failing_after(left)), DeviceError);
+    EXPECT_NE(message_of<IoError>([&] { build(shards(4, true)); }).find("the plan is near, asked for is all"),
+              std::string::npos);
+    std::filesystem::remove_all(work());
+    build(shards(4));
+    EXPECT_NE(message_of<IoError>([&] { build(near(4, true)); }).find("the plan is all, asked for is near"),
+              std::string::npos);
+}
+
+TEST_F(Near, NeedsARecallToReach) {
+    make_base(100);
+    for (const float recall : {0.f, 1.f}) {
+        params_.recall = recall;
+        EXPECT_EQ(message_of<InvalidArgument>([&] { build(near(4)); }),
+                  "ShardParams::plan = near, which needs a BuildParams::recall of more than 0 and less than 1 to end "
+                  "with; it is " +
+                      std::to_string(int(recall)));
+        EXPECT_THROW(plan_sharded(*base_, params_, near(4)), InvalidArgument);
+    }
+    EXPECT_FALSE(std::filesystem::exists(work()));
+    EXPECT_EQ(message_of<InvalidArgument>([] { parse_merge_plan("next"); }),
+              "unknown plan 'next'; known are all, near");
+}
+
+TEST_F(Near, StaysWithinThePlannedDisk) {
+    make_base(1000);
+    params_.k = 20;
+    for (const int workers : {1, 3}) {
+        std::filesystem::remove_all(work());
+        ShardParams params = near(12);
+        params.workers = workers;
+        const ShardedPlan plan = plan_sharded(*base_, params_, params);
+        EXPECT_EQ(plan.builds, 12);
+        EXPECT_EQ(plan.merges, 66);
+        std::uint64_t most = 0;
+        ShardCallbacks callbacks;
+        callbacks.interrupt = [&] {
+            std::uint64_t bytes = 0;
+            std::error_code ignored;
+            for (const auto& entry : std::filesystem::directory_iterator(work())) {
+                const std::uint64_t size = entry.file_size(ignored);
+                if (!ignored) bytes += size;
+            }
+            most = std::max(most, bytes);
+            return false;
+        };
+        build(params, callbacks);
+        EXPECT_GT(most, std::filesystem::file_size(base_->path()));
+        EXPECT_LE(most, plan.disk);
+    }
+}
+
+TEST_F(Near, ADiskThatIsFullAnywhereIsGoneOnFrom) {
+    make_base(600, 4);
+    int failures = 0;
+    for (rlim_t room = 0; room <= 18000; room += 900) {
+        std::filesystem::remove_all(work());
+        try {
+            const FullDisk disk(room);
+            build(near(3));
+        } catch (const IoError& error) {
+            ++failures;
+            EXPECT_NE(std::string(error.what()).find("File too large"), std::string::npos) << error.what();
+        }
+        for (const std::string& name : files()) EXPECT_EQ(name.find(".tmp."), std::string::npos) << name;
+        expect_good(build(near(3, true)));
+    }
+    EXPECT_GT(failures, 10);
+}
+
+/// With the order gone everything is made anew; a part that is altered is named.
+TEST_F(Near, AlteredAndLostFilesOfTheOrder) {
+    make_base(200);
+    int left = 6;
+    EXPECT_THROW(build(near(4), {}, failing_after(left)), DeviceError);
+    const shards::Manifest half = manifest();
+    for (const shards::FileRecord& file : {half.vectors.value(), half.order.value()}) {
+        const std::string path = work() + "/" + file.name, bytes = read_bytes(path);
+        for (std::size_t i = 0; i < bytes.size(); i += bytes.size() / 50) {
+            std::string altered = bytes;
+            altered[i] = char(altered[i] ^ 1 << i % 8);
+            write_bytes(path, altered);
+            EXPECT_NE(message_of<IoError>([&] { build(near(4, true)); }).find(file.name), std::string::npos) << i;
+        }
+        write_bytes(path, bytes.substr(0, bytes.size() / 2));
+        EXPECT_NE(message_of<IoError>([&] { build(near(4, true)); }).find(file.name), std::string::npos);
+        write_bytes(path, bytes);
+    }
+    for (const shards::FileRecord& file : {half.vectors.value(), half.order.value()}) {
+        std::filesystem::remove_all(work());
+        left = 6;
+        EXPECT_THROW(build(near(4), {}, failing_after(left)), DeviceError);
+        std::filesystem::remove(work() + "/" + file.name);
+        const ShardedStats stats = build(near(4, true));
+        expect_good(stats);
+        EXPECT_EQ(stats.progress.workers[0].done, 4 + stats.merges);
+    }
+}
+
+TEST_F(Near, LostListsAndResultsAreMadeAgain) {
+    make_base(200);
+    const ShardedStats whole = build(near(4));
+    EXPECT_EQ(build(near(4, true)).progress.workers[0].done, 0) << "nothing is left to do";
+    expect_good(build(near(4, true)));
+    std::filesystem::remove(work() + "/" + manifest().shards[2].lists->name);
+    EXPECT_THROW(ShardedGraph{work()}, IoError);
+    EXPECT_EQ(build(near(4, true)).progress.workers[0].done, 4 + whole.merges);
+    expect_good(build(near(4, true)));
+
+    std::filesystem::remove_all(work());
+    ShardCallbacks callbacks;  // after the second result
+    callbacks.interrupt = [&] {
+        return std::filesystem::exists(manifest_path()) && manifest().shards[1].result.has_value();
+    };
+    EXPECT_THROW(build(near(4), callbacks), Interrupted);
+    const shards::Manifest restoring = manifest();
+    EXPECT_TRUE(restoring.merges_are_through());
+    EXPECT_FALSE(restoring.vectors);
+    EXPECT_FALSE(restoring.shards[2].result);
+    std::filesystem::remove(work() + "/" + restoring.shards[0].result->name);
+    expect_good(build(near(4, true)));
+    EXPECT_EQ(manifest().shards[1].lists->name, restoring.shards[1].result->name) << "was not written again";
+}
+
+TEST_F(Near, AnOrderThatIsNoneIsRefused) {
+    make_base(200);
+    ShardCallbacks callbacks;
+    callbacks.interrupt = [&] {
+        return std::filesystem::exists(manifest_path()) && manifest().shards[0].result.has_value();
+    };
+    EXPECT_THROW(build(near(4), callbacks), Interrupted);
+    // A forger's: with its checksum, but one row is there twice.
+    shards::Manifest forged = manifest();
+    const std::string path = work() + "/" + forged.order->name;
+    std::vector<std::int32_t> order(200);
+    io::VectorFile(path).read(0, 200, order.data());
+    order[199] = order[198];
+    io::write_vectors(path, {order.data(), 200, 1, DType::i32, 0});
+    forged.order->checksum = io::identify(io::VectorFile(path)).checksum;
+    forged.write(manifest_path());
+    EXPECT_NE(message_of<IoError>([&] { build(near(4, true)); }).find("order.ibin: altered"), std::string::npos);
+}
+
+TEST(NearMerges, ThatPromiseTheMostComeFirst) {
+    using shards::Task;
+    shards::PairCounts counts(4);
+    for (const auto& [a, b, times] : {std::tuple{0, 0, 90}, {1, 1, 90}, {3, 1, 7}, {1, 3, 5}, {2, 0, 6}, {0, 1, 2}})
+        for (int i = 0; i < times; ++i) counts.add(a, b);
+    EXPECT_EQ(counts.of(1, 3), 12);
+    EXPECT_EQ(counts.inside(), 180);
+    EXPECT_EQ(counts.sum(), 200);
+    const auto merge = [](int a, int b) { return Task{Task::Kind::merge, a, b}; };
+    std::vector<Task> left = counts.ranked();
+    EXPECT_EQ(left, (std::vector<Task>{merge(1, 3), merge(0, 2), merge(0, 1), merge(0, 3), merge(1, 2), merge(2, 3)}));
+    std::int64_t within = counts.inside();
+    // Of the neighbours within reach all were found: to 0.95 there are 10 missing, which the first pair brings.
+    EXPECT_EQ(choose_merges(left, counts, within, 0.9, 0.95), (std::vector<Task>{merge(1, 3)}));
+    EXPECT_EQ(within, 192);
+    EXPECT_EQ(left.size(), 5u);
+    // One of a hundred within reach was not found, so that more must come within reach than are asked for.
+    EXPECT_EQ(choose_merges(left, counts, within, 0.96 * 0.99, 0.985), (std::vector<Task>{merge(0, 2), merge(0, 1)}));
+    // What is out of reach takes all.
+    EXPECT_EQ(choose_merges(left, counts, within, 0.5, 0.99).size(), 3u);
+    EXPECT_TRUE(left.empty());
+}
+
+}  // namespace
+}  // namespace gnnd::test
