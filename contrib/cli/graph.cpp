@@ -16,6 +16,7 @@
 #include "common.h"
 #include "files.h"
 #include "gnnd/io/csr_file.h"
+#include "gnnd/io/vector_file.h"
 #include "gnnd/operations.h"
 #include "interrupt.h"
 #include "threads.h"
@@ -26,13 +27,14 @@ namespace cli {
 namespace {
 
 struct GraphOptions {
-    std::string operation, graph, out;
+    std::string operation, graph, base, out;
     gnnd::EdgeParams edges;
     gnnd::JaccardParams jaccard;
     gnnd::FuzzyParams fuzzy;
     gnnd::ReachabilityParams reachability;
     float threshold = 0, radius = 0;
     int neighbors = 0, threads = 0;
+    gnnd::Array<std::int32_t> equal;  ///< rows of the base that are equal; empty: it was not given
     bool mutual = false, json = false;
 };
 
@@ -87,8 +89,10 @@ Made components_of(const GraphOptions& options, const gnnd::KnnGraphView& graph,
 }
 
 Made duplicates_of(const GraphOptions& options, const gnnd::KnnGraphView& graph, const gnnd::Callbacks& callbacks) {
-    gnnd::Duplicates found =
-        duplicates(graph, {options.threshold, options.edges.values, options.neighbors, options.threads}, callbacks);
+    gnnd::Duplicates found = duplicates(graph,
+                                        {options.threshold, options.edges.values, options.neighbors, options.threads,
+                                         options.equal.empty() ? nullptr : options.equal.data()},
+                                        callbacks);
     std::int64_t copies = 0;
     for (const std::int64_t size : found.sizes) copies += size;
     Made made;
@@ -144,7 +148,7 @@ const std::vector<Operation>& operations() {
         {"duplicates",
          "the number of each object's group of copies, -1 where it has none",
          true,
-         {"--values", "--threshold"},
+         {"--values", "--threshold", "--base"},
          duplicates_of}};
     return all;
 }
@@ -177,7 +181,7 @@ void require_usage(const CLI::App& command, const Operation& operation, const Gr
     } catch (const gnnd::IoError& error) {
         throw CLI::ValidationError(error.what());
     }
-    require_outputs({options.out}, {options.graph});
+    require_outputs({options.out}, {options.graph, options.base});
 }
 
 void share_parameters(GraphOptions& options) {
@@ -201,6 +205,11 @@ void run(const CLI::App& command, GraphOptions options) {
     const gnnd::KnnGraph graph = file.read();
     gnnd::Callbacks callbacks;
     callbacks.interrupt = [] { return caught_signal() != 0; };
+    if (!options.base.empty()) {
+        const gnnd::io::VectorFile base(options.base);
+        file.require_fit(base);
+        options.equal = equal_rows(base.view(), options.threads, callbacks);
+    }
     const auto start = std::chrono::steady_clock::now();
     const Made made = with_usage_errors([&] { return operation.make(options, graph, callbacks); });
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
@@ -257,6 +266,10 @@ void add_graph_operations(CLI::App& app) {
     command.add_flag("--mutual", options->mutual, owners("--mutual") + "pairs count only if they name each other");
     add_real(command, "--threshold", options->threshold, -kMost, kMost,
              owners("--threshold") + "farthest value of a pair of copies; the least under ip and cosine");
+    add_name(command, "--base", options->base, "FILE",
+             owners("--base") +
+                 "the vectors of the graph: rows that are equal to the bit are in one group then, however "
+                 "many there are");
     command.add_flag("--include-self", options->jaccard.include_self,
                      owners("--include-self") + "an object is one of its own neighbours");
     add_real(command, "--prune", options->jaccard.prune, 0, 1, owners("--prune") + "least weight that is kept");
@@ -278,7 +291,7 @@ void add_graph_operations(CLI::App& app) {
         "length 1. full_rows counts the objects all of whose entries are within the radius or threshold: there may be\n"
         "more than the graph tells.\n"
         "Example: gnnd graph fuzzy base.gnnd -k 15 -o weights.npz\n"
-        "         gnnd graph duplicates base.gnnd --threshold 0.01 -o groups.npy");
+        "         gnnd graph duplicates base.gnnd --base base.fvecs --threshold 0.01 -o groups.npy");
     command.callback([&command, options] { run(command, *options); });
 }
 

@@ -77,6 +77,8 @@ Json sharded_report(const ShardedOptions& options, const gnnd::io::VectorFile& b
               {"d", base.d()},
               {"dtype", name_of(base.dtype())},
               {"shards", stats.shards},
+              {"plan", name_of(options.shards.plan)},
+              {"merges", stats.merges},
               {"params", params},
               {"tasks", stats.progress.tasks},
               {"stop", name_of(stats.stop)}};
@@ -104,6 +106,13 @@ void add_sharded(CLI::App& app, gnnd::ShardParams& shards) {
                                  "memory holds: the folder for them, and for what is needed to go on");
     add_whole(app, "--shards", shards.shards, 0, 1024,
               "so many; 0: as few as --device-memory and --host-memory, or what there is, allow")
+        ->needs(work);
+    std::vector<std::string> plans;
+    for (const gnnd::MergePlan plan : gnnd::kMergePlans) plans.emplace_back(name_of(plan));
+    add_parsed(
+        app, "--plan", shards.plan, gnnd::parse_merge_plan, std::string(name_of(shards.plan)), plans,
+        "which shards are merged: all with all, or, cut by a partition of the space, those near each other, until "
+        "--recall is reached")
         ->needs(work);
     app.add_flag("--resume", shards.resume,
                  "go on with what an interrupted or killed build has left in --work; start where there is nothing")
@@ -180,7 +189,8 @@ void print_sharded_plan(const ShardedOptions& options) {
         return;
     }
     std::printf("shards      %d\n", plan.builds);
-    std::printf("tasks       %d builds, %d merges\n", plan.builds, plan.merges);
+    std::printf("tasks       %d builds, %s%d merges\n", plan.builds,
+                options.shards.plan == gnnd::MergePlan::near ? "at most " : "", plan.merges);
     std::printf("disk        %s\n", human_bytes(std::int64_t(plan.disk)).c_str());
     std::printf("host        %s at least, %s to read and merge at the same time\n",
                 human_bytes(std::int64_t(plan.host)).c_str(), human_bytes(std::int64_t(plan.host_overlapped)).c_str());

@@ -8,15 +8,17 @@
 GNND and GGM of "Large-Scale Approximate k-NN Graph Construction on GPU" (Wang, Zhao, Zeng, arXiv 2103.15386).
 """
 
+from ._allocators import Allocator
 from ._build import append, build, build_exact, eval, exact_neighbors, merge, parameters, plan, refine  # noqa: A004
 from ._device_array import DeviceArray
 from ._files import ShardedGraph, build_sharded, load, read_vectors, save
 from ._graph import Graph, Recall
-from ._native import metrics
+from ._native import keep_host_memory, metrics
 from ._native import version as __version__
 from .graph import duplicates
 
 __all__ = [
+    "Allocator",
     "DeviceArray",
     "Graph",
     "Recall",
@@ -28,6 +30,7 @@ __all__ = [
     "duplicates",
     "eval",
     "exact_neighbors",
+    "keep_host_memory",
     "load",
     "merge",
     "metrics",

@@ -19,7 +19,7 @@ _DTYPE_NAMES = "float32, float16, bfloat16, uint8 and int8"
 _CPU, _CUDA, _CUDA_HOST = 1, 2, 3
 
 # CUDA's names for its two default streams, in DLPack and in the CUDA array interface.
-_LEGACY_STREAM = 1
+LEGACY_STREAM = 1
 
 
 @dataclass(frozen=True)
@@ -71,6 +71,19 @@ def vectors(x: Any, *, stream: Any = None, name: str = "x") -> Vectors:
     return _of_numpy(array, name)
 
 
+def on_host(given: Vectors) -> Vectors:
+    """These vectors in host memory: themselves, where they lie there."""
+    if given.device < 0:
+        return given
+    native = given.native
+    name = next(name for name, dtype in _DTYPES.items() if dtype == native.dtype)
+    size = 2 if name == "bfloat16" else np.dtype(name).itemsize
+    rows = np.empty((native.rows, native.columns * size), np.uint8)
+    copy = _native.Array(rows, rows.ctypes.data, native.rows, native.columns, rows.shape[1], native.dtype)
+    native.copy_to_host(copy, given.stream)
+    return Vectors(copy, rows)
+
+
 def stream_of(given: Any, x: Any, device: int) -> int:
     """A stream's number: CUDA's handle, 1 for the legacy default stream, 2 for the thread's default stream."""
     if given is None:
@@ -80,7 +93,7 @@ def stream_of(given: Any, x: Any, device: int) -> int:
         elif library == "cupy":
             given = sys.modules["cupy"].cuda.get_current_stream()
         else:
-            return _LEGACY_STREAM
+            return LEGACY_STREAM
     if hasattr(given, "__cuda_stream__"):
         given = given.__cuda_stream__()[1]
     elif hasattr(given, "cuda_stream"):
@@ -93,7 +106,7 @@ def stream_of(given: Any, x: Any, device: int) -> int:
         raise TypeError(f"stream must be an int or a stream of torch or cupy, not {type(given).__name__}") from None
     if number < 0:
         raise ValueError(f"stream = {number}; a stream is a handle, or 1 or 2 for CUDA's default streams")
-    return number or _LEGACY_STREAM
+    return number or LEGACY_STREAM
 
 
 def _require_matrix(shape: tuple[int, ...], name: str) -> None:

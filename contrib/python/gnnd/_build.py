@@ -4,17 +4,47 @@
 from __future__ import annotations
 
 import os
-from typing import Any, cast
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
 from . import _native
-from ._arrays import Vectors, vectors
+from ._allocators import Allocator, allocator_of
+from ._arrays import LEGACY_STREAM, Vectors, on_host, vectors
 from ._device_array import DeviceArray
 from ._graph import Graph, Recall, checked_ids, graph_of, recall_of
 from ._progress import Progress, shown
 
+
+class _How(NamedTuple):
+    """What of a call is no parameter of the builders."""
+
+    progress: bool | Progress | None
+    allocator: str | Allocator | None
+
+    def memory(self, given: Vectors) -> tuple[Allocator | None, int]:
+        """The allocator, and the stream of the work: allocators know none of a build's own."""
+        allocator = allocator_of(self.allocator)
+        return allocator, given.stream if allocator is None else given.stream or LEGACY_STREAM
+
+    @contextmanager
+    def run(self, given: Vectors, arrays: list[DeviceArray] | None, name: str) -> Iterator[_native.Run]:
+        """As the native functions take it; the progress is shown meanwhile."""
+        allocator, stream = self.memory(given)
+        with shown(self.progress, name) as report:
+            out = None if arrays is None else [array._view() for array in arrays]
+            yield _native.Run(out, stream, allocator, report)
+
+
 _cuda_process: int | None = None  # that has used a GPU; a fork of it cannot
+
+
+def _note_device(device: str) -> None:
+    global _cuda_process
+    if device.startswith("cuda"):
+        _cuda_process = os.getpid()
 
 
 def parameters() -> dict[str, tuple[str, Any]]:
@@ -31,6 +61,7 @@ def build(
     device: Any = "auto",
     progress: bool | Progress | None = None,
     stream: Any = None,
+    allocator: Any = None,
     **params: Any,
 ) -> Graph:
     """Builds the k-NN graph of vectors with GNND, and goes on until it has the recall that is asked for.
@@ -45,13 +76,15 @@ def build(
     :param device: "auto" (where the vectors lie; of host memory a GPU if there is one), "cpu", "cuda" or "cuda:N"
     :param progress: True for a bar, or a callable that gets a dict after every iteration; what it raises ends the build
     :param stream: the CUDA stream of vectors on a GPU: an int, a stream of torch or cupy; None: the current one
+    :param allocator: where memory of a GPU comes from, the graph's there too: "torch", "cupy" or "rmm" (its current
+        resource), or an object with their methods, see :class:`gnnd.Allocator`; None: CUDA's own pool
     :param params: see :func:`parameters`: recall_at, seed, samples, list_size, iterations, threads, ...
     :raises ValueError: for parameters and vectors outside of what is allowed; TypeError, MemoryError, RuntimeError (no
         such device), KeyboardInterrupt
     """
     given = vectors(x, stream=stream)
-    params = _params(given, device, k=k, metric=metric, recall=recall, **params)
-    return _run("build", given, params, progress, given.n, _native.build, _native.build_into, given.native, params)
+    params = device_params(given, device, k=k, metric=metric, recall=recall, **params)
+    return _run("build", given, params, _How(progress, allocator), given.n, _native.build, given.native, params)
 
 
 def build_exact(
@@ -62,22 +95,14 @@ def build_exact(
     device: Any = "auto",
     progress: bool | Progress | None = None,
     stream: Any = None,
+    allocator: Any = None,
     **params: Any,
 ) -> Graph:
     """Compares all pairs: the exact graph, whatever the vectors are like. Arguments as for :func:`build`."""
     given = vectors(x, stream=stream)
-    params = _params(given, device, k=k, metric=metric, **params)
-    return _run(
-        "build_exact",
-        given,
-        params,
-        progress,
-        given.n,
-        _native.build_exact,
-        _native.build_exact_into,
-        given.native,
-        params,
-    )
+    params = device_params(given, device, k=k, metric=metric, **params)
+    how = _How(progress, allocator)
+    return _run("build_exact", given, params, how, given.n, _native.build_exact, given.native, params)
 
 
 def refine(
@@ -89,6 +114,7 @@ def refine(
     device: Any = "auto",
     progress: bool | Progress | None = None,
     stream: Any = None,
+    allocator: Any = None,
     **params: Any,
 ) -> Graph:
     """Runs GNND's iterations on a given graph of the same vectors: a better one, with k columns (None: as many).
@@ -96,9 +122,10 @@ def refine(
     :param graph: of any k; its distances are computed again. Its arrays are on the host in the result.
     """
     given = vectors(x, stream=stream)
-    params = _params(given, device, k=graph.k if k is None else k, metric=graph.metric, recall=recall, **params)
+    params = device_params(given, device, k=graph.k if k is None else k, metric=graph.metric, recall=recall, **params)
     start = graph.on_host()
-    return _run("refine", given, params, progress, given.n, _native.refine, None, given.native, start._parts(), params)
+    how, parts = _How(progress, allocator), start._parts()
+    return _run("refine", given, params, how, given.n, _native.refine, given.native, parts, params, stays=False)
 
 
 def merge(
@@ -112,6 +139,7 @@ def merge(
     device: Any = "auto",
     progress: bool | Progress | None = None,
     stream: Any = None,
+    allocator: Any = None,
     **params: Any,
 ) -> Graph:
     """Merges the graphs of two sets of vectors with GGM, the paper's Algorithm 3.
@@ -121,23 +149,21 @@ def merge(
     """
     _require_one_metric(graph1, graph2)
     first, second = vectors(x1, stream=stream, name="x1"), vectors(x2, stream=stream, name="x2")
-    params = _params(
+    params = device_params(
         first, device, k=max(graph1.k, graph2.k) if k is None else k, metric=graph1.metric, recall=recall, **params
     )
     return _run(
         "merge",
         first,
         params,
-        progress,
+        _How(progress, allocator),
         first.n + second.n,
         _native.merge,
-        _native.merge_into,
         first.native,
         graph1._parts(),
         second.native,
         graph2._parts(),
         params,
-        joined=True,
     )
 
 
@@ -151,6 +177,7 @@ def append(
     device: Any = "auto",
     progress: bool | Progress | None = None,
     stream: Any = None,
+    allocator: Any = None,
     **params: Any,
 ) -> Graph:
     """Adds vectors to a graph: by searching it for each of them where they are few, by a merge otherwise.
@@ -160,22 +187,43 @@ def append(
     :param method: "auto", "search" or "merge"
     """
     old, new = vectors(x, stream=stream), vectors(added, stream=stream, name="added")
-    params = _params(old, device, metric=graph.metric, recall=recall, **{"k": graph.k, **params})
+    params = device_params(old, device, metric=graph.metric, recall=recall, **{"k": graph.k, **params})
     return _run(
         "append",
         old,
         params,
-        progress,
+        _How(progress, allocator),
         old.n + new.n,
         _native.append,
-        _native.append_into,
         old.native,
         graph._parts(),
         new.native,
         params,
         method,
-        joined=True,
     )
+
+
+def duplicates_of(
+    x: Any,
+    threshold: float,
+    values: str,
+    neighbors: int,
+    *,
+    threads: int = 0,
+    device: Any = "auto",
+    progress: bool | Progress | None = None,
+    stream: Any = None,
+    allocator: Any = None,
+    **params: Any,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
+    """What `gnnd.duplicates` finds in vectors. Those on a GPU are copied to the host, and built with there."""
+    given = vectors(x, stream=stream)
+    params = device_params(given, device, threads=threads, **params)
+    how = _How(progress, allocator)
+    with how.run(given, None, "gnnd.duplicates") as run:
+        found = _native.duplicates_of(on_host(given).native, threshold, values, neighbors, threads, params, run)
+    _note_device(params["device"] if params["device"] != "auto" or _native.device_count()[0] == 0 else "cuda")
+    return found
 
 
 def exact_neighbors(
@@ -191,7 +239,7 @@ def exact_neighbors(
     if numbers.size == 0:
         raise ValueError("there are no objects")
     rows = _native.Array(numbers, numbers.ctypes.data, len(numbers), 1, 4, "i32")
-    return _native.exact_rows(given.native, rows, _params(given, device, k=k, metric=metric, **params))
+    return _native.exact_rows(given.native, rows, device_params(given, device, k=k, metric=metric, **params))
 
 
 def eval(  # noqa: A001
@@ -211,7 +259,7 @@ def eval(  # noqa: A001
     """
     given, on_host = vectors(x), graph.on_host()
     at = min(10, graph.k, max(graph.n - 1, 1)) if at is None else at
-    params = _params(given, device, k=at, metric=graph.metric, **params)
+    params = device_params(given, device, k=at, metric=graph.metric, **params)
     if objects < 0:
         raise ValueError(f"objects = {objects}, allowed are 0 (all) and more")
     report: Any = _native.measure(given.native, on_host._parts(), params, min(objects or given.n, given.n), seed)
@@ -226,7 +274,7 @@ def plan(
     return _native.plan(n, d, name, {"k": k, "metric": metric, "device": device, **params})
 
 
-def _params(given: Vectors, device: Any, **params: Any) -> dict[str, Any]:
+def device_params(given: Vectors, device: Any, **params: Any) -> dict[str, Any]:
     """The parameters as the native functions take them. Vectors on a GPU are worked on there."""
     if given.device >= 0 and str(device) in ("auto", "cuda"):
         device = f"cuda:{given.device}"
@@ -242,25 +290,21 @@ def _run(
     what: str,
     given: Vectors,
     params: dict[str, Any],
-    progress: bool | Progress | None,
+    how: _How,
     n: int,
-    to_host: Any,
-    to_device: Any,
+    native: Any,
     *arguments: Any,
-    joined: bool = False,
+    stays: bool = True,
 ) -> Graph:
-    """Calls the native function: the graph goes to where the vectors lie."""
-    global _cuda_process
-    with shown(progress, f"gnnd.{what}") as report:
-        if given.device >= 0 and to_device is not None:
-            ids = DeviceArray(given.device, (n, params["k"]), "i32")
-            distances = DeviceArray(given.device, (n, params["k"]), "f32")
-            stats = to_device(*arguments, ids._view(), distances._view(), given.stream, report)
-        else:
-            (ids, distances), stats = to_host(*arguments, given.stream, report)
-    if stats["device"].startswith("cuda"):
-        _cuda_process = os.getpid()
-    base = None if joined or given.device >= 0 else _native.identify(given.native)
+    """Calls the native function: the graph goes to where the vectors lie, unless it does not stay there."""
+    arrays = None
+    if given.device >= 0 and stays:
+        memory, stream = how.memory(given)
+        arrays = [DeviceArray(given.device, (n, params["k"]), dtype, memory, stream) for dtype in ("i32", "f32")]
+    with how.run(given, arrays, f"gnnd.{what}") as run:
+        new, stats, base = native(*arguments, run)
+    _note_device(stats["device"])
+    ids, distances = new if arrays is None else arrays
     return graph_of(ids, distances, params["metric"], stats=stats, base=base, dtype=given.native.dtype)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from . import _native
+from ._allocators import Allocator
 
 _NUMPY = {"i32": np.dtype(np.int32), "f32": np.dtype(np.float32)}
 
@@ -16,8 +17,10 @@ class DeviceArray:
     """An n x k array on a GPU. ``torch.from_dlpack(a)``, ``cupy.from_dlpack(a)`` and the like see it without a copy;
     ``a.numpy()`` copies it to the host. All work that made it is complete: it may be used on any stream."""
 
-    def __init__(self, device: int, shape: tuple[int, int], dtype: str) -> None:
-        self._memory = _native.DeviceMatrix(device, shape[0], shape[1], dtype)
+    def __init__(
+        self, device: int, shape: tuple[int, int], dtype: str, allocator: Allocator | None = None, stream: int = 0
+    ) -> None:
+        self._memory = _native.DeviceMatrix(device, shape[0], shape[1], dtype, allocator, stream)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -38,8 +41,9 @@ class DeviceArray:
     def numpy(self) -> np.ndarray:
         """A copy on the host."""
         out = np.empty(self.shape, self.dtype)
-        self._memory.copy_to_host(
-            _native.Array(out, out.ctypes.data, out.shape[0], out.shape[1], out.strides[0], self._memory.dtype)
+        self._view().copy_to_host(
+            _native.Array(out, out.ctypes.data, out.shape[0], out.shape[1], out.strides[0], self._memory.dtype),
+            0,
         )
         return out
 

@@ -137,6 +137,7 @@ def build_sharded(
     recall: float = 0.99,
     device: Any = "auto",
     shards: int = 0,
+    plan: str = "all",
     resume: bool = False,
     host_memory: int = 0,
     checkpoint_seconds: float = 60,
@@ -150,6 +151,8 @@ def build_sharded(
     :param base: file of vectors
     :param work: folder that becomes the graph; what is durable there survives whatever ends the call
     :param shards: 0: as few as there is memory for
+    :param plan: ``"all"`` merges every pair; ``"near"`` cuts shards by a partition of the space and merges those near
+        each other, until ``recall`` is reached
     :param resume: go on with what an earlier call has left in the folder
     :param host_memory: most bytes to take; 0: three quarters of the machine's
     :param checkpoint_seconds: results become durable so often
@@ -159,6 +162,7 @@ def build_sharded(
     shard_params = {
         "work": os.fspath(work),
         "shards": shards,
+        "plan": plan,
         "resume": resume,
         "host_memory": host_memory,
         "checkpoint_seconds": float(checkpoint_seconds),

@@ -9,7 +9,7 @@ import numpy as np
 
 from . import _native
 from ._arrays import vectors
-from ._build import _params, build
+from ._build import build, device_params
 from ._graph import Graph, _view_of
 from .graph import search_links
 
@@ -98,7 +98,7 @@ class Searcher:
         )
 
     def _params(self, k: int, device: Any) -> dict[str, Any]:
-        return _params(vectors(self.x), device, k=k, metric=self.metric, threads=self.threads)
+        return device_params(vectors(self.x), device, k=k, metric=self.metric, threads=self.threads)
 
     def _links(self) -> np.ndarray:
         if self.links is None:

@@ -26,7 +26,15 @@ from .graph import search_links
 __all__ = ["ids", "metric", "to_cagra", "to_hnsw", "to_hnsw_cagra", "to_nndescent", "to_nsg", "vectors"]
 
 
-def to_nsg(x: Any, graph: Graph, R: int = 32, *, search_L: int = 64, threads: int = 0) -> faiss.IndexNSGFlat:  # noqa: N803
+def to_nsg(
+    x: Any,
+    graph: Graph,
+    R: int = 32,  # noqa: N803
+    *,
+    search_L: int = 64,  # noqa: N803
+    threads: int = 0,
+    device: Any = "cpu",
+) -> faiss.IndexNSGFlat:
     """An NSG over the graph. FAISS's own build of one is not used: for some sets with equal vectors it never returns.
 
     :param x: the n x d vectors of the graph in host memory, or a FAISS index that holds them, n >= 2
@@ -34,12 +42,13 @@ def to_nsg(x: Any, graph: Graph, R: int = 32, *, search_L: int = 64, threads: in
     :param R: links of an object, 1 to 4096; all objects are reachable by them
     :param search_L: beam width set on the index; lowered to n
     :param threads: that choose links; 0: all. The result is the same
+    :param device: that chooses links, see :func:`gnnd.graph.search_links`
     :return: the index, which owns a float32 copy of the vectors; three copies exist while it is made
     :raises ValueError: for vectors and a graph that do not fit, metrics that FAISS lacks, parameters out of range
     """
     given = _Given(x, graph)
     index = faiss.IndexNSGFlat(given.d, _within("R", R, 1, 4096), given.faiss_metric)
-    links, entry = given.links(R, threads)
+    links, entry = given.links(R, threads, device)
     # FAISS writes the links of an NSG that is built behind its parameters and before the vectors: each object's, ended
     # by -1. An index without links or vectors shows where that is.
     index.nsg.ntotal, index.nsg.enterpoint, index.ntotal = given.n, entry, given.n
@@ -59,7 +68,15 @@ def to_nsg(x: Any, graph: Graph, R: int = 32, *, search_L: int = 64, threads: in
     return made
 
 
-def to_hnsw(x: Any, graph: Graph, M: int = 16, *, efSearch: int = 64, threads: int = 0) -> faiss.IndexHNSWFlat:  # noqa: N803
+def to_hnsw(
+    x: Any,
+    graph: Graph,
+    M: int = 16,  # noqa: N803
+    *,
+    efSearch: int = 64,  # noqa: N803
+    threads: int = 0,
+    device: Any = "cpu",
+) -> faiss.IndexHNSWFlat:
     """An HNSW over the graph, of level 0 alone, linked as by :func:`to_nsg`.
 
     :param x: as for :func:`to_nsg`
@@ -68,7 +85,7 @@ def to_hnsw(x: Any, graph: Graph, M: int = 16, *, efSearch: int = 64, threads: i
     """
     given = _Given(x, graph)
     index = faiss.IndexHNSWFlat(given.d, _within("M", M, 2, 2048), given.faiss_metric)
-    _fill_hnsw(index, given, *given.links(index.hnsw.nb_neighbors(0), threads))
+    _fill_hnsw(index, given, *given.links(index.hnsw.nb_neighbors(0), threads, device))
     index.hnsw.efSearch = min(_positive("efSearch", efSearch), given.n)
     return index
 
@@ -80,6 +97,7 @@ def to_hnsw_cagra(
     *,
     efSearch: int = 64,  # noqa: N803
     threads: int = 0,
+    device: Any = "cpu",
 ) -> faiss.IndexHNSWCagra:
     """An ``IndexHNSWCagra`` of its base level only, every row full: what ``GpuIndexCagra.copyFrom`` takes.
 
@@ -98,14 +116,16 @@ def to_hnsw_cagra(
         raise ValueError(f"degree = {degree} is not even")
     index = faiss.IndexHNSWCagra(given.d, degree // 2, given.faiss_metric)
     index.base_level_only = True
-    links, entry = given.links(degree, threads)
+    links, entry = given.links(degree, threads, device)
     _fill_up(links)
     _fill_hnsw(index, given, links, entry)
     index.hnsw.efSearch = min(_positive("efSearch", efSearch), given.n)
     return index
 
 
-def to_cagra(x: Any, graph: Graph, degree: int = 32, *, resources: Any = None, threads: int = 0) -> Any:
+def to_cagra(
+    x: Any, graph: Graph, degree: int = 32, *, resources: Any = None, threads: int = 0, device: Any = "auto"
+) -> faiss.GpuIndexCagra:
     """A ``faiss.GpuIndexCagra`` over the graph, by way of :func:`to_hnsw_cagra`.
 
     :param resources: a ``faiss.StandardGpuResources``; None: new ones
@@ -113,11 +133,13 @@ def to_cagra(x: Any, graph: Graph, degree: int = 32, *, resources: Any = None, t
     """
     if not hasattr(faiss, "GpuIndexCagra"):
         raise RuntimeError(f"this faiss {faiss.__version__} has no GpuIndexCagra; PyPI's faiss-gpu-cuvs does")
-    host = to_hnsw_cagra(x, graph, degree, threads=threads)
+    host = to_hnsw_cagra(x, graph, degree, threads=threads, device=device)
     resources = faiss.StandardGpuResources() if resources is None else resources
     index = faiss.GpuIndexCagra(resources, host.d, host.metric_type)
     index.copyFrom(host)
-    index.referenced_objects = [resources]  # FAISS's wrappers of GPU indexes keep theirs in the same way
+    # FAISS's wrappers of GPU indexes keep theirs in the same way; the index goes on using the vectors of what it was
+    # copied from.
+    index.referenced_objects = [resources, host]
     return index
 
 
@@ -177,14 +199,14 @@ class _Given:
         flat.add(self.x)
         return flat
 
-    def links(self, degree: int, threads: int) -> tuple[np.ndarray, int]:
+    def links(self, degree: int, threads: int, device: Any) -> tuple[np.ndarray, int]:
         """n x degree links, and the object to start from: the nearest to the mean."""
         if self.n * degree > np.iinfo(np.int32).max:
             raise ValueError(f"{self.n} objects with {degree} links each are more than FAISS can number, 2147483647")
         mean = self.x.mean(0, dtype=np.float64).astype(np.float32)
         nearest = faiss.knn(mean[None], self.x, 1, metric=self.faiss_metric)[1]
         entry = int(nearest[0, 0])
-        return search_links(self.x, self.graph, degree, entry=entry, threads=threads), entry
+        return search_links(self.x, self.graph, degree, entry=entry, threads=threads, device=device), entry
 
 
 def _fill_hnsw(index: Any, given: _Given, links: np.ndarray, entry: int) -> None:

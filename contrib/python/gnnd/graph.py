@@ -21,8 +21,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from . import _native
-from ._arrays import vectors
-from ._build import build
+from ._arrays import on_host, vectors
+from ._build import device_params, duplicates_of
 from ._graph import Graph, _view_of
 
 
@@ -44,7 +44,7 @@ class Duplicates(NamedTuple):
     labels: np.ndarray  #: n, int32: the row's group 0, 1, ...; -1: it has no copy
     sizes: np.ndarray  #: rows of each group, 2 or more, int64
     firsts: np.ndarray  #: of each group the lowest row, int32
-    full: int  #: rows all of whose neighbours are copies: their groups may be larger than k shows
+    full: int  #: rows all of whose neighbours in the graph are copies: their groups may be larger than k shows
 
     def kept(self) -> np.ndarray:
         """The rows that are left when all of a group but its first are dropped, ascending."""
@@ -134,6 +134,12 @@ def connected_components(
     return len(sizes), labels
 
 
+def equal_rows(x: Any, *, threads: int = 0) -> np.ndarray:
+    """Rows that are equal to the bit: n, int32, the lowest row that is equal to this one (itself where there is none
+    before it). Vectors on a GPU are copied to the host."""
+    return _native.equal_rows(on_host(vectors(x)).native, threads)
+
+
 def duplicates(
     x: Any,
     threshold: float = 0,
@@ -143,40 +149,58 @@ def duplicates(
     k: int = 32,
     neighbors: int = 0,
     threads: int = 0,
+    base: Any = None,
     **params: Any,
 ) -> Duplicates:
     """Groups of near-equal rows across the whole set: components of pairs no farther apart than the threshold.
 
+    Rows that are equal to the bit are one group, however many there are: one of them stands for all in the graph. (A
+    distance of 0, or a cosine of 1, must be within the threshold; under "ip" they are a group in any case.) Groups of
+    more than k + 1 rows that are only near each other are found whole where rows of the graph connect them: see
+    ``full``.
+
     :param x: n x d vectors, whose graph is built, or a graph that is there
     :param threshold: farthest distance of copies; with values="metric" a value of the metric
-    :param k: of the graph. Groups of more than k + 1 objects are found whole where rows connect them: see ``full``
+    :param k: of the graph
+    :param base: with a graph: its vectors, for those of them that are equal
     :param params: of :func:`gnnd.build`, as `recall` and `device`
     """
     if isinstance(x, Graph):
-        graph = x
-    else:
-        given = vectors(x)
-        graph = build(x, max(1, min(k, given.n - 1)), metric, threads=threads, **params)
-    return Duplicates(*_native.duplicates(_parts(graph), threshold, values, neighbors, threads))
+        equal = None
+        if base is not None:
+            rows = equal_rows(base, threads=threads)
+            if len(rows) != x.n:
+                raise ValueError(f"a graph of {x.n} objects for {len(rows)} vectors")
+            equal = _view_of(rows[:, None], "i32")
+        return Duplicates(*_native.duplicates(_parts(x), threshold, values, neighbors, threads, equal))
+    if base is not None:
+        raise TypeError("base is for a graph; x are vectors")
+    params = {"recall": 0.99, "k": k, "metric": metric, "threads": threads, **params}
+    return Duplicates(*duplicates_of(x, threshold, values, neighbors, **params))
 
 
-def search_links(x: Any, graph: Graph, degree: int = 32, *, entry: int | None = None, threads: int = 0) -> np.ndarray:
+def search_links(
+    x: Any, graph: Graph, degree: int = 32, *, entry: int | None = None, threads: int = 0, device: Any = "cpu"
+) -> np.ndarray:
     """Links for a greedy search: neighbours, but in as many directions as possible (HNSW's and NSG's rule), and their
     opposites while there is room.
 
     :param x: the n x d vectors of the graph, in host memory
     :param degree: links of an object, 1 to 4096
     :param entry: an object from which all can be reached then; None: some may be out of reach
+    :param device: "cpu", "cuda", "cuda:N" or "auto". A GPU makes up to 128 links of an object, and compares floats as
+        float16, so that some links are others
     :return: n x degree, int32, -1 at the end of rows with fewer
     """
     given = vectors(x)
     if given.device >= 0:
-        raise ValueError("the vectors lie on a GPU; links are chosen on the CPU here")
+        raise ValueError("the vectors lie on a GPU; links are chosen of vectors on the host")
     if not 1 <= degree <= 4096:
         raise ValueError(f"degree = {degree}, allowed are 1 to 4096")
     links = np.empty((graph.n, degree), np.int32)
     first = -1 if entry is None else entry
-    _native.search_links(given.native, _parts(graph), _view_of(links, "i32"), first, threads)
+    params = device_params(given, device)
+    _native.search_links(given.native, _parts(graph), _view_of(links, "i32"), first, threads, params["device"])
     return links
 
 

@@ -43,8 +43,10 @@ T* elements(const Array& array, DType dtype) {
 /// An n x k array on a GPU that Python owns, and that leaves by DLPack.
 class DeviceArray {
   public:
-    DeviceArray(int device, std::int64_t rows, std::int64_t columns, const std::string& dtype)
-        : memory_(device, std::size_t(rows * columns) * size_of(parse_dtype(dtype))),
+    DeviceArray(int device, std::int64_t rows, std::int64_t columns, const std::string& dtype, nb::object allocator,
+                std::uintptr_t stream)
+        : memory_(device, std::size_t(rows * columns) * size_of(parse_dtype(dtype)), CallerMemory(std::move(allocator)),
+                  stream),
           rows_(rows),
           columns_(columns),
           dtype_(parse_dtype(dtype)) {}
@@ -66,7 +68,6 @@ class DeviceArray {
         return nb::cast(nb::ndarray<nb::device::cuda>(reinterpret_cast<void*>(array.memory_.pointer()), 2, shape, self,
                                                       nullptr, dtype, nb::device::cuda::value, array.device()));
     }
-    void copy_to_host(const Array& out) const { memory_.copy_to_host(reinterpret_cast<void*>(out.pointer)); }
 
   private:
     DeviceMemory memory_;
@@ -135,17 +136,26 @@ void bind_arrays(nb::module_& module) {
         .def_ro("columns", &Array::columns)
         .def_ro("stride", &Array::stride)
         .def_prop_ro("dtype", [](const Array& self) { return std::string(name_of(self.dtype)); })
-        .def_ro("device", &Array::device);
+        .def_ro("device", &Array::device)
+        .def(
+            "copy_to_host",
+            [](const Array& self, const Array& out, std::uintptr_t stream) {
+                copy_to_host(self.device, stream, reinterpret_cast<void*>(out.pointer),
+                             reinterpret_cast<const void*>(self.pointer), self.rows,
+                             std::size_t(self.columns) * size_of(self.dtype), std::size_t(self.stride));
+            },
+            nb::arg("out"), nb::arg("stream"), nb::call_guard<nb::gil_scoped_release>(),
+            "Copies an array on a GPU to one of the same shape without gaps.");
     nb::class_<DeviceArray>(module, "DeviceMatrix")
-        .def(nb::init<int, std::int64_t, std::int64_t, const std::string&>(), nb::arg("device"), nb::arg("rows"),
-             nb::arg("columns"), nb::arg("dtype"))
+        .def(nb::init<int, std::int64_t, std::int64_t, const std::string&, nb::object, std::uintptr_t>(),
+             nb::arg("device"), nb::arg("rows"), nb::arg("columns"), nb::arg("dtype"), nb::arg("allocator").none(),
+             nb::arg("stream"))
         .def("view", &DeviceArray::view, nb::keep_alive<0, 1>())
         .def_prop_ro("rows", &DeviceArray::rows)
         .def_prop_ro("columns", &DeviceArray::columns)
         .def_prop_ro("dtype", &DeviceArray::dtype)
         .def_prop_ro("device", &DeviceArray::device)
-        .def("to_dlpack", [](nb::object self) { return DeviceArray::to_dlpack(self); })
-        .def("copy_to_host", &DeviceArray::copy_to_host, nb::arg("out"), nb::call_guard<nb::gil_scoped_release>());
+        .def("to_dlpack", [](nb::object self) { return DeviceArray::to_dlpack(self); });
 }
 
 }  // namespace gnnd::python

@@ -4,57 +4,68 @@
 #include <nanobind/stl/string.h>
 
 #include <algorithm>
+#include <future>
 #include <string>
 #include <vector>
 
 #include "arrays.h"
+#include "caller.h"
 #include "convert.h"
 #include "device_memory.h"
+#include "files.h"
 #include "gnnd/builder.h"
 #include "gnnd/detail/recall.h"
+#include "gnnd/io/base_identity.h"
 #include "gnnd/merge.h"
 #include "graph_arrays.h"
 #include "hooks.h"
+#include "host_memory.h"
 
 namespace gnnd::python {
 
 namespace {
 
-/// Work on the caller's stream.
-class OnStream final : public Resources {
+/// What the vectors are, told beside a build: it takes 0.4 ms of some megabytes, a build of them on a GPU not much
+/// more.
+class Identity {
   public:
-    /// \param stream  0: a build's own
-    explicit OnStream(std::uintptr_t stream) : stream_(reinterpret_cast<Stream>(stream)) {}
-    void* allocate(std::size_t bytes) override { return heap_.allocate(bytes); }
-    void deallocate(void* pointer, std::size_t bytes) noexcept override { heap_.deallocate(pointer, bytes); }
-    Stream stream() override { return stream_; }
+    /// \param x  null, or on a GPU: there is none to tell
+    explicit Identity(const Array* x) {
+        if (x == nullptr || x->device >= 0 || x->rows < 1 || x->columns < 1) return;
+        found_ = std::async(std::launch::async, [vectors = x->vectors()] { return io::identify(vectors); });
+    }
+    /// Waits for it.
+    nb::object get() { return found_.valid() ? nb::object(to_tuple(found_.get())) : nb::none(); }
 
   private:
-    HeapResources heap_;
-    Stream stream_;
+    std::future<io::BaseIdentity> found_;
 };
 
-/// Calls build(callbacks, resources), which returns a graph and its statistics.
+/// Calls build(ids, distances, callbacks, resources), which fills n x k arrays. Those on a GPU are complete when it
+/// returns.
+/// \param base  the vectors of the whole graph; null: they lie in two places
+/// \return ((ids, distances) on the host or None, statistics, the base's identity or None)
 template <class Build>
-nb::tuple built(nb::object progress, std::uintptr_t stream, Build&& build) {
-    Hooks hooks(std::move(progress));
-    OnStream resources(stream);
-    BuildResult result = hooks.run([&] { return build(hooks.callbacks(), &resources); });
-    return nb::make_tuple(to_arrays(std::move(result.graph)), to_dict(result.stats));
-}
-
-/// The same where the graph goes to arrays on a GPU, which are complete when the call returns.
-template <class Build>
-nb::dict built_into(const Array& ids, const Array& distances, nb::object progress, std::uintptr_t stream,
-                    Build&& build) {
-    Hooks hooks(std::move(progress));
-    OnStream resources(stream);
+nb::tuple built(std::int64_t n, std::int64_t k, const Array* base, const Run& how, Build&& build) {
+    Identity identity(base);
+    Hooks hooks(how.progress);
+    CallerResources resources(how);
+    const auto run = [&](std::int32_t* ids, float* distances) {
+        return build(ids, distances, hooks.callbacks(), &resources);
+    };
+    if (how.out.is_none()) {
+        NewGraph graph(n, k);
+        const BuildStats stats = hooks.run([&] { return run(graph.ids(), graph.distances()); });
+        return nb::make_tuple(std::move(graph).to_arrays(), to_dict(stats), identity.get());
+    }
+    const auto& ids = nb::cast<const Array&>(how.out[0]);
+    const auto& distances = nb::cast<const Array&>(how.out[1]);
     const BuildStats stats = hooks.run([&] {
-        BuildStats of_build = build(ids.ids(), distances.distances(), hooks.callbacks(), &resources);
-        if (ids.device >= 0 && stream != 0) synchronize(ids.device, stream);
+        BuildStats of_build = run(ids.ids(), distances.distances());
+        if (how.stream != 0) synchronize(ids.device, how.stream);
         return of_build;
     });
-    return to_dict(stats);
+    return nb::make_tuple(nb::none(), to_dict(stats), identity.get());
 }
 
 nb::tuple exact_rows(const Array& x, const Array& objects, const nb::dict& given) {
@@ -90,107 +101,77 @@ nb::object measure(const Array& x, const nb::tuple& graph, const nb::dict& given
     return to_object(detail::estimate_recall(x.rows, rows.view(), truth.view()));
 }
 
-using Build = BuildResult (*)(const VectorView&, const BuildParams&, const Callbacks&, Resources*);
 using BuildInto = BuildStats (*)(const VectorView&, const BuildParams&, std::int32_t*, float*, const Callbacks&,
                                  Resources*);
 
-/// What makes a graph of vectors alone: NAME returns it, NAME_into fills arrays on a GPU.
-void bind_builder(nb::module_& module, const std::string& name, Build build, BuildInto build_into) {
+/// What makes a graph of vectors alone.
+void bind_builder(nb::module_& module, const char* name, BuildInto build) {
     module.def(
-        name.c_str(),
-        [build](const Array& x, const nb::dict& given, std::uintptr_t stream, nb::object progress) {
+        name,
+        [build](const Array& x, const nb::dict& given, const Run& how) {
             const BuildParams params = params_of(given);
-            return built(std::move(progress), stream, [&](const Callbacks& callbacks, Resources* resources) {
-                return build(x.vectors(), params, callbacks, resources);
-            });
+            return built(x.rows, params.k, &x, how,
+                         [&](std::int32_t* ids, float* distances, const Callbacks& callbacks, Resources* resources) {
+                             return build(x.vectors(), params, ids, distances, callbacks, resources);
+                         });
         },
-        nb::arg("x"), nb::arg("params"), nb::arg("stream"), nb::arg("progress").none());
-    module.def(
-        (name + "_into").c_str(),
-        [build_into](const Array& x, const nb::dict& given, const Array& ids, const Array& distances,
-                     std::uintptr_t stream, nb::object progress) {
-            const BuildParams params = params_of(given);
-            return built_into(
-                ids, distances, std::move(progress), stream,
-                [&](std::int32_t* to_ids, float* to_distances, const Callbacks& callbacks, Resources* resources) {
-                    return build_into(x.vectors(), params, to_ids, to_distances, callbacks, resources);
-                });
-        },
-        nb::arg("x"), nb::arg("params"), nb::arg("ids"), nb::arg("distances"), nb::arg("stream"),
-        nb::arg("progress").none());
+        nb::arg("x"), nb::arg("params"), nb::arg("run"));
 }
 
 }  // namespace
 
 void bind_build(nb::module_& module) {
-    const auto x = nb::arg("x"), params = nb::arg("params"), ids = nb::arg("ids"), distances = nb::arg("distances"),
-               graph = nb::arg("graph"), stream = nb::arg("stream"), method = nb::arg("method");
-    const auto progress = nb::arg("progress").none();
+    const auto x = nb::arg("x"), params = nb::arg("params"), graph = nb::arg("graph"), run = nb::arg("run");
 
-    bind_builder(module, "build", &build, &build_into);
-    bind_builder(module, "build_exact", &build_exact, &build_exact_into);
+    nb::class_<Run>(module, "Run")
+        .def(
+            "__init__",
+            [](Run* self, nb::object out, std::uintptr_t stream, nb::object allocator, nb::object progress) {
+                new (self) Run{std::move(out), stream, std::move(allocator), std::move(progress)};
+            },
+            nb::arg("out").none(), nb::arg("stream"), nb::arg("allocator").none(), nb::arg("progress").none());
+    bind_builder(module, "build", &build_into);
+    bind_builder(module, "build_exact", &build_exact_into);
     module.def(
         "refine",
-        [](const Array& x, const nb::tuple& graph, const nb::dict& given, std::uintptr_t stream, nb::object progress) {
+        [](const Array& x, const nb::tuple& graph, const nb::dict& given, const Run& how) {
             const BuildParams params = params_of(given);
             const KnnGraphView start = graph_of(graph);
-            return built(std::move(progress), stream, [&](const Callbacks& callbacks, Resources* resources) {
-                return refine(x.vectors(), start, params, callbacks, resources);
-            });
+            Hooks hooks(how.progress);
+            CallerResources resources(how);
+            Identity identity(&x);
+            BuildResult result =
+                hooks.run([&] { return refine(x.vectors(), start, params, hooks.callbacks(), &resources); });
+            return nb::make_tuple(to_arrays(std::move(result.graph)), to_dict(result.stats), identity.get());
         },
-        x, graph, params, stream, progress);
+        x, graph, params, run);
     module.def(
         "merge",
         [](const Array& x1, const nb::tuple& graph1, const Array& x2, const nb::tuple& graph2, const nb::dict& given,
-           std::uintptr_t stream, nb::object progress) {
+           const Run& how) {
             const BuildParams params = params_of(given);
             const KnnGraphView first = graph_of(graph1), second = graph_of(graph2);
-            return built(std::move(progress), stream, [&](const Callbacks& callbacks, Resources* resources) {
-                return merge(x1.vectors(), first, x2.vectors(), second, params, callbacks, resources);
-            });
+            return built(x1.rows + x2.rows, params.k, nullptr, how,
+                         [&](std::int32_t* ids, float* distances, const Callbacks& callbacks, Resources* resources) {
+                             return merge_into(x1.vectors(), first, x2.vectors(), second, params, ids, distances,
+                                               callbacks, resources);
+                         });
         },
-        nb::arg("x1"), nb::arg("graph1"), nb::arg("x2"), nb::arg("graph2"), params, stream, progress);
-    module.def(
-        "merge_into",
-        [](const Array& x1, const nb::tuple& graph1, const Array& x2, const nb::tuple& graph2, const nb::dict& given,
-           const Array& ids, const Array& distances, std::uintptr_t stream, nb::object progress) {
-            const BuildParams params = params_of(given);
-            const KnnGraphView first = graph_of(graph1), second = graph_of(graph2);
-            return built_into(
-                ids, distances, std::move(progress), stream,
-                [&](std::int32_t* to_ids, float* to_distances, const Callbacks& callbacks, Resources* resources) {
-                    return merge_into(x1.vectors(), first, x2.vectors(), second, params, to_ids, to_distances,
-                                      callbacks, resources);
-                });
-        },
-        nb::arg("x1"), nb::arg("graph1"), nb::arg("x2"), nb::arg("graph2"), params, ids, distances, stream, progress);
+        nb::arg("x1"), nb::arg("graph1"), nb::arg("x2"), nb::arg("graph2"), params, run);
     module.def(
         "append",
         [](const Array& x, const nb::tuple& graph, const Array& added, const nb::dict& given, const std::string& method,
-           std::uintptr_t stream, nb::object progress) {
+           const Run& how) {
             const BuildParams params = params_of(given);
             const KnnGraphView old = graph_of(graph);
             const AppendMethod way = parse_append_method(method);
-            return built(std::move(progress), stream, [&](const Callbacks& callbacks, Resources* resources) {
-                return append(x.vectors(), old, added.vectors(), params, callbacks, resources, way);
-            });
+            return built(x.rows + added.rows, params.k, nullptr, how,
+                         [&](std::int32_t* ids, float* distances, const Callbacks& callbacks, Resources* resources) {
+                             return append_into(x.vectors(), old, added.vectors(), params, ids, distances, callbacks,
+                                                resources, way);
+                         });
         },
-        x, graph, nb::arg("added"), params, method, stream, progress);
-    module.def(
-        "append_into",
-        [](const Array& x, const nb::tuple& graph, const Array& added, const nb::dict& given, const std::string& method,
-           const Array& ids, const Array& distances, std::uintptr_t stream, nb::object progress) {
-            const BuildParams params = params_of(given);
-            const KnnGraphView old = graph_of(graph);
-            const AppendMethod way = parse_append_method(method);
-            return built_into(
-                ids, distances, std::move(progress), stream,
-                [&](std::int32_t* to_ids, float* to_distances, const Callbacks& callbacks, Resources* resources) {
-                    return append_into(x.vectors(), old, added.vectors(), params, to_ids, to_distances, callbacks,
-                                       resources, way);
-                });
-        },
-        x, graph, nb::arg("added"), params, method, ids, distances, stream, progress);
+        x, graph, nb::arg("added"), params, nb::arg("method"), run);
     module.def("exact_rows", &exact_rows, x, nb::arg("objects"), params);
     module.def("measure", &measure, x, graph, params, nb::arg("count"), nb::arg("seed"));
     module.def(
@@ -199,6 +180,10 @@ void bind_build(nb::module_& module) {
             return to_dict(plan_memory({nullptr, n, d, parse_dtype(dtype), 0}, params_of(given)));
         },
         nb::arg("n"), nb::arg("d"), nb::arg("dtype"), params);
+    module.def("keep_host_memory", &keep_host_memory, nb::arg("bytes"),
+               "How many bytes of host memory that graphs gave back stay with the process for the next graphs: 256 MiB "
+               "until this is\ncalled. What is kept beyond goes back to the system at once; 0: all of it.");
+    module.def("kept_host_memory", &kept_host_memory);
 }
 
 }  // namespace gnnd::python

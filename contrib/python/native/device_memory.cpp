@@ -3,28 +3,49 @@
 
 #include <cuda_runtime_api.h>
 
+#include <utility>
+
 #include "gnnd/cuda/errors.h"
 #include "gnnd/cuda/memory/memory.h"
 #include "gnnd/error.h"
 
 namespace gnnd::python {
 
-DeviceMemory::DeviceMemory(int device, std::size_t bytes) : device_(device), bytes_(bytes) {
+DeviceMemory::DeviceMemory(int device, std::size_t bytes, CallerMemory memory, std::uintptr_t stream)
+    : device_(device), bytes_(bytes), memory_(std::move(memory)), stream_(stream) {
     const cuda::UseDevice use(device);
-    GNND_CUDA(cudaMalloc(&data_, bytes));
+    if (memory_)
+        data_ = memory_.allocate(bytes, device, stream);
+    else
+        GNND_CUDA(cudaMalloc(&data_, bytes));
 }
 
 DeviceMemory::~DeviceMemory() {
     try {
         const cuda::UseDevice use(device_);
-        cuda::ignore(cudaFree(data_));  // synchronises the device
-    } catch (const Error&) {            // the context is gone, and the memory with it
+        if (memory_) {
+            cuda::ignore(cudaDeviceSynchronize());
+            memory_.deallocate(data_, bytes_, device_, stream_);
+        } else {
+            cuda::ignore(cudaFree(data_));  // synchronises the device
+        }
+    } catch (const Error&) {  // the context is gone, and the memory with it
     }
 }
 
-void DeviceMemory::copy_to_host(void* out) const {
-    const cuda::UseDevice use(device_);
-    GNND_CUDA(cudaMemcpy(out, data_, bytes_, cudaMemcpyDeviceToHost));
+void copy_to_host(int device, std::uintptr_t stream, void* out, const void* rows, std::int64_t count,
+                  std::size_t row_bytes, std::size_t stride) {
+    const cuda::UseDevice use(device);
+    auto* const on = reinterpret_cast<cudaStream_t>(stream);
+    GNND_CUDA(
+        cudaMemcpy2DAsync(out, row_bytes, rows, stride, row_bytes, std::size_t(count), cudaMemcpyDeviceToHost, on));
+    GNND_CUDA(cudaStreamSynchronize(on));
+}
+
+int current_device() noexcept {
+    int device = 0;
+    cuda::ignore(cudaGetDevice(&device));
+    return device;
 }
 
 void synchronize(int device, std::uintptr_t stream) {

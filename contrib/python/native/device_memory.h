@@ -6,12 +6,17 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "caller.h"
+
 namespace gnnd::python {
 
-/// One block. \throws OutOfDeviceMemory, and Unavailable where CUDA is not compiled in
+/// One block. Made and ended with the GIL.
 class DeviceMemory {
   public:
-    DeviceMemory(int device, std::size_t bytes);
+    /// \param memory  where it comes from and goes back to; the driver where that is none
+    /// \param stream  that the memory is to be used on first
+    /// \throws OutOfDeviceMemory, and Unavailable where CUDA is not compiled in
+    DeviceMemory(int device, std::size_t bytes, CallerMemory memory, std::uintptr_t stream);
     /// Waits for all that the device has to do: consumers may still read.
     ~DeviceMemory();
     DeviceMemory(const DeviceMemory&) = delete;
@@ -19,13 +24,22 @@ class DeviceMemory {
 
     std::uintptr_t pointer() const { return reinterpret_cast<std::uintptr_t>(data_); }
     int device() const { return device_; }
-    void copy_to_host(void* out) const;
 
   private:
     int device_;
     std::size_t bytes_;
+    CallerMemory memory_;
+    std::uintptr_t stream_;
     void* data_ = nullptr;
 };
+
+/// The GPU that this thread works on.
+int current_device() noexcept;
+
+/// Copies rows, `stride` bytes from one to the next, to the host without gaps, in order with the stream; they are there
+/// when it returns.
+void copy_to_host(int device, std::uintptr_t stream, void* out, const void* rows, std::int64_t count,
+                  std::size_t row_bytes, std::size_t stride);
 
 /// Waits until all work on the stream is done, so that arrays may be used on any other.
 /// \param stream  a cudaStream_t, 1 for the legacy default stream, 2 for the thread's

@@ -94,6 +94,8 @@ ShardParams shard_params_of(const nb::dict& given) {
             params.work = nb::cast<std::string>(value);
         } else if (field == "shards") {
             params.shards = nb::cast<int>(value);
+        } else if (field == "plan") {
+            params.plan = parse_merge_plan(nb::cast<std::string>(value));
         } else if (field == "resume") {
             params.resume = nb::cast<bool>(value);
         } else if (field == "host_memory") {

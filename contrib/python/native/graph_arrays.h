@@ -5,10 +5,12 @@
 
 #include <nanobind/nanobind.h>
 
+#include <cstdint>
 #include <memory>
 #include <utility>
 
 #include "gnnd/graph.h"
+#include "host_memory.h"
 
 namespace gnnd::python {
 
@@ -29,5 +31,20 @@ Owned<T> owned(T value) {
 
 /// (ids, distances), which hold the graph between them.
 nanobind::tuple to_arrays(KnnGraph graph);
+
+/// The arrays of an n x k graph that a build fills; nothing is in them yet.
+class NewGraph {
+  public:
+    /// \throws InvalidArgument for more objects than a graph may have, std::bad_alloc
+    NewGraph(std::int64_t n, std::int64_t k);
+    std::int32_t* ids() const { return static_cast<std::int32_t*>(ids_.data()); }
+    float* distances() const { return static_cast<float*>(distances_.data()); }
+    /// (ids, distances), each with its own memory.
+    nanobind::tuple to_arrays() &&;
+
+  private:
+    std::int64_t n_, k_;
+    HostMemory ids_, distances_;
+};
 
 }  // namespace gnnd::python

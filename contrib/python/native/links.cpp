@@ -11,6 +11,7 @@
 #include "gnnd/cpu/space.h"
 #include "gnnd/detail/checks.h"
 #include "gnnd/detail/link_tree.h"
+#include "gnnd/device.h"
 #include "gnnd/search_links.h"
 #include "hooks.h"
 
@@ -33,14 +34,15 @@ class MetricDistances final : public detail::ObjectDistances {
 
 /// \param links  n x degree, filled
 /// \param entry  every object can be reached from this one afterwards; -1: some may not
-void links_for_search(const Array& x, const nb::tuple& graph, const Array& links, std::int64_t entry, int threads) {
+void links_for_search(const Array& x, const nb::tuple& graph, const Array& links, std::int64_t entry, int threads,
+                      const std::string& device) {
     const KnnGraphView view = graph_of(graph);
     Hooks hooks{nb::none()};
     const Callbacks callbacks = hooks.callbacks();
     hooks.run([&] {
         LinkParams params;
         params.degree = int(links.columns);
-        params.device = {Device::Kind::cpu, 0};
+        params.device = Device::parse(device);
         params.threads = threads;
         if (links.rows != view.n) throw InvalidArgument("links need a row for each object of the graph");
         if (entry < -1 || entry >= view.n)
@@ -62,7 +64,7 @@ void links_for_search(const Array& x, const nb::tuple& graph, const Array& links
 
 void bind_links(nb::module_& module) {
     module.def("search_links", &links_for_search, nb::arg("x"), nb::arg("graph"), nb::arg("links"), nb::arg("entry"),
-               nb::arg("threads"));
+               nb::arg("threads"), nb::arg("device"));
     module.def(
         "check_graph", [](const nb::tuple& graph) { check_structure(graph_of(graph)); }, nb::arg("graph"));
     module.def(

@@ -11,6 +11,8 @@
 #include <vector>
 
 #include "arrays.h"
+#include "caller.h"
+#include "convert.h"
 #include "gnnd/operations.h"
 #include "graph_arrays.h"
 #include "hooks.h"
@@ -30,6 +32,12 @@ nb::object to_array(Holder values) {
 nb::tuple to_arrays(CsrGraph graph) {
     return nb::make_tuple(to_array<std::int64_t>(std::move(graph.indptr)),
                           to_array<std::int32_t>(std::move(graph.indices)), to_array<float>(std::move(graph.values)));
+}
+
+nb::tuple to_tuple(Duplicates found) {
+    return nb::make_tuple(to_array<std::int32_t>(std::move(found.labels)),
+                          to_array<std::int64_t>(std::move(found.sizes)),
+                          to_array<std::int32_t>(std::move(found.firsts)), found.full);
 }
 
 /// Calls operation(graph, callbacks) without the GIL.
@@ -143,17 +151,36 @@ void bind_operations(nb::module_& module) {
         },
         graph, neighbors, values, radius, threads);
     module.def(
-        "duplicates",
-        [](const nb::tuple& graph, float threshold, const std::string& values, int neighbors, int threads) {
-            const DuplicateParams params{threshold, parse_graph_values(values), neighbors, threads};
-            Duplicates found = run(graph, [&](const KnnGraphView& view, const Callbacks& callbacks) {
-                return duplicates(view, params, callbacks);
-            });
-            return nb::make_tuple(to_array<std::int32_t>(std::move(found.labels)),
-                                  to_array<std::int64_t>(std::move(found.sizes)),
-                                  to_array<std::int32_t>(std::move(found.firsts)), found.full);
+        "equal_rows",
+        [](const Array& x, int threads) {
+            Hooks hooks{nb::none()};
+            return to_array<std::int32_t>(
+                hooks.run([&] { return equal_rows(x.vectors(), threads, hooks.callbacks()); }));
         },
-        graph, nb::arg("threshold"), values, neighbors, threads);
+        nb::arg("x"), threads);
+    module.def(
+        "duplicates",
+        [](const nb::tuple& graph, float threshold, const std::string& values, int neighbors, int threads,
+           const Array* equal) {
+            const DuplicateParams params{threshold, parse_graph_values(values), neighbors, threads,
+                                         equal == nullptr ? nullptr : equal->ids()};
+            return to_tuple(run(graph, [&](const KnnGraphView& view, const Callbacks& callbacks) {
+                return duplicates(view, params, callbacks);
+            }));
+        },
+        graph, nb::arg("threshold"), values, neighbors, threads, nb::arg("equal").none());
+    module.def(
+        "duplicates_of",
+        [](const Array& x, float threshold, const std::string& values, int neighbors, int threads,
+           const nb::dict& given, const Run& how) {
+            const DuplicateParams params{threshold, parse_graph_values(values), neighbors, threads};
+            const BuildParams of_build = params_of(given);
+            Hooks hooks(how.progress);
+            CallerResources resources(how);
+            return to_tuple(
+                hooks.run([&] { return duplicates(x.vectors(), params, of_build, hooks.callbacks(), &resources); }));
+        },
+        nb::arg("x"), nb::arg("threshold"), values, neighbors, threads, nb::arg("params"), nb::arg("run"));
     module.def(
         "true_distances",
         [](const Array& values, const std::string& metric, const Array& out, int threads) {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
 /// Stands in where CUDA is not compiled in.
+#include <utility>
+
 #include "device_memory.h"
 #include "gnnd/error.h"
 
@@ -13,14 +15,19 @@ namespace {
 
 }  // namespace
 
-DeviceMemory::DeviceMemory(int device, std::size_t bytes) : device_(device), bytes_(bytes) {
+DeviceMemory::DeviceMemory(int device, std::size_t bytes, CallerMemory memory, std::uintptr_t stream)
+    : device_(device), bytes_(bytes), memory_(std::move(memory)), stream_(stream) {
     throw_unavailable();
 }
 
 DeviceMemory::~DeviceMemory() = default;
 
-void DeviceMemory::copy_to_host(void*) const {
+void copy_to_host(int, std::uintptr_t, void*, const void*, std::int64_t, std::size_t, std::size_t) {
     throw_unavailable();
+}
+
+int current_device() noexcept {
+    return 0;
 }
 
 void synchronize(int, std::uintptr_t) {

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import os
 import resource
@@ -19,6 +20,7 @@ from hypothesis import strategies as st
 
 import gnnd
 from conftest import check_graph, clustered, recall_of, values
+from gnnd import _native
 
 
 @pytest.mark.parametrize("metric", gnnd.metrics)
@@ -325,3 +327,38 @@ def test_import_is_light():
         "import sys, gnnd; print(sorted(m for m in ('scipy', 'sklearn', 'torch', 'faiss', 'tqdm') if m in sys.modules))"
     )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+def test_memory_of_graphs_is_used_again():
+    x = clustered(20_000, 4)
+    try:
+        gnnd.keep_host_memory(0)
+        assert _native.kept_host_memory() == 0
+        gnnd.keep_host_memory(8 << 20)
+        graph = gnnd.build(x, k=16, recall=0, iterations=1)  # 1.28 MB each of ids and distances
+        first = {graph.ids.ctypes.data, graph.distances.ctypes.data}
+        held = graph.ids
+        kept = held.copy()
+        del graph
+        gc.collect()
+        assert _native.kept_host_memory() == held.nbytes  # the distances'
+        second = gnnd.build(x, k=16, recall=0, iterations=1)
+        assert len({second.ids.ctypes.data, second.distances.ctypes.data} & first - {held.ctypes.data}) == 1
+        np.testing.assert_array_equal(held, kept)
+        np.testing.assert_array_equal(second.ids, kept)
+        assert _native.kept_host_memory() == 0
+        many = [gnnd.build(x, k=16, recall=0, iterations=1) for _ in range(5)]
+        del many, second
+        gc.collect()
+        assert 0 < _native.kept_host_memory() <= 8 << 20
+        gnnd.keep_host_memory(0)
+        assert _native.kept_host_memory() == 0
+    finally:
+        gnnd.keep_host_memory(256 << 20)
+
+
+def test_allocators_are_checked(x):
+    with pytest.raises(ValueError, match="unknown allocator 'heap'; known are torch, cupy, rmm"):
+        gnnd.build(x, allocator="heap")
+    with pytest.raises(TypeError, match="dict has no allocate, deallocate, free"):
+        gnnd.build(x, allocator={})

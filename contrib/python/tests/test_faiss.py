@@ -244,3 +244,19 @@ def test_what_does_not_fit(x: np.ndarray) -> None:
     if not hasattr(faiss, "GpuIndexCagra"):
         with pytest.raises(RuntimeError, match="no GpuIndexCagra"):
             gnnd.faiss.to_cagra(x, graph)
+
+
+@pytest.mark.parametrize("metric", ["l2", "ip", "cosine"])
+def test_cagra_on_a_gpu(metric: str) -> None:
+    if not hasattr(faiss, "GpuIndexCagra") or faiss.get_num_gpus() == 0:
+        pytest.skip("needs a FAISS with cuVS, and a GPU")
+    x = clustered(20_000, 24)
+    graph = gnnd.build(x, 48, metric)
+    index = gnnd.faiss.to_cagra(x, graph, 32)
+    rows = x / np.linalg.norm(x, axis=1, keepdims=True) if metric == "cosine" else x
+    given = rows[:1000]
+    true = faiss.knn(given, rows, 10, metric=index.metric_type)[1]
+    params = faiss.SearchParametersCagra()
+    params.itopk_size = 128
+    found = index.search(given, 10, params=params)[1]
+    assert np.mean([len(np.intersect1d(a, b)) for a, b in zip(found, true, strict=True)]) >= 9.5

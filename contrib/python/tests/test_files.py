@@ -94,6 +94,17 @@ def test_in_shards(x, tmp_path):
     assert "3 shards" in repr(graph) and str(tmp_path / "x.npy") in graph.base
 
 
+def test_near_shards(x, tmp_path):
+    np.save(tmp_path / "x.npy", x)
+    graph = gnnd.build_sharded(tmp_path / "x.npy", tmp_path / "work", k=10, shards=6, plan="near")
+    assert graph.recall >= 0.99 and recall_of(graph.to_graph(), x, "l2", 10) >= 0.98
+    with pytest.raises(OSError, match="the plan is near, asked for is all"):
+        gnnd.build_sharded(tmp_path / "x.npy", tmp_path / "work", k=10, shards=6, resume=True)
+    for wrong in ({"plan": "next"}, {"plan": "near", "recall": 1}):
+        with pytest.raises(ValueError, match="plan"):
+            gnnd.build_sharded(tmp_path / "x.npy", tmp_path / "other", k=10, shards=6, **wrong)
+
+
 def test_shards_that_cannot_be(x, tmp_path):
     np.save(tmp_path / "x.npy", x)
     with pytest.raises(FileNotFoundError):

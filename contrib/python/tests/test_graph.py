@@ -97,11 +97,39 @@ def test_duplicates(metric: str) -> None:
     x[200] = x[3] + 1e-5
     found = gnnd.duplicates(x, 1e-3, metric=metric, k=10, recall=1)
     assert set(np.flatnonzero(found.labels >= 0)) == {3, 7, 200, *range(100, 150)}
-    assert sorted(found.sizes) == [2, 51] and list(found.firsts) == [3, 7] and found.full == 51
+    assert sorted(found.sizes) == [2, 51] and list(found.firsts) == [3, 7] and found.full == 0
     assert len(found.kept()) == 400 - 51 and 3 in found.kept() and 200 not in found.kept()
     again = gnnd.graph.duplicates(gnnd.build_exact(x, 10, metric), 1e-3)
     np.testing.assert_array_equal(again.labels, found.labels)
+    assert again.full == 51
     assert len(gnnd.duplicates(x[:50], 0, metric=metric).sizes) == 0
+
+
+@pytest.mark.parametrize("dtype", ["float32", "uint8"])
+def test_a_thousand_copies_are_one_group(dtype: str) -> None:
+    x = (clustered(6000, 12) * 10 + 128).clip(0, 255).astype(dtype)
+    x[1000:2000] = x[5]
+    x[3000:5000:2] = x[6]
+    expected = np.arange(6000)
+    expected[1000:2000], expected[3000:5000:2] = 5, 6
+    np.testing.assert_array_equal(gnnd.graph.equal_rows(x), expected)
+    found = gnnd.duplicates(x, 0, k=8)
+    assert sorted(found.sizes) == [1001, 1001] and list(found.firsts) == [5, 6] and found.full == 0
+    assert (found.labels[1000:2000] == found.labels[5]).all() and (found.labels[3000:5000:2] == found.labels[6]).all()
+    graph = gnnd.build(x, 8, recall=0.5, iterations=2)
+    joined = gnnd.duplicates(graph, 0, base=x)
+    np.testing.assert_array_equal(joined.labels, found.labels)
+    assert joined.full >= 2002  # its rows are full of copies all the same
+    assert len(gnnd.duplicates(x, -1).sizes) == len(gnnd.duplicates(graph, -1, base=x).sizes) == 0
+    with pytest.raises(ValueError, match="6000 objects for 5999 vectors"):
+        gnnd.duplicates(graph, 0, base=x[1:])
+    with pytest.raises(TypeError, match="base is for a graph"):
+        gnnd.duplicates(x, 0, base=x)
+
+
+def test_all_rows_are_equal() -> None:
+    found = gnnd.duplicates(np.ones((300, 4), np.float32))
+    assert list(found.sizes) == [300] and list(found.firsts) == [0] and found.full == 0
 
 
 def test_wrong_arguments() -> None:

@@ -93,7 +93,7 @@ class Carrier:
             return
         start = time.monotonic()
         try:
-            (ids, distances), stats = _native.build(vectors.native, self._params, 0, None)
+            (ids, distances), stats, _ = _native.build(vectors.native, self._params, _native.Run(None, 0, None, None))
         except ValueError as error:  # which may name a row
             raise ValueError(f"of the vectors from {begin} on: {error}") from None
         columns = self.plan.manifest.local_columns

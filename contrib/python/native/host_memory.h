@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+/// \file host_memory.h
+/// Host memory of the graphs that Python gets. What a graph gives back is kept for the next one: touching new memory,
+/// and giving it back to the system, takes longer than a small build on a GPU leaves time for (benchs/NOTEBOOK.md).
+
+#include <cstddef>
+
+namespace gnnd::python {
+
+/// One block; its content is undefined.
+class HostMemory {
+  public:
+    /// \throws std::bad_alloc
+    explicit HostMemory(std::size_t bytes);
+    ~HostMemory();
+    HostMemory(HostMemory&& other) noexcept : data_(other.data_), bytes_(other.bytes_) { other.data_ = nullptr; }
+    HostMemory& operator=(HostMemory&&) = delete;
+    HostMemory(const HostMemory&) = delete;
+    HostMemory& operator=(const HostMemory&) = delete;
+
+    void* data() const { return data_; }
+
+  private:
+    void* data_;
+    std::size_t bytes_;
+};
+
+/// How many bytes are kept at most; what is kept beyond goes back to the system at once, the oldest first.
+void keep_host_memory(std::size_t bytes);
+/// Bytes that are kept now.
+std::size_t kept_host_memory();
+
+}  // namespace gnnd::python
