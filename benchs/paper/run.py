@@ -25,7 +25,7 @@ try:
     import results
     from drivers import TOOLS
     from experiments import NAMES, experiments
-    from points import Context
+    from points import Context, Point
     from runner import Runner, duration
     from table import markdown
     from tools import Tools
@@ -36,8 +36,8 @@ except ModuleNotFoundError as error:
     )
 
 
-def arguments() -> argparse.Namespace:
-    """The command line."""
+def arguments(words: list[str] | None = None) -> argparse.Namespace:
+    """words: the command line; none: the process's."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
         "experiment",
@@ -78,6 +78,13 @@ def arguments() -> argparse.Namespace:
         metavar="TOOL",
         help="leave out points of this tool: " + ", ".join(sorted(TOOLS)),
     )
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="measure only points of sets whose names begin so; may be given several times",
+    )
     parser.add_argument("--retry", action="store_true", help="measure again what has failed")
     parser.add_argument("--fresh", action="store_true", help="measure everything again")
     parser.add_argument("--graphs", action="store_true", help="keep graphs as `knns` and `dists` in the HDF5 files")
@@ -86,7 +93,7 @@ def arguments() -> argparse.Namespace:
     )
     parser.add_argument("--csv", type=Path, metavar="DIR", help="also write the results as cuvs-bench's CSV files")
     parser.add_argument("--no-figures", action="store_true", help="do not draw")
-    options = parser.parse_args()
+    options = parser.parse_args(words)
     if options.rows < 1000 or options.repeat < 0:
         parser.error("--rows: at least 1000; --repeat: at least 0")
     if "list" in options.experiment and len(options.experiment) > 1:
@@ -110,6 +117,15 @@ def has_gpu() -> bool:
 def say(text: str) -> None:
     """Progress, on standard error."""
     print(text, file=sys.stderr, flush=True)
+
+
+def left_out(point: Point, options: argparse.Namespace) -> str:
+    """Why the command line leaves a point out; empty where it does not."""
+    if point.tool in options.without:
+        return "left out by --without"
+    if options.set and not point.data.name.startswith(tuple(options.set)):
+        return "left out by --set"
+    return ""
 
 
 def draw(folder: Path) -> bool:
@@ -156,10 +172,7 @@ def main() -> int:
             (out / f"{name}.jsonl").unlink(missing_ok=True)
         store = results.Store(out, name)
         points = experiment.points(context)
-        points = [
-            replace(point, why_not="left out by --without") if point.tool in options.without else point
-            for point in points
-        ]
+        points = [replace(point, why_not=point.why_not or left_out(point, options)) for point in points]
         if options.repeat:
             points = [replace(point, repeat=options.repeat) for point in points]
         good &= runner.run(points, store)

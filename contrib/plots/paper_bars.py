@@ -31,7 +31,7 @@ def bars(axes, names: list[str], values: list[float | None], texts: list[str], l
     style.cost_axis(axes.xaxis, label)
     axes.set_xlim(least, max(known) * (max(known) / least) ** (0.1 + 0.019 * max(map(len, texts))))
     axes.set_yticks(range(len(names)), names)
-    axes.invert_yaxis()
+    axes.set_ylim(len(names) - 0.4, -0.6)  # room for names without a value, too
     axes.grid(axis="y", visible=False)
 
 
