@@ -7,7 +7,7 @@
 
 #include <cstddef>
 
-#include "gnnd/cuda/errors.h"
+#include "gnnd/cuda/runtime/errors.h"
 
 namespace gnnd::benchs {
 

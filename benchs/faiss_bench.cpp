@@ -27,7 +27,7 @@
 #include "faiss_ext/adapters.h"
 #include "faiss_ext/evaluate.h"
 #include "faiss_ext/graph_builder.h"
-#include "gnnd/cuda/errors.h"
+#include "gnnd/cuda/runtime/errors.h"
 #include "gnnd/error.h"
 #include "gnnd/io/vector_file.h"
 #include "gnnd/merge.h"

@@ -3,7 +3,7 @@
 
 #include "benchs/generate_on_device.h"
 #include "gnnd/cuda/device/warp.cuh"
-#include "gnnd/cuda/errors.h"
+#include "gnnd/cuda/runtime/errors.h"
 #include "gnnd/error.h"
 
 namespace gnnd::benchs {

@@ -26,7 +26,7 @@
 #include "benchs/mix.h"
 #include "benchs/settings.h"
 #include "gnnd/builder.h"
-#include "gnnd/cuda/errors.h"
+#include "gnnd/cuda/runtime/errors.h"
 #include "gnnd/error.h"
 #include "gnnd/io/vector_file.h"
 #include "gnnd/merge.h"

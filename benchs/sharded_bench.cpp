@@ -25,7 +25,7 @@
 
 #include "benchs/mix.h"
 #include "benchs/settings.h"
-#include "gnnd/cuda/errors.h"
+#include "gnnd/cuda/runtime/errors.h"
 #include "gnnd/detail/process_memory.h"
 #include "gnnd/error.h"
 #include "gnnd/sharded.h"

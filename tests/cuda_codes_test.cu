@@ -6,8 +6,8 @@
 #include <cmath>
 
 #include "gnnd/cuda/algorithm.h"
-#include "gnnd/cuda/codes.h"
 #include "gnnd/cuda/memory/layout.h"
+#include "gnnd/cuda/space/codes.h"
 #include "tests/cuda_lists.h"
 #include "tests/gpu.h"
 #include "tests/reference.h"

@@ -6,8 +6,8 @@
 #include <cstdlib>
 
 #include "gnnd/builder.h"
-#include "gnnd/cuda/driver.h"
 #include "gnnd/cuda/memory/memory.h"
+#include "gnnd/cuda/runtime/driver.h"
 #include "gnnd/error.h"
 #include "gnnd/search_links.h"
 #include "tests/gpu.h"

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "gnnd/cuda/algorithm.h"
-#include "gnnd/cuda/errors.h"
+#include "gnnd/cuda/runtime/errors.h"
 #include "tests/cuda_lists.h"
 
 namespace gnnd::cuda {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "gnnd/cuda/backend.h"
-#include "gnnd/cuda/errors.h"
+#include "gnnd/cuda/runtime/errors.h"
 
 #define SKIP_WITHOUT_GPU() \
     if (std::string why; gnnd::cuda::device_count(&why) == 0) GTEST_SKIP() << "no GPU: " << why

@@ -13,7 +13,7 @@
 ///   5. finish        lists become a graph with exact distances
 
 #include "gnnd/cuda/engine/engine.h"
-#include "gnnd/cuda/space.h"
+#include "gnnd/cuda/space/space.h"
 #include "gnnd/params.h"
 
 namespace gnnd::cuda {

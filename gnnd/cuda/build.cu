@@ -5,15 +5,15 @@
 #include <optional>
 #include <string>
 
+#include "gnnd/cuda/all_pairs/exhaustive.h"
+#include "gnnd/cuda/all_pairs/in_parts.h"
 #include "gnnd/cuda/append/insert.h"
 #include "gnnd/cuda/backend.h"
 #include "gnnd/cuda/build.h"
-#include "gnnd/cuda/exhaustive.h"
-#include "gnnd/cuda/in_parts.h"
 #include "gnnd/cuda/iterations.h"
 #include "gnnd/cuda/memory/layout.h"
 #include "gnnd/cuda/memory/transfer.h"
-#include "gnnd/cuda/reach_recall.h"
+#include "gnnd/cuda/recall/reach_recall.h"
 #include "gnnd/detail/checks.h"
 #include "gnnd/detail/predict.h"
 #include "gnnd/detail/resolve.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // From the plan of a build to its arrays.
 #include "gnnd/cuda/build_state.h"
-#include "gnnd/cuda/errors.h"
+#include "gnnd/cuda/runtime/errors.h"
 
 namespace gnnd::cuda {
 

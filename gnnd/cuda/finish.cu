@@ -9,7 +9,7 @@
 #include "gnnd/cuda/device/exact.cuh"
 #include "gnnd/cuda/device/launch.cuh"
 #include "gnnd/cuda/device/raw.cuh"
-#include "gnnd/cuda/errors.h"
+#include "gnnd/cuda/runtime/errors.h"
 
 namespace gnnd::cuda {
 namespace {

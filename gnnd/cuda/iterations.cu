@@ -4,8 +4,8 @@
 #include <string>
 #include <thread>
 
-#include "gnnd/cuda/bad_row.h"
 #include "gnnd/cuda/iterations.h"
+#include "gnnd/cuda/space/bad_row.h"
 #include "gnnd/detail/report.h"
 #include "gnnd/error.h"
 

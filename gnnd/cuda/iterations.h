@@ -5,7 +5,7 @@
 
 #include "gnnd/builder.h"
 #include "gnnd/cuda/build_state.h"
-#include "gnnd/cuda/recall.h"
+#include "gnnd/cuda/recall/recall.h"
 
 namespace gnnd::cuda {
 

@@ -5,8 +5,8 @@
 
 #include "gnnd/cuda/algorithm.h"
 #include "gnnd/cuda/apply_candidates.cuh"
-#include "gnnd/cuda/errors.h"
 #include "gnnd/cuda/reverse.cuh"
+#include "gnnd/cuda/runtime/errors.h"
 #include "gnnd/cuda/sample.cuh"
 
 namespace gnnd::cuda {

@@ -5,8 +5,8 @@
 
 #include <utility>
 
-#include "gnnd/cuda/errors.h"
 #include "gnnd/cuda/memory/memory.h"
+#include "gnnd/cuda/runtime/errors.h"
 #include "gnnd/error.h"
 
 namespace gnnd::python {

@@ -12,11 +12,11 @@
 #include "gnnd/cuda/append/rows.cuh"
 #include "gnnd/cuda/append/search.cuh"
 #include "gnnd/cuda/backend.h"
-#include "gnnd/cuda/bad_row.h"
 #include "gnnd/cuda/device/launch.cuh"
 #include "gnnd/cuda/memory/memory.h"
 #include "gnnd/cuda/memory/transfer.h"
-#include "gnnd/cuda/wait.h"
+#include "gnnd/cuda/runtime/wait.h"
+#include "gnnd/cuda/space/bad_row.h"
 #include "gnnd/detail/report.h"
 #include "gnnd/error.h"
 

@@ -4,7 +4,7 @@
 
 #include "gnnd/cuda/append/raise_recall.h"
 #include "gnnd/cuda/build.h"
-#include "gnnd/cuda/recall.h"
+#include "gnnd/cuda/recall/recall.h"
 #include "gnnd/detail/insert.h"
 #include "gnnd/detail/resolve.h"
 #include "gnnd/error.h"

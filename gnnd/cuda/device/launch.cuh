@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "gnnd/cuda/errors.h"
+#include "gnnd/cuda/runtime/errors.h"
 #include "gnnd/error.h"
 
 namespace gnnd::cuda {

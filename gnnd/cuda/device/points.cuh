@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "gnnd/cuda/device/warp.cuh"
-#include "gnnd/cuda/packed_type.h"
+#include "gnnd/cuda/space/packed_type.h"
 #include "gnnd/detail/input.h"
 
 namespace gnnd::cuda {

@@ -8,7 +8,7 @@
 
 #include <type_traits>
 
-#include "gnnd/cuda/space.h"
+#include "gnnd/cuda/space/space.h"
 
 namespace gnnd::cuda {
 

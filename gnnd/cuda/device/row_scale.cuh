@@ -6,7 +6,7 @@
 #include <cfloat>
 
 #include "gnnd/cuda/device/warp.cuh"
-#include "gnnd/cuda/space.h"
+#include "gnnd/cuda/space/space.h"
 
 namespace gnnd::cuda {
 

@@ -5,7 +5,7 @@
 /// chosen once per build. They start a kernel on the stream and return.
 
 #include "gnnd/cuda/device/state.cuh"
-#include "gnnd/cuda/packed_type.h"
+#include "gnnd/cuda/space/packed_type.h"
 #include "gnnd/metric.h"
 #include "gnnd/params.h"
 

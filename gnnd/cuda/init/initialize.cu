@@ -4,11 +4,11 @@
 
 #include "gnnd/cuda/backend.h"
 #include "gnnd/cuda/build_state.h"
-#include "gnnd/cuda/codes.h"
 #include "gnnd/cuda/device/k_tiles.cuh"
-#include "gnnd/cuda/errors.h"
 #include "gnnd/cuda/memory/memory.h"
 #include "gnnd/cuda/memory/transfer.h"
+#include "gnnd/cuda/runtime/errors.h"
+#include "gnnd/cuda/space/codes.h"
 
 namespace gnnd::cuda {
 namespace {

@@ -7,7 +7,7 @@
 #include "gnnd/cuda/links/links.cuh"
 #include "gnnd/cuda/memory/memory.h"
 #include "gnnd/cuda/memory/transfer.h"
-#include "gnnd/cuda/wait.h"
+#include "gnnd/cuda/runtime/wait.h"
 
 namespace gnnd::cuda {
 namespace {

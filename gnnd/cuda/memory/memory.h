@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <utility>
 
-#include "gnnd/cuda/driver.h"
-#include "gnnd/cuda/errors.h"
+#include "gnnd/cuda/runtime/driver.h"
+#include "gnnd/cuda/runtime/errors.h"
 #include "gnnd/resources.h"
 
 namespace gnnd::cuda {

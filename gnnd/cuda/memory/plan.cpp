@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "gnnd/cuda/codes.h"
 #include "gnnd/cuda/memory/layout.h"
+#include "gnnd/cuda/space/codes.h"
 
 namespace gnnd::cuda {
 namespace {

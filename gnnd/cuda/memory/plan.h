@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "gnnd/cuda/packed_type.h"
+#include "gnnd/cuda/space/packed_type.h"
 #include "gnnd/detail/input.h"
 #include "gnnd/params.h"
 #include "gnnd/stats.h"

@@ -3,7 +3,7 @@
 
 #include "gnnd/cuda/device/exact.cuh"
 #include "gnnd/cuda/device/raw.cuh"
-#include "gnnd/cuda/errors.h"
+#include "gnnd/cuda/runtime/errors.h"
 #include "gnnd/cuda/sweep/bounds.h"
 
 namespace gnnd::cuda {

@@ -22,7 +22,7 @@
 ///
 /// A list's bound itself is a float32 sum, for which 2^-18 of it is added in the last two.
 
-#include "gnnd/cuda/space.h"
+#include "gnnd/cuda/space/space.h"
 #include "gnnd/cuda/sweep/sweep_launch.h"
 
 namespace gnnd::cuda {

@@ -3,9 +3,9 @@
 #include <vector>
 
 #include "gnnd/cuda/algorithm.h"
+#include "gnnd/cuda/runtime/wait.h"
 #include "gnnd/cuda/sweep/sweep.h"
 #include "gnnd/cuda/sweep/sweep_layout.h"
-#include "gnnd/cuda/wait.h"
 #include "gnnd/detail/recall.h"
 
 namespace gnnd::cuda {

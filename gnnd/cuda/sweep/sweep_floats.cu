@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include <algorithm>
 
-#include "gnnd/cuda/errors.h"
+#include "gnnd/cuda/runtime/errors.h"
 #include "gnnd/cuda/sweep/sweep_floats.cuh"
 
 namespace gnnd::cuda {

@@ -3,8 +3,8 @@
 /// \file sweep_launch.h
 /// Starting the kernels of a sweep.
 
-#include "gnnd/cuda/packed_type.h"
-#include "gnnd/cuda/space.h"
+#include "gnnd/cuda/space/packed_type.h"
+#include "gnnd/cuda/space/space.h"
 #include "gnnd/cuda/sweep/sweep_args.h"
 #include "gnnd/metric.h"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "gnnd/cuda/device/launch.cuh"
-#include "gnnd/cuda/driver.h"
+#include "gnnd/cuda/runtime/driver.h"
 #include "gnnd/cuda/sweep/sweep.cuh"
 
 namespace gnnd::cuda {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "gnnd/cuda/algorithm.h"
 #include "gnnd/cuda/backend.h"
-#include "gnnd/cuda/bad_row.h"
 #include "gnnd/cuda/memory/layout.h"
+#include "gnnd/cuda/space/bad_row.h"
 #include "gnnd/cuda/sweep/swept_set.h"
 
 namespace gnnd::cuda {

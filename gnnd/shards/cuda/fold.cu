@@ -2,7 +2,7 @@
 #include "gnnd/cuda/algorithm.h"
 #include "gnnd/cuda/device/launch.cuh"
 #include "gnnd/cuda/device/warp.cuh"
-#include "gnnd/cuda/errors.h"
+#include "gnnd/cuda/runtime/errors.h"
 #include "gnnd/shards/cuda/fold.h"
 
 namespace gnnd::cuda {

@@ -5,9 +5,9 @@
 #include <array>
 #include <string>
 
+#include "gnnd/cuda/all_pairs/nearest_of.h"
 #include "gnnd/cuda/backend.h"
 #include "gnnd/cuda/memory/piece.h"
-#include "gnnd/cuda/nearest_of.h"
 #include "gnnd/detail/recall.h"
 #include "gnnd/detail/resolve.h"
 #include "gnnd/error.h"

@@ -3,7 +3,7 @@
 /// \file reach_recall.h
 /// What a build does when its lists have converged, or hardly improve, below the recall that was asked for.
 
-#include "gnnd/cuda/recall.h"
+#include "gnnd/cuda/recall/recall.h"
 
 namespace gnnd::cuda {
 

@@ -4,7 +4,7 @@
 #include "gnnd/cuda/iterations.h"
 #include "gnnd/cuda/memory/memory.h"
 #include "gnnd/cuda/memory/piece.h"
-#include "gnnd/cuda/reach_recall.h"
+#include "gnnd/cuda/recall/reach_recall.h"
 #include "gnnd/detail/resolve.h"
 #include "gnnd/error.h"
 

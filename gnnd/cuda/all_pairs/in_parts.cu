@@ -2,10 +2,10 @@
 #include <algorithm>
 #include <vector>
 
+#include "gnnd/cuda/all_pairs/exhaustive.h"
+#include "gnnd/cuda/all_pairs/in_parts.h"
 #include "gnnd/cuda/backend.h"
 #include "gnnd/cuda/build.h"
-#include "gnnd/cuda/exhaustive.h"
-#include "gnnd/cuda/in_parts.h"
 #include "gnnd/cuda/memory/layout.h"
 #include "gnnd/cuda/memory/transfer.h"
 #include "gnnd/cuda/sweep/sweep.h"

@@ -4,9 +4,9 @@
 #include <vector>
 
 #include "gnnd/cuda/algorithm.h"
+#include "gnnd/cuda/all_pairs/nearest_of.h"
 #include "gnnd/cuda/backend.h"
 #include "gnnd/cuda/memory/transfer.h"
-#include "gnnd/cuda/nearest_of.h"
 #include "gnnd/cuda/sweep/sweep.h"
 #include "gnnd/cuda/sweep/swept_set.h"
 

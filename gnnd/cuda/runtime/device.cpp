@@ -5,9 +5,9 @@
 #include <optional>
 
 #include "gnnd/cuda/backend.h"
-#include "gnnd/cuda/driver.h"
-#include "gnnd/cuda/errors.h"
 #include "gnnd/cuda/memory/memory.h"
+#include "gnnd/cuda/runtime/driver.h"
+#include "gnnd/cuda/runtime/errors.h"
 
 namespace gnnd::cuda {
 

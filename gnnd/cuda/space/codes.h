@@ -11,7 +11,7 @@
 
 #include <cstdint>
 
-#include "gnnd/cuda/space.h"
+#include "gnnd/cuda/space/space.h"
 
 namespace gnnd::cuda {
 

@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "gnnd/cuda/space.h"
+#include "gnnd/cuda/space/space.h"
 #include "gnnd/detail/input.h"
 #include "gnnd/metric.h"
 #include "gnnd/vectors.h"

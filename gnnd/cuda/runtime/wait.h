@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "gnnd/builder.h"
-#include "gnnd/cuda/errors.h"
+#include "gnnd/cuda/runtime/errors.h"
 #include "gnnd/error.h"
 
 namespace gnnd::cuda {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 #include <cfloat>
 
-#include "gnnd/cuda/codes.h"
 #include "gnnd/cuda/device/launch.cuh"
 #include "gnnd/cuda/device/raw.cuh"
 #include "gnnd/cuda/device/row_scale.cuh"
 #include "gnnd/cuda/device/state.cuh"
-#include "gnnd/cuda/errors.h"
+#include "gnnd/cuda/runtime/errors.h"
+#include "gnnd/cuda/space/codes.h"
 
 namespace gnnd::cuda {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "gnnd/cuda/device/exact.cuh"
 #include "gnnd/cuda/device/raw.cuh"
-#include "gnnd/cuda/recall.h"
+#include "gnnd/cuda/recall/recall.h"
 
 namespace gnnd::cuda {
 namespace {

@@ -4,13 +4,13 @@
 #include <cmath>
 
 #include "gnnd/cuda/algorithm.h"
-#include "gnnd/cuda/codes.h"
 #include "gnnd/cuda/device/raw.cuh"
 #include "gnnd/cuda/device/row_scale.cuh"
 #include "gnnd/cuda/device/warp.cuh"
-#include "gnnd/cuda/errors.h"
 #include "gnnd/cuda/memory/memory.h"
 #include "gnnd/cuda/memory/transfer.h"
+#include "gnnd/cuda/runtime/errors.h"
+#include "gnnd/cuda/space/codes.h"
 
 namespace gnnd::cuda {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "gnnd/cuda/errors.h"
+#include "gnnd/cuda/runtime/errors.h"
 
 #include <string>
 

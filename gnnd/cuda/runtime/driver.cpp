@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-#include "gnnd/cuda/driver.h"
+#include "gnnd/cuda/runtime/driver.h"
 
 #include <cudaTypedefs.h>
 
 #include <string>
 
-#include "gnnd/cuda/errors.h"
+#include "gnnd/cuda/runtime/errors.h"
 #include "gnnd/error.h"
 
 namespace gnnd::cuda {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "gnnd/cuda/exhaustive.h"
+#include "gnnd/cuda/all_pairs/exhaustive.h"
 
 #include <numeric>
 #include <vector>

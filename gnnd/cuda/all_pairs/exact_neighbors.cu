@@ -5,14 +5,14 @@
 #include <vector>
 
 #include "gnnd/cpu/backend.h"
+#include "gnnd/cuda/all_pairs/exhaustive.h"
+#include "gnnd/cuda/all_pairs/nearest_of.h"
 #include "gnnd/cuda/backend.h"
-#include "gnnd/cuda/exhaustive.h"
 #include "gnnd/cuda/memory/layout.h"
 #include "gnnd/cuda/memory/transfer.h"
-#include "gnnd/cuda/nearest_of.h"
+#include "gnnd/cuda/runtime/wait.h"
 #include "gnnd/cuda/sweep/sweep.h"
 #include "gnnd/cuda/sweep/swept_set.h"
-#include "gnnd/cuda/wait.h"
 #include "gnnd/detail/fold.h"
 #include "gnnd/device.h"
 #include "gnnd/error.h"

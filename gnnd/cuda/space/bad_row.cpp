@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-#include "gnnd/cuda/bad_row.h"
+#include "gnnd/cuda/space/bad_row.h"
 
 #include <vector>
 
 #include "gnnd/cpu/backend.h"
-#include "gnnd/cuda/errors.h"
+#include "gnnd/cuda/runtime/errors.h"
 #include "gnnd/error.h"
 
 namespace gnnd::cuda {
