@@ -145,6 +145,7 @@ def index_bench(tools: Tools, points: list[Point], path: Path) -> dict[str, dict
         found[point.key] = {
             **_timed([mine[0]["build_seconds"]]),
             "threads": mine[0]["threads"],
+            "faiss": tools.faiss,
             "queries": first.queries,
             "build_cpu_seconds": mine[0]["build_cpu_seconds"],
             "recall": {str(point.k): max(line["recall"] for line in mine)},
@@ -211,6 +212,7 @@ def gnnd(tools: Tools, points: list[Point], path: Path) -> dict[str, dict]:
             **{name: built[name] for name in names if name in built},
             "recall": recall,
             "peak_bytes": built["peak_memory_bytes"],
+            "faiss": tools.faiss,
             "recall_source": f"{judged['queries']} objects against FAISS flat search",
         }
         if tools.keep_graphs and not in_shards:

@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -68,6 +70,12 @@ class Tools:
             said = done.stderr.strip()[-400:] or f"ended with status {done.returncode}"
             raise ToolError(f"{Path(command[0]).name}: {said}")
         return _objects(done.stdout)
+
+    @functools.cached_property
+    def faiss(self) -> str:
+        """The version of FAISS that these programs hold, as `gnnd --version` tells it; unknown where it does not."""
+        said = re.search(r"FAISS ([0-9.]+)", self.text([self.path("gnnd"), "--version"]))
+        return said.group(1) if said else "unknown"
 
     def text(self, command: list) -> str:
         """Runs it, what it prints as it is."""

@@ -34,10 +34,15 @@ def title_of(record: Record) -> str:
 
 
 def where(records: list[Record]) -> str:
-    """What it was measured on."""
-    first = records[0]
-    on = f"{first['host_cpu'].removesuffix(' Processor')}, {first['cores']} cores"
-    return (first["gpu"] + "; " if first.get("gpu") else "") + on + f"; {first['commit']}"
+    """What it was measured on, and the commits: all there are, for points that were added later are of another one."""
+
+    def machine(record: Record) -> str:
+        on = f"{record['host_cpu'].removesuffix(' Processor')}, {record['cores']} cores"
+        return (record["gpu"] + "; " if record.get("gpu") else "") + on
+
+    machines = dict.fromkeys(machine(record) for record in records)
+    commits = dict.fromkeys(record["commit"] for record in sorted(records, key=lambda record: record.get("date", "")))
+    return "; ".join([*machines, ", ".join(commits)])
 
 
 class Sheet:
@@ -115,14 +120,23 @@ def curves(pyplot, records: list[Record], heading: str) -> Iterator[tuple[str, o
 
 
 def convergence(pyplot, records: list[Record], heading: str) -> Iterator[tuple[str, object]]:
-    """phi(G) above that of the exact graph, by iteration."""
+    """phi(G) above that of the exact graph, by iteration. A set without an exact graph is left out, which the heading
+    says."""
+
+    def exact_of(mine: list[Record]) -> float | None:
+        return next((record["phi_graph"] for record in mine if record["series"].startswith("all pairs")), None)
+
     sets = by_set([record for record in records if record.get("phi") or record.get("phi_graph")])
+    without = [f"{name} {n:,}" for (name, n), mine in sets.items() if exact_of(mine) is None]
+    sets = {key: mine for key, mine in sets.items() if exact_of(mine) is not None}
+    if not sets:
+        raise ValueError("there is no exact graph to compare phi(G) with")
+    if without:
+        heading += f" (without an exact graph, left out: {', '.join(without)})"
     names = [name for name in names_of(records) if not name.startswith("all pairs")]
     sheet = Sheet(pyplot, len(sets), names, heading, records)
     for axes, mine in zip(sheet.panels, sets.values(), strict=False):
-        exact = next((record["phi_graph"] for record in mine if record["series"].startswith("all pairs")), None)
-        if exact is None:
-            raise ValueError(f"{mine[0]['dataset']}: there is no exact graph to compare phi(G) with")
+        exact = exact_of(mine)
         for name in names:
             of_series = [record for record in mine if record["series"] == name]
             if not of_series:
@@ -157,6 +171,27 @@ def crossing_point(first: dict[int, float], second: dict[int, float]) -> float |
     return None
 
 
+def crossing_title(mine: list[Record], costs: dict[str, dict[int, float]]) -> str:
+    """From which n on GNND costs less than each other, and the least it finds; shorter where GNND was not measured."""
+    title = f"{mine[0]['dataset']}, d = {mine[-1]['d']}, k = {mine[-1]['k']}"
+    gnnd = costs.get("GNND")
+    if not gnnd:
+        return title + "; GNND was not measured"
+    notes = []
+    for other, cost in costs.items():
+        both = set(gnnd) & set(cost)
+        if other == "GNND" or not both:
+            continue
+        n = crossing_point(gnnd, cost)
+        if n is not None:
+            notes.append(f"cheaper than {other} from n = {n:,.0f} on")
+        else:
+            cheaper = all(gnnd[size] < cost[size] for size in both)
+            notes.append(f"{'always' if cheaper else 'not'} cheaper than {other} at these n")
+    lowest = min(record["recall"]["10"] for record in mine if record["series"] == "GNND")
+    return f"{title}; Recall@10 of GNND at least {lowest:.4f}" + ("\nGNND is " if notes else "") + "\nand ".join(notes)
+
+
 def crossing(pyplot, records: list[Record], heading: str) -> Iterator[tuple[str, object]]:
     """Seconds against n."""
     kinds = list(dict.fromkeys(record["dataset"] for record in records))
@@ -165,34 +200,19 @@ def crossing(pyplot, records: list[Record], heading: str) -> Iterator[tuple[str,
         mine = sorted((record for record in records if record["dataset"] == kind), key=lambda record: record["n"])
         costs = {
             name: {record["n"]: record["buildtime"] for record in mine if record["series"] == name}
-            for name in names_of(records)
+            for name in names_of(mine)
         }
         for name, cost in costs.items():
             axes.plot(list(cost), list(cost.values()), label=name, gid="cost", **sheet.marks.of(name))
-        notes = []
-        for other in costs:
-            if other == "GNND":
-                continue
-            n = crossing_point(costs["GNND"], costs[other])
-            cheaper = all(costs["GNND"][size] < costs[other][size] for size in set(costs["GNND"]) & set(costs[other]))
-            if n is not None:
+            if (n := crossing_point(costs.get("GNND", {}), cost)) is not None:
                 axes.axvline(n, color="0.5", linestyle=":", linewidth=1, gid="crossing")
-                notes.append(f"cheaper than {other} from n = {n:,.0f} on")
-            else:
-                notes.append(f"{'always' if cheaper else 'not'} cheaper than {other} at these n")
-        lowest = min((record["recall"]["10"] for record in mine if record["series"] == "GNND"), default=None)
         axes.set_xscale("log")
         axes.set_xlabel("n (vectors)")
         sizes = list(dict.fromkeys(record["n"] for record in mine))
         axes.set_xticks(sizes, [f"{n:.0e}".replace("e+0", "e").replace("e+", "e") for n in sizes])
         axes.xaxis.set_minor_formatter(lambda value, position: "")
         style.cost_axis(axes.yaxis, "time (s)")
-        last = mine[-1]
-        axes.set_title(
-            f"{kind}, d = {last['d']}, k = {last['k']}; Recall@10 of GNND at least {lowest:.4f}\nGNND is "
-            + "\nand ".join(notes),
-            fontsize=8.5,
-        )
+        axes.set_title(crossing_title(mine, costs), fontsize=8.5)
     sheet.legend()
     yield "cost", sheet.figure
 

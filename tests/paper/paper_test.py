@@ -16,6 +16,7 @@ import numpy as np
 REPOSITORY = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(REPOSITORY / "benchs/paper"))
 
+import check  # noqa: E402
 import datasets  # noqa: E402
 import drivers  # noqa: E402
 import formats  # noqa: E402
@@ -264,6 +265,11 @@ class Running(InFolder):
         with self.assertRaisesRegex(tools.ToolError, "ended with status 1"):
             slow.call(["false"])
         self.assertIn("is not built", slow.missing("build_bench"))
+        (self.folder / "bin").mkdir()
+        for said, version in (("gnnd 1.0 (FAISS 1.7.3)", "1.7.3"), ("gnnd 1.0 (no FAISS)", "unknown")):
+            (self.folder / "bin/gnnd").write_text(f"#!/bin/sh\necho '{said}'\n")
+            (self.folder / "bin/gnnd").chmod(0o755)
+            self.assertEqual(tools.Tools(self.folder, self.folder, "cpu", 5, False).faiss, version)
         self.assertEqual(tools._objects('x {"a": 1}\n{"b":\n {"c": 2}} {bad'), [{"a": 1}, {"b": {"c": 2}}])
 
 
@@ -293,6 +299,26 @@ class Declarations(InFolder):
                     self.assertTrue(all(p.tool in drivers.TOOLS for p in points), name)
                     if name not in ("bootstrap", "large"):
                         self.assertTrue(any(p.data.hard for p in points) and any(not p.data.hard for p in points), name)
+
+
+class Committed(unittest.TestCase):
+    """The results in benchs/results are as check.py demands of a run."""
+
+    def test_every_line(self) -> None:
+        paths = sorted((REPOSITORY / "benchs/results").glob("*/*.jsonl"))
+        self.assertGreater(len(paths), 5)
+        self.addCleanup(check.require.wrong.clear)
+        for path in paths:
+            for record in results.load(path):
+                check.check_record(record)
+        self.assertEqual(check.require.wrong, [])
+
+    def test_a_line_without_its_seconds_is_found(self) -> None:
+        self.addCleanup(check.require.wrong.clear)
+        record = results.load(REPOSITORY / "benchs/results/h200/crossing.jsonl")[0]
+        check.check_record({**record, "seconds": []})
+        self.assertEqual(len(check.require.wrong), 1)
+        self.assertIn("has no time", check.require.wrong[0])
 
 
 if __name__ == "__main__":
