@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""How each tool measures points: its command line, and what its lines say. Nothing is measured here."""
+"""How each tool measures points: its command line, and what its lines say. Nothing is measured here.
+
+A driver returns what was measured, by point. Only where a command was ended since it took too long (Tools.late) may
+points be missing.
+"""
 
 from __future__ import annotations
 
@@ -67,6 +71,12 @@ def _command(program: Path, points: list[Point], path: Path) -> list:
     return [program, path, *texts, *(part for option in options.items() for part in option)]
 
 
+def _nothing(tools: Tools, point: Point) -> None:
+    """Nothing was said about a point, which is right where the tool was ended before."""
+    if not tools.late:
+        raise ToolError(f"{point.tool} printed nothing about {point.configuration}")
+
+
 def build_bench(tools: Tools, points: list[Point], path: Path) -> dict[str, dict]:
     """Whole builds and merges on the CPU, or with `device=cuda:0` in a configuration."""
     first, graphs = points[0], tools.scratch / "graphs"
@@ -81,6 +91,9 @@ def build_bench(tools: Tools, points: list[Point], path: Path) -> dict[str, dict
         found = {}
         for point in points:
             mine = [line for line in lines if line["configuration"] == point.configuration]
+            if not mine:
+                _nothing(tools, point)
+                continue
             last = mine[-1]
             found[point.key] = {
                 **_common(last),
@@ -103,7 +116,8 @@ def gpu_bench(tools: Tools, points: list[Point], path: Path) -> dict[str, dict]:
     for point in points:
         line = next((line for line in lines if line["configuration"] == point.configuration), None)
         if line is None:
-            raise ToolError(f"gpu_bench printed nothing about {point.configuration}")
+            _nothing(tools, point)
+            continue
         least, most = line["seconds_least"], line["seconds_most"]
         found[point.key] = {
             **_common(line),
@@ -142,6 +156,9 @@ def index_bench(tools: Tools, points: list[Point], path: Path) -> dict[str, dict
     found = {}
     for point in points:
         mine = [line for line in lines if line["index"] == point.configuration]
+        if not mine:
+            _nothing(tools, point)
+            continue
         found[point.key] = {
             **_timed([mine[0]["build_seconds"]]),
             "threads": mine[0]["threads"],
@@ -169,7 +186,7 @@ def gnnd(tools: Tools, points: list[Point], path: Path) -> dict[str, dict]:
             of_gnnd = "--method" not in options
             threads = ["--threads", str(point.threads)] if of_gnnd else []
             where = device if not {"nndescent"} & set(options) else []
-            built = tools.call(
+            lines = tools.call(
                 [
                     program,
                     "build",
@@ -187,13 +204,17 @@ def gnnd(tools: Tools, points: list[Point], path: Path) -> dict[str, dict]:
                     *options,
                 ],
                 point.threads,
-            )[-1]
+            )
+            if tools.late:
+                return found
+            built = lines[-1]
             seconds.append(built["seconds"])
         recall = {}
         for at in at_values(point.k):
-            judged = tools.call(
-                [program, "eval", graph, path, "-k", at, "--queries", point.queries, "--json", *device]
-            )[-1]
+            lines = tools.call([program, "eval", graph, path, "-k", at, "--queries", point.queries, "--json", *device])
+            if tools.late:
+                return found
+            judged = lines[-1]
             recall[str(at)] = judged["recall"]
         recall["k"] = recall[str(point.k)]
         names = (
@@ -268,6 +289,9 @@ def peer(tools: Tools, points: list[Point], path: Path) -> dict[str, dict]:
             ],
             point.threads,
         )
+        if not lines:
+            _nothing(tools, point)
+            return found
         last = lines[-1]
         found[point.key] = {
             **_common(last),
@@ -279,6 +303,8 @@ def peer(tools: Tools, points: list[Point], path: Path) -> dict[str, dict]:
     return found
 
 
+# These are given one point a command: it is recorded as soon as it is measured.
+ONE_BY_ONE = ("gnnd", "sharded_plan", *PEERS)
 TOOLS: dict[str, Callable[[Tools, list[Point], Path], dict[str, dict]]] = {
     "build_bench": build_bench,
     "gpu_bench": gpu_bench,

@@ -29,12 +29,15 @@ class Point:
 
     @property
     def key(self) -> str:
-        """The same for the same point whenever and wherever it is run."""
+        """The same for the same point whenever and wherever it is run, whatever is known about its set."""
         what = asdict(self)
         for unimportant in ("about", "why_not"):
             del what[unimportant]
-        if self.data.source.startswith("file:"):  # the same rows may lie in another folder
-            what["data"]["source"] = self.data.source.rsplit("/", 1)[-1]
+        for known in ("stated", "hard"):
+            del what["data"][known]
+        kind, colon, rest = self.data.source.partition(":")
+        if kind in ("file", "mix"):  # the same rows may lie in another folder
+            what["data"]["source"] = kind + colon + rest.rsplit("/", 1)[-1]
         return hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()[:16]
 
     @property

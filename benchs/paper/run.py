@@ -85,6 +85,19 @@ def arguments(words: list[str] | None = None) -> argparse.Namespace:
         metavar="NAME",
         help="measure only points of sets whose names begin so; may be given several times",
     )
+    parser.add_argument(
+        "--series",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="measure only points of series whose names begin so; may be given several times",
+    )
+    parser.add_argument(
+        "--seconds",
+        type=float,
+        default=float("inf"),
+        help="end after so many: what is measured by then is kept, the rest left out; the same command goes on",
+    )
     parser.add_argument("--retry", action="store_true", help="measure again what has failed")
     parser.add_argument("--fresh", action="store_true", help="measure everything again")
     parser.add_argument("--graphs", action="store_true", help="keep graphs as `knns` and `dists` in the HDF5 files")
@@ -125,6 +138,8 @@ def left_out(point: Point, options: argparse.Namespace) -> str:
         return "left out by --without"
     if options.set and not point.data.name.startswith(tuple(options.set)):
         return "left out by --set"
+    if options.series and not point.series.startswith(tuple(options.series)):
+        return "left out by --series"
     return ""
 
 
@@ -140,6 +155,7 @@ def draw(folder: Path) -> bool:
 
 def main() -> int:
     """0: all points are there; 1: some failed; 2: wrong use."""
+    begin = time.monotonic()
     options = arguments()
     known = experiments()
     if options.experiment == ["list"]:
@@ -160,6 +176,7 @@ def main() -> int:
     scratch = out / "scratch"
     scratch.mkdir(exist_ok=True)
     tools = Tools(build, scratch, "cuda:0" if gpu else "cpu", options.timeout, options.graphs)
+    tools.until = begin + options.seconds
     library = datasets.Library(tools, options.data, cache, say)
     context = Context(library, gpu, options.quick, options.rows)
     runner = Runner(tools, library, gpu, options.retry, say)

@@ -12,7 +12,7 @@ from itertools import groupby
 from pathlib import Path
 
 from datasets import DataError, Library
-from drivers import TOOLS
+from drivers import ONE_BY_ONE, TOOLS
 from formats import FormatError
 from points import Point
 from results import FAILED, OK, SKIPPED, Store
@@ -113,8 +113,12 @@ class Runner:
         if len(todo) < len(points):
             self.say(f"{len(points) - len(todo)} of {len(points)} points are there already")
         progress = Progress(todo, self.say)
-        order = {group: at for at, group in reversed(list(enumerate(point.group for point in todo)))}
-        for _, group in groupby(sorted(todo, key=lambda point: order[point.group]), key=lambda point: point.group):
+
+        def group_of(point: Point) -> tuple:
+            return (*point.group, point.key) if point.tool in ONE_BY_ONE else point.group
+
+        order = {group: at for at, group in reversed(list(enumerate(map(group_of, todo))))}
+        for _, group in groupby(sorted(todo, key=lambda point: order[group_of(point)]), key=group_of):
             self._group(list(group), store, progress)
         store.keep_only([point.key for point in points])
         return all(store.records[point.key]["status"] != FAILED for point in points)
@@ -124,6 +128,9 @@ class Runner:
             self._record(point, {"status": SKIPPED, "reason": self._why_not(point)}, store, progress)
             points.remove(point)
         if not points:
+            return
+        if self.tools.no_time_is_left:
+            self._out_of_time(points, store, progress)
             return
         start = time.monotonic()
         try:
@@ -140,9 +147,22 @@ class Runner:
             reason = str(error) if isinstance(error, (ToolError, DataError, FormatError)) else repr(error)
             self._record(points[0], {"status": FAILED, "reason": reason}, store, progress)
             return
-        progress.took(points, time.monotonic() - start)
-        for point in points:
+        there = [point for point in points if point.key in measured]
+        missing = [point for point in points if point.key not in measured]
+        progress.took(there, time.monotonic() - start)
+        late = self.tools.late
+        for point in there:
             self._record(point, {**about, "status": OK, **measured[point.key]}, store, progress)
+        if missing and self.tools.no_time_is_left:
+            self._out_of_time(missing, store, progress)
+        elif missing:  # the first of them took too long; what follows it was not begun
+            progress.took(missing[:1], 0)
+            self._record(missing[0], {"status": FAILED, "reason": late}, store, progress)
+            self._group(missing[1:], store, progress)
+
+    def _out_of_time(self, points: list[Point], store: Store, progress: Progress) -> None:
+        for point in points:
+            self._record(point, {"status": SKIPPED, "reason": "no time was left (--seconds)"}, store, progress)
 
     def _why_not(self, point: Point) -> str:
         if point.why_not:

@@ -9,6 +9,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -32,6 +33,13 @@ class Tools:
     def __init__(self, build: Path, scratch: Path, device: str, timeout: float, keep_graphs: bool):
         self.build, self.scratch, self.device, self.timeout = build, scratch, device, timeout
         self.keep_graphs = keep_graphs
+        self.until = float("inf")  # time.monotonic() when everything is to end
+        self.late = ""  # what took too long, of the last call
+
+    @property
+    def no_time_is_left(self) -> bool:
+        """Whether everything is to end by now."""
+        return time.monotonic() >= self.until
 
     def path(self, name: str) -> Path:
         """Of a program."""
@@ -54,18 +62,22 @@ class Tools:
         return "" if self.path(program).is_file() else f"{self.path(program)} is not built"
 
     def call(self, command: list, threads: int = 0) -> list[dict]:
-        """Runs it; the JSON objects that it prints. Raises ToolError with the end of what it said where it fails or
-        takes too long."""
+        """Runs it; the JSON objects that it prints. Where it takes too long it is ended, `late` says so, and what it
+        had printed by then comes back. Raises ToolError with the end of what it said where it fails."""
         environment = dict(os.environ)
         if threads > 0:
             environment["OMP_NUM_THREADS"] = str(threads)
         command = [str(part) for part in command]
+        self.late = ""
+        seconds = max(0.1, min(self.timeout, self.until - time.monotonic()))
         try:
             done = subprocess.run(
-                command, capture_output=True, text=True, check=False, env=environment, timeout=self.timeout
+                command, capture_output=True, text=True, check=False, env=environment, timeout=seconds
             )
         except subprocess.TimeoutExpired as late:
-            raise ToolError(f"{Path(command[0]).name}: took longer than {self.timeout:.0f} s") from late
+            self.late = f"{Path(command[0]).name}: took longer than {seconds:.0f} s"
+            said = late.stdout or b""  # bytes, although text was asked for
+            return _objects(said.decode(errors="replace") if isinstance(said, bytes) else said)
         if done.returncode != 0:
             said = done.stderr.strip()[-400:] or f"ended with status {done.returncode}"
             raise ToolError(f"{Path(command[0]).name}: {said}")

@@ -62,6 +62,16 @@ class Drivers(unittest.TestCase):
         with self.assertRaisesRegex(tools.ToolError, "nothing about p=32"):
             drivers.gpu_bench(self.tools, [Point("GNND", DATA, "gpu_bench", "p=32")], Path("set.fbin"))
 
+    def test_what_a_tool_printed_before_it_was_ended_is_kept(self) -> None:
+        path = self.folder / "benchs/gpu_bench"
+        path.write_text(f"#!/bin/sh\necho {shlex.quote(json.dumps(GPU_LINE))}\nexec sleep 9\n")
+        path.chmod(0o755)
+        self.tools.timeout = 0.5
+        points = [Point("GNND", DATA, "gpu_bench", text) for text in ("p=16", "p=32")]
+        found = drivers.gpu_bench(self.tools, points, Path("set.fbin"))
+        self.assertEqual(list(found), [points[0].key])
+        self.assertIn("longer than", self.tools.late)
+
     def test_sharded_plan_gives_the_fastest_that_fits(self) -> None:
         table = "| shards | pairs | on the device | seconds |\n|---|---|---|---|\n| 16 | does not fit the device |\n"
         self.script("sharded_plan", table + "| 32 | 496 | 4 | 2931.5 |\n| 40 | 780 | 5 | 3100.0 |")

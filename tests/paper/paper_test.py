@@ -183,6 +183,9 @@ class FakeLibrary:
 class FakeTools:
     """That are all there."""
 
+    late = ""
+    no_time_is_left = False
+
     @staticmethod
     def missing(_tool: str) -> str:
         return ""
@@ -212,12 +215,39 @@ class Running(InFolder):
         drivers.TOOLS["fake"] = fake
         self.addCleanup(drivers.TOOLS.pop, "fake")
         self.said: list[str] = []
+        self.tools = FakeTools()
 
     def run_points(self, points: list[Point], retry: bool = False) -> tuple[bool, results.Store]:
         """As run.py does."""
         store = results.Store(self.folder, "million")
-        good = runner.Runner(FakeTools(), FakeLibrary(), False, retry, self.said.append).run(points, store)
+        good = runner.Runner(self.tools, FakeLibrary(), False, retry, self.said.append).run(points, store)
         return good, store
+
+    def test_what_was_measured_before_a_command_was_ended_is_kept(self) -> None:
+        def slow(_tools, points: list[Point], _path: Path) -> dict[str, dict]:
+            self.calls.append([p.configuration for p in points])
+            done = [p for p in points if p.configuration != "slow"]
+            done = done[: [p.configuration for p in points].index("slow")] if len(done) < len(points) else done
+            self.tools.late = "slow: took longer than 9 s" if len(done) < len(points) else ""
+            return {p.key: {**drivers._timed([0.1]), "recall": {}, "recall_source": "none"} for p in done}
+
+        drivers.TOOLS["fake"] = slow
+        points = [point("A", text) for text in ("a", "slow", "b")]
+        good, store = self.run_points(points)
+        self.assertFalse(good)
+        self.assertEqual(self.calls, [["a", "slow", "b"], ["b"]])
+        self.assertEqual([store.records[p.key]["status"] for p in points], ["ok", "failed", "ok"])
+        self.assertIn("took longer", store.records[points[1].key]["reason"])
+
+    def test_without_time_nothing_is_begun_and_a_later_command_goes_on(self) -> None:
+        self.tools.no_time_is_left = True
+        good, store = self.run_points([point("A", "a")])
+        self.assertTrue(good)
+        self.assertEqual(self.calls, [])
+        self.assertEqual([r["reason"] for r in store.records.values()], ["no time was left (--seconds)"])
+        self.tools.no_time_is_left = False
+        _, store = self.run_points([point("A", "a")])
+        self.assertEqual([r["status"] for r in store.records.values()], ["ok"])
 
     def test_a_failing_point_is_recorded_and_the_rest_goes_on(self) -> None:
         points = [point("A", "a"), point("A", "bad"), point("B", "b"), point("C", "c", why_not="no switch: x")]
@@ -260,8 +290,12 @@ class Running(InFolder):
 
     def test_a_tool_that_hangs_or_is_none_fails(self) -> None:
         slow = tools.Tools(self.folder, self.folder, "cpu", 0.2, False)
-        with self.assertRaisesRegex(tools.ToolError, "longer than"):
-            slow.call(["sleep", "5"])
+        lines = slow.call(["sh", "-c", """echo '{"a": 1}'; exec sleep 5"""])
+        self.assertEqual((lines, slow.late), ([{"a": 1}], "sh: took longer than 0 s"))
+        self.assertEqual((slow.call(["true"]), slow.late, slow.no_time_is_left), ([], "", False))
+        slow.until = 0
+        self.assertTrue(slow.no_time_is_left)
+        slow.until = float("inf")
         with self.assertRaisesRegex(tools.ToolError, "ended with status 1"):
             slow.call(["false"])
         self.assertIn("is not built", slow.missing("build_bench"))
@@ -285,6 +319,16 @@ class Declarations(InFolder):
         self.assertEqual(why("--set", "se", "--set", "other"), "")
         self.assertEqual(why("--set", "other"), "left out by --set")
         self.assertEqual(why("--without", "gnnd", "--set", "se"), "left out by --without")
+        self.assertEqual(why("--series", "A", "--series", "B"), "")
+        self.assertEqual(why("--series", "B"), "left out by --series")
+
+    def test_a_point_is_known_by_its_rows_and_not_by_what_is_known_about_them(self) -> None:
+        data = datasets.Dataset("set", "mix:/here/a.u8bin:{n}", 100)
+        one = Point("A", data, "gnnd")
+        same = replace(data, source="mix:/there/a.u8bin:{n}", hard=True, stated=3.0)
+        self.assertEqual(one.key, replace(one, data=same, about={"x": 1}, why_not="no").key)
+        for other in ({"n": 101}, {"source": "file:/here/a.u8bin"}, {"source": "mix:/here/b.u8bin:{n}"}):
+            self.assertNotEqual(one.key, replace(one, data=replace(data, **other)).key)
 
     def test_all_points_differ_and_have_tools(self) -> None:
         from experiments import experiments
