@@ -7,9 +7,9 @@
 #   --repeat R     rounds over all builders (3)
 #   --queries Q    objects sampled for the recall (2000)
 #   --device D     cuda:N (cuda:0), or cpu, where peers that need a GPU are left out
-#   --only NAMES   of gnnd,faiss,cuvs,flashlib,pynndescent some, with commas between them
+#   --only NAMES   of gnnd, faiss and the peers of peer_list.py some, with commas between them
 #   --lines FILE   where the JSON lines go, too; they are added to what it holds
-# Peers: pip install cuvs-cu13 flashlib pynndescent, for the Python that $PYTHON names (python3). What is not there is
+# Peers: pip install cuvs-cu13 flashlib pynndescent pipnn, for the Python that $PYTHON names (python3). What is not there is
 # left out with a word. build_bench is that of build/cuda, on the CPU of build/cpu, or what $BUILD_BENCH names.
 set -euo pipefail
 
@@ -25,7 +25,10 @@ whole() { # NAME VALUE LEAST
     { [[ $2 =~ ^[0-9]+$ ]] && ((10#$2 >= $3)); } || refuse "$1 $2: allowed are whole numbers from $3"
 }
 
-known=gnnd,faiss,cuvs,flashlib,pynndescent
+here=$(cd "$(dirname "$0")" && pwd)
+python=${PYTHON:-python3}
+peers=$("$python" "$here/peer_list.py")
+known=gnnd,faiss,$(cut -f 1 <<<"$peers" | uniq | paste -sd ,)
 base='' rows=0 k=64 repeat=3 queries=2000 device=cuda:0 only=$known lines=''
 while (($#)); do
     case $1 in
@@ -58,8 +61,6 @@ for name in ${only//,/ }; do
     [[ ",$known," == *",$name,"* ]] || refuse "--only $name: known are ${known//,/, }"
 done
 
-here=$(cd "$(dirname "$0")" && pwd)
-python=${PYTHON:-python3}
 # Peers know one GPU, the first that they see; the tool's number is that of those as well.
 gpu=0
 [[ $device == cuda:* ]] && gpu=${device#cuda:}
@@ -89,11 +90,21 @@ run() {
     fi
     rm -f "$said"
 }
-peer() { # NAME SCRIPT ARGUMENT...
-    local name=$1 script=$2
-    shift 2
-    wanted "$name" || return 0
-    run "$name${*:+ $*}" "$python" "$here/$script" "$base" --rows "$rows" -k "$k" --queries "$queries" "$@"
+on_cpu=$("$python" "$here/peer_list.py" cpu)
+# Every setting of every peer; where there is no GPU those that need one are told once.
+run_peers() {
+    local name script setting words
+    while IFS=$'\t' read -r name script _ setting <&3; do
+        wanted "$name" || continue
+        if [ $build = cpu ] && ! grep -q "^$name"$'\t' <<<"$on_cpu"; then
+            [[ $left_out == *"|$name|"* ]] || echo "compare_gpu.sh: $name left out: it needs a GPU" >&2
+            left_out+="|$name|"
+            continue
+        fi
+        read -ra words <<<"$setting"
+        run "$name${setting:+ $setting}" "$python" "$here/$script" "$base" --rows "$rows" -k "$k" \
+            --queries "$queries" "${words[@]}"
+    done 3<<<"$peers"
 }
 
 common=("$base" --rows "$rows" -k "$k" --queries "$queries" --device "$device")
@@ -105,17 +116,7 @@ for ((round = 0; round < repeat; ++round)); do
         run faiss "$bench" "${common[@]}" method=exact
         run faiss_ivfpq "$bench" "${common[@]}" method=ivfpq
     fi
-    if [ $build = cuda ]; then
-        for algorithm in nn_descent all_nn_descent all_brute_force all_ivf_pq; do
-            peer cuvs peer_cuvs.py --algorithm $algorithm
-        done
-        for type in float16 bfloat16; do peer flashlib peer_flashlib.py --type $type; done
-    elif ((round == 0)); then
-        for name in cuvs flashlib; do
-            wanted $name && echo "compare_gpu.sh: $name left out: it needs a GPU" >&2
-        done
-    fi
-    peer pynndescent peer_pynndescent.py
+    run_peers
 done
 [ -s "$all" ] || refuse "none of $only could be run"
 if [ -n "$lines" ]; then cat "$all" >>"$lines"; fi

@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+AT_ONCE = 1 << 28  # distances that are held at a time
 TYPES = {"u8bin": np.uint8, "i8bin": np.int8, "fbin": np.float32}
 
 
@@ -27,20 +28,24 @@ def recalls(x: np.ndarray, ids: np.ndarray, queries: int, at: list[int], metric:
     if metric == "cosine":
         x = x / np.linalg.norm(x, axis=1, keepdims=True)
     sample = np.sort(np.random.default_rng(1).choice(len(x), min(queries, len(x)), replace=False))
-    norms = (x * x).sum(1)
-    hits = dict.fromkeys(at, 0)
-    for part in np.array_split(sample, max(1, len(sample) // 500)):
-        distances = norms[part, None] + norms[None, :] - 2 * x[part] @ x.T
+    norms = np.einsum("ij,ij->i", x, x)
+    hits, most = dict.fromkeys(at, 0), max(at)
+    for part in np.array_split(sample, max(1, len(sample) * len(x) // AT_ONCE)):
+        distances = (-2 * x[part]) @ x.T
+        distances += norms
+        distances += norms[part, None]
         distances[np.arange(len(part)), part] = np.inf
-        nearest = np.sort(np.partition(distances, max(at) - 1, 1)[:, : max(at)], 1)
-        for row, object_ in enumerate(part):
+        for object_, row in zip(part, distances, strict=True):
             others = ids[object_][(ids[object_] != object_) & (ids[object_] >= 0)]
             # An id that stands twice in a row is one neighbour.
             others = others[np.sort(np.unique(others, return_index=True)[1])]
+            # The nearest are no farther than as many that were found: few are left to sort.
+            near = row[row <= row[others[:most]].max()] if len(others) >= most else row
+            nearest = np.sort(np.partition(near, most - 1)[:most])
             for count in at:
                 # Products of floats round: a millionth of the norms apart counts as equal.
-                limit = nearest[row, count - 1] + 1e-6 * norms[object_]
-                hits[count] += int((distances[row, others[:count]] <= limit).sum())
+                limit = nearest[count - 1] + 1e-6 * norms[object_]
+                hits[count] += int((row[others[:count]] <= limit).sum())
     return {f"recall@{count}": hit / (len(sample) * count) for count, hit in hits.items()}, len(sample)
 
 

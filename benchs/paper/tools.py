@@ -15,12 +15,9 @@ from pathlib import Path
 REPOSITORY = Path(__file__).resolve().parents[2]
 
 
-# Script and modules of each peer.
-PEERS = {
-    "pynndescent": ("peer_pynndescent.py", ["pynndescent"]),
-    "pipnn": ("peer_pipnn.py", ["pipnn"]),
-    "cuvs": ("peer_cuvs.py", ["cuvs"]),
-}
+sys.path.append(str(REPOSITORY / "benchs"))
+
+from peer_list import PEERS  # noqa: E402
 
 
 class ToolError(Exception):
@@ -48,7 +45,7 @@ class Tools:
     def missing(self, tool: str) -> str:
         """Why points of this tool cannot be measured here; empty: they can."""
         if tool in PEERS:
-            modules = PEERS[tool][1]
+            modules = PEERS[tool].modules
             have = subprocess.run(
                 [
                     sys.executable,

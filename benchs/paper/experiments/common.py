@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from datasets import Dataset
 from points import Context, Point
+from tools import PEERS
 
 # What the benchmarks need to leave GNND alone: no measuring of its own, which would end builds or compare all pairs.
 PAPER_STOP = "recall=0"
@@ -37,14 +38,35 @@ def ivfpq(context: Context, data: Dataset, options: str, **more) -> Point:
     return faiss("FAISS IVFPQ", data, f"--method ivfpq {options}", why_not=why_not, **more)
 
 
+def rivals(context: Context, data: Dataset, too_many_pairs: str = "", **more) -> list[Point]:
+    """FAISS's flat search, IVFPQ and NNDescent, and the peers, those that need a GPU where there is one. Each once.
+
+    :param too_many_pairs: why what compares all pairs is left out; empty: it is not
+    """
+    more = {**more, "repeat": 1}
+    result = [faiss("FAISS flat", data, "--method exact", why_not=too_many_pairs, **more)]
+    result += [ivfpq(context, data, f"--nprobe {nprobe}", **more) for nprobe in context.either((4, 16, 64), (4, 16))]
+    result += [
+        Point("FAISS NNDescent", data, "build_bench", f"method=nndescent,iterations={count}", **more)
+        for count in context.either((5, 8), (3, 5))
+    ]
+    return result + [
+        Point(series, data, name, setting, **more)
+        for name, peer in context.either(PEERS, {}).items()
+        if context.gpu or peer.device == "cpu"
+        for series, setting in peer.settings
+    ]
+
+
 def gauss(context: Context, rows: int, d: int) -> Dataset:
     """Independent Gaussian components: the intrinsic dimension is d, the hardest there is of it."""
     return context.library.generated(f"gauss {d}", f"hard:gauss:{{n}}:{d}", rows, stated=d, hard=True)
 
 
 def manifold(context: Context, name: str, rows: int, d: int, dimension: int, metric: str = "l2") -> Dataset:
-    """A bent cube of so many dimensions in d, see benchs/generate.h."""
-    return context.library.generated(name, f"manifold:{{n}}:{d}:{dimension}", rows, metric, stated=dimension)
+    """A bent cube of so many dimensions in d, see benchs/generate.h; from 30 dimensions on it is hard."""
+    source = f"manifold:{{n}}:{d}:{dimension}"
+    return context.library.generated(name, source, rows, metric, stated=dimension, hard=dimension >= 30)
 
 
 def no_switch(data: Dataset, series: str, what: str, step: int, k: int) -> Point:

@@ -4,7 +4,7 @@
 from datasets import Dataset
 from points import Context, Experiment, Point
 
-from experiments.common import PAPER_STOP, all_pairs, faiss, gauss, gnnd, ivfpq, manifold
+from experiments.common import PAPER_STOP, all_pairs, gauss, gnnd, manifold, rivals
 
 
 def curves(context: Context, data: Dataset, k: int, more: dict) -> list[Point]:
@@ -14,30 +14,20 @@ def curves(context: Context, data: Dataset, k: int, more: dict) -> list[Point]:
     result = [gnnd(context, "GNND", data, f"p={p},{PAPER_STOP}", k=k, **more) for p in ps]
     if hard and not context.quick:
         result += [gnnd(context, "GNND", data, f"p={p},list=128,{PAPER_STOP}", k=k, **more) for p in (32, 64)]
+        result += [
+            gnnd(context, f"GNND, k = {wide}", data, f"p={p},{PAPER_STOP}", k=wide, **more)
+            for wide in (96, 128)
+            for p in (32, 64)
+        ]
     result += [
         gnnd(context, "GNND, ends by recall", data, f"recall={recall}", k=k, **more) for recall in (0.9, 0.99, 0.999)
     ]
     result.append(all_pairs(context, data, k=k, **more))
-    once = {**more, "repeat": 1}
-    result.append(faiss("FAISS flat", data, "--method exact", k=k, **once))
-    result += [
-        ivfpq(context, data, f"--nprobe {nprobe}", k=k, **once) for nprobe in context.either((4, 16, 64), (4, 16))
-    ]
-    result += [
-        Point("FAISS NNDescent", data, "build_bench", f"method=nndescent,iterations={count}", k=k, **once)
-        for count in context.either((5, 8), (3, 5))
-    ]
-    result += [Point("pipnn", data, "pipnn", f"--beam {beam}", k=k, **once) for beam in context.either((64, 128), ())]
-    result += [Point("pynndescent", data, "pynndescent", k=k, **once)] * (not context.quick)
-    if context.gpu:
-        result += [
-            Point("cuVS nn_descent", data, "cuvs", f"--iterations {count}", k=k, **once) for count in (5, 10, 20)
-        ]
-    return result
+    return result + rivals(context, data, k=k, **more)
 
 
 def points(context: Context) -> list[Point]:
-    """k = 64; beside each easy set a hard one."""
+    """k = 64, of hard sets up to 128; beside each easy set a hard one."""
     rows, k = context.size(1_000_000, 3000), context.either(64, 16)
     library = context.library
     sets = [

@@ -3,7 +3,7 @@
 
 from points import Context, Experiment, Point
 
-from experiments.common import PAPER_STOP, all_pairs, gnnd, ivfpq, largest_sets
+from experiments.common import PAPER_STOP, all_pairs, gnnd, largest_sets, rivals
 
 MOST_PAIRS = {True: 1e14, False: 1e11}  # that are compared on a GPU, and on a CPU
 
@@ -15,9 +15,10 @@ def points(context: Context) -> list[Point]:
     more = {"k": k, "repeat": 1, "queries": context.either(2000, 300)}
     result = []
     for data in sets:
+        ps = context.either((16, 32, 64) if data.hard else (16, 32), (8, 16))
         result += [
             gnnd(context, "GNND", data, f"p={p},iterations={count},{PAPER_STOP}", **more)
-            for p in context.either((16, 32), (8, 16))
+            for p in ps
             for count in context.either((3, 4, 6), (3, 6))
         ]
         result += [gnnd(context, "GNND, ends by recall", data, f"recall={recall}", **more) for recall in (0.9, 0.99)]
@@ -25,7 +26,7 @@ def points(context: Context) -> list[Point]:
         too_many = float(data.n) ** 2 > MOST_PAIRS[context.gpu]
         why_not = f"{float(data.n) ** 2:.0e} pairs are more than this machine is given" if too_many else ""
         result.append(Point(**{**vars(pairs), "why_not": why_not}))
-        result += [ivfpq(context, data, f"--nprobe {nprobe}", **more) for nprobe in context.either((8, 32), (4, 16))]
+        result += rivals(context, data, why_not, **more)
     return result
 
 
