@@ -15,7 +15,7 @@ from pathlib import Path
 
 import formats
 from points import Point
-from tools import PEERS, REPOSITORY, ToolError, Tools
+from tools import CAGRA, PEERS, REPOSITORY, ToolError, Tools
 
 MOST_SEARCHED = 20_000_000  # vectors that are searched for more than one Recall@k
 
@@ -175,6 +175,42 @@ def index_bench(tools: Tools, points: list[Point], path: Path) -> dict[str, dict
     return found
 
 
+def cagra(tools: Tools, points: list[Point], path: Path) -> dict[str, dict]:
+    """FAISS's GpuIndexCagra, of GNND's graph and as FAISS makes it, searched on the GPU. The configuration is what the
+    script tells of an index: links, from, and k of GNND's graph."""
+    first = points[0]
+    wanted = {point.key: dict(part.split("=") for part in point.configuration.split(",")) for point in points}
+
+    def asked(name: str) -> str:
+        return ",".join(dict.fromkeys(what[name] for what in wanted.values() if name in what))
+
+    command = [sys.executable, CAGRA, path, "--rows", first.data.n, "--queries", first.queries, *first.options]
+    command += ["--degrees", asked("links"), *(["-k", asked("k")] if asked("k") else [])]
+    lines = tools.call(command)
+    version = tools.text([sys.executable, "-c", "import faiss; print(faiss.__version__)"]).strip()
+    found = {}
+    for point in points:
+        what = wanted[point.key]
+        mine = [line for line in lines if all(str(line.get(name)) == value for name, value in what.items())]
+        if not mine:
+            _nothing(tools, point)
+            continue
+        searches = mine[0]["searches"]
+        found[point.key] = {
+            **_timed([mine[0]["ready_seconds"]]),
+            "device": tools.device,
+            "faiss": version,
+            "queries": first.queries,
+            "recall": {str(point.k): max(line["recall@10"] for line in searches)},
+            "recall_source": f"{first.queries} held-out queries against FAISS flat search, the widest beam",
+            "curve": [
+                {"beam": line["itopk_size"], "recall": line["recall@10"], "qps": line["queries_per_second"]}
+                for line in searches
+            ],
+        }
+    return found
+
+
 def gnnd(tools: Tools, points: list[Point], path: Path) -> dict[str, dict]:
     """`gnnd build` with a point's options, file to file, then `gnnd eval`; with --shards in a folder."""
     program, device = tools.path("gnnd"), ["--device", tools.device]
@@ -314,6 +350,7 @@ TOOLS: dict[str, Callable[[Tools, list[Point], Path], dict[str, dict]]] = {
     "build_bench": build_bench,
     "gpu_bench": gpu_bench,
     "index_bench": index_bench,
+    "cagra": cagra,
     "gnnd": gnnd,
     "sharded_plan": sharded_plan,
     **{name: peer for name in PEERS},

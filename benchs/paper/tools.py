@@ -19,6 +19,8 @@ sys.path.append(str(REPOSITORY / "benchs"))
 
 from peer_list import PEERS  # noqa: E402
 
+CAGRA = REPOSITORY / "benchs/python_cagra.py"
+
 
 class ToolError(Exception):
     """A tool failed; the message is what it said."""
@@ -46,17 +48,18 @@ class Tools:
         """Why points of this tool cannot be measured here; empty: they can."""
         if tool in PEERS:
             modules = PEERS[tool].modules
-            have = subprocess.run(
-                [
-                    sys.executable,
-                    "-c",
-                    f"import importlib.util as u, sys; sys.exit(any(u.find_spec(m) is None for m in {modules!r}))",
-                ],
-                check=False,
-            )
-            return f"{', '.join(modules)} is not installed" if have.returncode else ""
+            test = f"import importlib.util as u, sys; sys.exit(any(u.find_spec(m) is None for m in {modules!r}))"
+            return "" if self._python(test) else f"{', '.join(modules)} is not installed"
+        if tool == "cagra":
+            there = self._python("import faiss, gnnd.faiss, sys; sys.exit(not hasattr(faiss, 'GpuIndexCagra'))")
+            return "" if there else "CAGRA needs gnnd's Python package and PyPI's faiss-gpu-cuvs: one is not installed"
         program = "gnnd" if tool == "gnnd" else tool
         return "" if self.path(program).is_file() else f"{self.path(program)} is not built"
+
+    @staticmethod
+    def _python(text: str) -> bool:
+        """Whether it ends well, in a process of its own."""
+        return subprocess.run([sys.executable, "-c", text], check=False, capture_output=True).returncode == 0
 
     def call(self, command: list, threads: int = 0) -> list[dict]:
         """Runs it; the JSON objects that it prints. Where it takes too long it is ended, `late` says so, and what it

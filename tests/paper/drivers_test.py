@@ -5,11 +5,14 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import sys
 import tempfile
 import unittest
+from dataclasses import replace
 from pathlib import Path
+from unittest import mock
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(REPOSITORY / "benchs/paper"))
@@ -71,6 +74,40 @@ class Drivers(unittest.TestCase):
         found = drivers.gpu_bench(self.tools, points, Path("set.fbin"))
         self.assertEqual(list(found), [points[0].key])
         self.assertIn("longer than", self.tools.late)
+
+    def test_cagra(self) -> None:
+        searches = [
+            {"itopk_size": width, "recall@10": recall, "queries_per_second": qps}
+            for width, recall, qps in ((32, 0.9, 2e6), (64, 0.98, 1e6))
+        ]
+        lines = [
+            {"rows": 900, "d": 8, "links": 32, "from": "to_cagra", "k": 64, "ready_seconds": 0.2, "searches": searches},
+            {"rows": 900, "d": 8, "links": 32, "from": "IVF_PQ", "ready_seconds": 4.0, "searches": searches[:1]},
+        ]
+        script = self.folder / "python_cagra.py"
+        script.write_text(
+            f"import json, sys\nopen({str(self.folder / 'called')!r}, 'w').write(' '.join(sys.argv[1:]))\n"
+            f"for line in {lines!r}:\n    print(json.dumps(line))\n"
+        )
+        points = [
+            Point("CAGRA", DATA, "cagra", text, k=10, repeat=1, queries=100, options=("--widths", "32,64"))
+            for text in ("links=32,from=to_cagra,k=64", "links=32,from=IVF_PQ")
+        ]
+        (self.folder / "faiss.py").write_text('__version__ = "9.5"\n')
+        path = mock.patch.dict(os.environ, {"PYTHONPATH": str(self.folder)})
+        with path, mock.patch.object(drivers, "CAGRA", script):
+            found = drivers.cagra(self.tools, points, Path("set.fbin"))
+            with self.assertRaisesRegex(tools.ToolError, "nothing about links=64"):
+                drivers.cagra(self.tools, [replace(points[0], configuration="links=64,from=IVF_PQ")], Path("set.fbin"))
+        own, other = (found[point.key] for point in points)
+        self.assertEqual((own["buildtime"], own["recall"], other["buildtime"]), (0.2, {"10": 0.98}, 4.0))
+        self.assertEqual(own["faiss"], "9.5")
+        self.assertEqual(own["curve"][1], {"beam": 64, "recall": 0.98, "qps": 1e6})
+        self.assertEqual(
+            (self.folder / "called").read_text().split(),
+            shlex.split("set.fbin --rows 1000 --queries 100 --widths 32,64 --degrees 64"),
+        )
+        self.assertIn("faiss-gpu-cuvs", self.tools.missing("cagra"))
 
     def test_sharded_plan_gives_the_fastest_that_fits(self) -> None:
         table = "| shards | pairs | on the device | seconds |\n|---|---|---|---|\n| 16 | does not fit the device |\n"

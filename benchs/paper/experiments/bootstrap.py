@@ -7,6 +7,13 @@ from experiments.common import gauss
 
 INDEXES = ("GNND64,NSG32", "NSG32", "GNND64,HNSW16", "HNSW16", "HNSW16 efConstruction=200")
 
+# Searched on the GPU, where the others are searched by all cores.
+CAGRA = (
+    ("GNND64,CAGRA32 on the GPU", "links=32,from=to_cagra,k=64"),
+    ("CAGRA32 on the GPU, from NN_DESCENT", "links=32,from=NN_DESCENT"),
+    ("CAGRA32 on the GPU, from IVF_PQ", "links=32,from=IVF_PQ"),
+)
+
 
 def points(context: Context) -> list[Point]:
     """The last 2,000 vectors are the queries, Recall@10."""
@@ -27,16 +34,20 @@ def points(context: Context) -> list[Point]:
             )
             for index in INDEXES
         ]
-        result.append(
+        result += [
             Point(
-                "CAGRA",
+                series,
                 data,
-                "index_bench",
-                "CAGRA",
+                "cagra",
+                made,
                 k=10,
-                why_not="index_bench searches FAISS's CPU indexes; CAGRA needs a FAISS with cuVS",
+                repeat=1,
+                queries=queries,
+                options=("--widths", "32,64,128,256,512"),
+                why_not="" if context.gpu else "CAGRA needs a GPU",
             )
-        )
+            for series, made in CAGRA
+        ]
     return result
 
 
