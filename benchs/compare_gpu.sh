@@ -121,4 +121,4 @@ done
 [ -s "$all" ] || refuse "none of $only could be run"
 if [ -n "$lines" ]; then cat "$all" >>"$lines"; fi
 echo
-"$python" "$here/peer_table.py" "$all"
+"$python" "$here/paper/table.py" "$all"

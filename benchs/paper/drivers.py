@@ -8,37 +8,16 @@ points be missing.
 from __future__ import annotations
 
 import shutil
-import statistics
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import formats
 from points import Point
+from results import at_values, recalls, timed
 from tools import CAGRA, PEERS, REPOSITORY, ToolError, Tools
 
 MOST_SEARCHED = 20_000_000  # vectors that are searched for more than one Recall@k
-
-
-def at_values(k: int) -> list[int]:
-    """The k's of Recall@k that are asked for."""
-    return sorted({1, min(10, k), k})
-
-
-def _timed(seconds: list[float]) -> dict:
-    return {
-        "seconds": seconds,
-        "buildtime": statistics.median(seconds),
-        "repeats": len(seconds),
-        "spread": max(seconds) - min(seconds),
-    }
-
-
-def _recalls(line: dict, k: int) -> dict:
-    recall = {str(at): line[f"recall@{at}"] for at in at_values(k) if f"recall@{at}" in line}
-    if str(k) in recall:
-        recall["k"] = recall[str(k)]
-    return recall
 
 
 def _common(line: dict) -> dict:
@@ -100,8 +79,8 @@ def build_bench(tools: Tools, points: list[Point], path: Path) -> dict[str, dict
             last = mine[-1]
             found[point.key] = {
                 **_common(last),
-                **_timed([line["seconds"] for line in mine]),
-                "recall": _recalls(last, point.k),
+                **timed([line["seconds"] for line in mine]),
+                "recall": recalls(last, point.k),
                 "recall_source": f"{last['recall_objects']} objects against FAISS flat search",
             }
             if "graph" in last:
@@ -124,10 +103,10 @@ def gpu_bench(tools: Tools, points: list[Point], path: Path) -> dict[str, dict]:
         least, most = line["seconds_least"], line["seconds_most"]
         found[point.key] = {
             **_common(line),
-            **_timed([least, line["seconds"], most]),
+            **timed([least, line["seconds"], most]),
             "repeats": first.repeat,
             "peak_bytes": line["allocated_bytes"],
-            "recall": _recalls(line, point.k),
+            "recall": recalls(line, point.k),
             "where": "device",
             "recall_source": f"{line['recall_objects']} objects against exact_neighbors() on the host",
         }
@@ -163,7 +142,7 @@ def index_bench(tools: Tools, points: list[Point], path: Path) -> dict[str, dict
             _nothing(tools, point)
             continue
         found[point.key] = {
-            **_timed([mine[0]["build_seconds"]]),
+            **timed([mine[0]["build_seconds"]]),
             "threads": mine[0]["threads"],
             "faiss": tools.faiss,
             "queries": first.queries,
@@ -197,7 +176,7 @@ def cagra(tools: Tools, points: list[Point], path: Path) -> dict[str, dict]:
             continue
         searches = mine[0]["searches"]
         found[point.key] = {
-            **_timed([mine[0]["ready_seconds"]]),
+            **timed([mine[0]["ready_seconds"]]),
             "device": tools.device,
             "faiss": version,
             "queries": first.queries,
@@ -270,7 +249,7 @@ def gnnd(tools: Tools, points: list[Point], path: Path) -> dict[str, dict]:
             "device",
         )
         found[point.key] = {
-            **_timed(seconds),
+            **timed(seconds),
             **{name: built[name] for name in names if name in built},
             "recall": recall,
             "peak_bytes": built["peak_memory_bytes"],
@@ -296,7 +275,7 @@ def sharded_plan(tools: Tools, points: list[Point], path: Path) -> dict[str, dic
             raise ToolError("sharded_plan: no number of shards fits the device")
         best = min(fitting, key=lambda row: float(row[3]))
         found[point.key] = {
-            **_timed([float(best[3])]),
+            **timed([float(best[3])]),
             "predicted": True,
             "shards": int(best[0]),
             "recall": {},
@@ -336,8 +315,8 @@ def peer(tools: Tools, points: list[Point], path: Path) -> dict[str, dict]:
         last = lines[-1]
         found[point.key] = {
             **_common(last),
-            **_timed([line["seconds"] for line in lines]),
-            "recall": _recalls(last, point.k),
+            **timed([line["seconds"] for line in lines]),
+            "recall": recalls(last, point.k),
             "version": last["version"],
             "recall_source": f"{last['recall_objects']} objects against all pairs by numpy",
         }

@@ -8,9 +8,33 @@ from __future__ import annotations
 
 import csv
 import json
+import statistics
 from pathlib import Path
 
 OK, FAILED, SKIPPED = "ok", "failed", "skipped"
+
+
+def at_values(k: int) -> list[int]:
+    """The k's of Recall@k that are asked for."""
+    return sorted({1, min(10, k), k})
+
+
+def timed(seconds: list[float]) -> dict:
+    """The fields of a record that tell its time."""
+    return {
+        "seconds": seconds,
+        "buildtime": statistics.median(seconds),
+        "repeats": len(seconds),
+        "spread": max(seconds) - min(seconds),
+    }
+
+
+def recalls(line: dict, k: int) -> dict:
+    """The recalls that a tool's line tells, by their k, the last as `k`, too."""
+    recall = {str(at): line[f"recall@{at}"] for at in at_values(k) if f"recall@{at}" in line}
+    if str(k) in recall:
+        recall["k"] = recall[str(k)]
+    return recall
 
 
 def load(path: Path) -> list[dict]:

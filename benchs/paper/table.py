@@ -1,9 +1,19 @@
+#!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""The results of an experiment as a Markdown table."""
+"""Results as a Markdown table: of an experiment, or of the lines that build_bench and the scripts of peers print, the
+fastest first.
+
+table.py LINES...      files of JSON lines, - for standard input
+"""
 
 from __future__ import annotations
 
-from results import OK
+import json
+import os
+import sys
+from pathlib import Path
+
+from results import OK, recalls, timed
 
 COLUMNS = (
     "set",
@@ -71,3 +81,55 @@ def markdown(title: str, claim: str, records: list[dict]) -> str:
     lines = [f"# {title}", "", claim, "", "| " + " | ".join(COLUMNS) + " |", "|" + "---|" * len(COLUMNS)]
     lines += ["| " + " | ".join(row(record)) + " |" for record in records]
     return "\n".join(lines) + "\n"
+
+
+def of_lines(lines: list[dict]) -> list[dict]:
+    """Records of lines, one for all rounds of a configuration. Raises KeyError where a line is none of theirs."""
+    rounds: dict[tuple, list[dict]] = {}
+    for line in lines:
+        what = (line["data"], line["n"], line["d"], line["k"], line["method"], line["configuration"])
+        rounds.setdefault((*what, line.get("device", "")), []).append(line)
+    records = []
+    for (data, n, d, k, method, configuration, device), mine in rounds.items():
+        each = [recalls(line, k) for line in mine]
+        records.append(
+            {
+                "status": OK,
+                "dataset": data,
+                "n": n,
+                "d": d,
+                "k": k,
+                "series": method,
+                "params": configuration.replace("|", "/"),
+                "device": device,
+                "gpu": device,
+                "cores": os.cpu_count(),
+                "threads": mine[-1].get("threads"),
+                "asked_threads": 0,
+                **timed([line["seconds"] for line in mine]),
+                "recall": {at: sum(recall[at] for recall in each) / len(each) for at in each[0]},
+            }
+        )
+    return sorted(records, key=lambda record: (record["dataset"], record["n"], record["k"], record["buildtime"]))
+
+
+def main() -> None:
+    """Prints the table."""
+    lines: list[dict] = []
+    for path in sys.argv[1:] or sys.exit(__doc__):
+        try:
+            text = sys.stdin.read() if path == "-" else Path(path).read_text(encoding="utf-8")
+            mine = [json.loads(line) for line in text.splitlines() if line.strip()]
+            of_lines(mine)
+            lines += mine
+        except OSError as error:
+            sys.exit(f"table.py: {path}: {error.strerror}")
+        except (ValueError, KeyError, TypeError) as error:
+            sys.exit(f"table.py: {path}: is no output of build_bench or a peer ({type(error).__name__}: {error})")
+    if not lines:
+        sys.exit("table.py: no results in " + ", ".join(sys.argv[1:]))
+    print(markdown("builders", "Recall over sampled objects; the median of all rounds.", of_lines(lines)), end="")
+
+
+if __name__ == "__main__":
+    main()

@@ -206,7 +206,7 @@ class Running(InFolder):
                 raise tools.ToolError("fake: no")
             return {
                 p.key: {
-                    **drivers._timed([0.2, 0.1, 0.4]),
+                    **results.timed([0.2, 0.1, 0.4]),
                     "recall": {"1": 1.0, "10": 0.9, "k": 0.9},
                     "threads": 2,
                     "recall_source": "100 objects",
@@ -231,7 +231,7 @@ class Running(InFolder):
             done = [p for p in points if p.configuration != "slow"]
             done = done[: [p.configuration for p in points].index("slow")] if len(done) < len(points) else done
             self.tools.late = "slow: took longer than 9 s" if len(done) < len(points) else ""
-            return {p.key: {**drivers._timed([0.1]), "recall": {}, "recall_source": "none"} for p in done}
+            return {p.key: {**results.timed([0.1]), "recall": {}, "recall_source": "none"} for p in done}
 
         drivers.TOOLS["fake"] = slow
         points = [point("A", text) for text in ("a", "slow", "b")]

@@ -171,7 +171,23 @@ class Peers(unittest.TestCase):
         counts = {name: methods.count(name) for name in set(methods)}
         self.assertEqual(counts, {"gnnd": 3, "pynndescent": 1, "cuVS": 6, "FlashLib": 2})
         self.assertIn("pipnn --runs 1 --beam 48 left out: ImportError: no pipnn here", done.stderr)
-        self.assertIn("| builder | device |", done.stdout)
+        self.assertIn("| set.fbin | 300 x 8 | -, - | gnnd | method=gnnd | 12 | 0.5 | 0 |  | 0.9900 |  |", done.stdout)
+
+    def test_tables_of_what_are_no_lines(self) -> None:
+        script, path = REPOSITORY / "benchs/paper/table.py", self.folder / "lines"
+        for text, said in (
+            ("", "no results in"),
+            ("{}", "is no output of"),
+            ("x", "is no output of"),
+            (None, "No such"),
+        ):
+            if text is None:
+                path.unlink()
+            else:
+                path.write_text(text)
+            done = subprocess.run([sys.executable, script, path], check=False, capture_output=True, text=True)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn(said, done.stderr)
 
     def test_compare_gpu_on_a_cpu_and_what_it_refuses(self) -> None:
         done = self.compare("--device", "cpu", "--only", "gnnd,cuvs")

@@ -5,12 +5,12 @@ from points import Context, Experiment, Point
 
 from experiments.common import PAPER_STOP, gauss, gnnd, no_switch
 
-# What the code has no switch for, and what it comes with. On the CPU there are neither locks nor buffers.
+# What the code has no switch for, and why. On the CPU there are neither locks nor buffers.
 BOUND = {
-    "two partners": "the nearest two of each kind come with update=auto on a GPU",
-    "buffers": "candidates go through buffers with update=auto on a GPU",
-    "filter": "the filter of what is in a list comes with update=auto on a GPU",
-    "order": "objects are always visited in the order of the last tree on a GPU",
+    "two partners": "how many partners are kept is a constant of a kernel: two with update=auto on a GPU",
+    "buffers": "what goes through buffers is update=auto on a GPU, and what does not the step before",
+    "filter": "buffers have room for what passes the filter, not for all that is offered",
+    "order": "the order in which objects are visited is the last tree's: it comes with trees",
 }
 
 
