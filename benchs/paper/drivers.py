@@ -13,9 +13,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import formats
+from index_drivers import cagra, index_bench
 from points import Point
 from results import at_values, recalls, timed
-from tools import CAGRA, PEERS, REPOSITORY, ToolError, Tools
+from tools import PEERS, REPOSITORY, ToolError, Tools, nothing_about
 
 MOST_SEARCHED = 20_000_000  # vectors that are searched for more than one Recall@k
 
@@ -52,12 +53,6 @@ def _command(program: Path, points: list[Point], path: Path) -> list:
     return [program, path, *texts, *(part for option in options.items() for part in option)]
 
 
-def _nothing(tools: Tools, point: Point) -> None:
-    """Nothing was said about a point, which is right where the tool was ended before."""
-    if not tools.late:
-        raise ToolError(f"{point.tool} printed nothing about {point.configuration}")
-
-
 def build_bench(tools: Tools, points: list[Point], path: Path) -> dict[str, dict]:
     """Whole builds and merges on the CPU, or with `device=cuda:0` in a configuration."""
     first, graphs = points[0], tools.scratch / "graphs"
@@ -74,7 +69,7 @@ def build_bench(tools: Tools, points: list[Point], path: Path) -> dict[str, dict
         for point in points:
             mine = [line for line in lines if line["configuration"] == point.configuration]
             if not mine:
-                _nothing(tools, point)
+                nothing_about(tools, point.tool, point.configuration)
                 continue
             last = mine[-1]
             found[point.key] = {
@@ -98,7 +93,7 @@ def gpu_bench(tools: Tools, points: list[Point], path: Path) -> dict[str, dict]:
     for point in points:
         line = next((line for line in lines if line["configuration"] == point.configuration), None)
         if line is None:
-            _nothing(tools, point)
+            nothing_about(tools, point.tool, point.configuration)
             continue
         least, most = line["seconds_least"], line["seconds_most"]
         found[point.key] = {
@@ -109,83 +104,6 @@ def gpu_bench(tools: Tools, points: list[Point], path: Path) -> dict[str, dict]:
             "recall": recalls(line, point.k),
             "where": "device",
             "recall_source": f"{line['recall_objects']} objects against exact_neighbors() on the host",
-        }
-    return found
-
-
-def index_bench(tools: Tools, points: list[Point], path: Path) -> dict[str, dict]:
-    """Graph indexes from vectors, searched beam by beam. The last vectors of the file are the queries."""
-    first = points[0]
-    command = [
-        tools.path("index_bench"),
-        path,
-        "search",
-        "--metric",
-        first.data.metric,
-        "-k",
-        first.k,
-        "--queries",
-        first.queries,
-        "--repeat",
-        first.repeat,
-        "--threads",
-        first.threads,
-        *first.options,
-    ]
-    for point in points:
-        command += ["--index", point.configuration]
-    lines = tools.call(command)
-    found = {}
-    for point in points:
-        mine = [line for line in lines if line["index"] == point.configuration]
-        if not mine:
-            _nothing(tools, point)
-            continue
-        found[point.key] = {
-            **timed([mine[0]["build_seconds"]]),
-            "threads": mine[0]["threads"],
-            "faiss": tools.faiss,
-            "queries": first.queries,
-            "build_cpu_seconds": mine[0]["build_cpu_seconds"],
-            "recall": {str(point.k): max(line["recall"] for line in mine)},
-            "recall_source": f"{first.queries} held-out queries against FAISS flat search, the widest beam",
-            "curve": [{name: line[name] for name in ("beam", "recall", "qps", "qps_a_core")} for line in mine],
-        }
-    return found
-
-
-def cagra(tools: Tools, points: list[Point], path: Path) -> dict[str, dict]:
-    """FAISS's GpuIndexCagra, of GNND's graph and as FAISS makes it, searched on the GPU. The configuration is what the
-    script tells of an index: links, from, and k of GNND's graph."""
-    first = points[0]
-    wanted = {point.key: dict(part.split("=") for part in point.configuration.split(",")) for point in points}
-
-    def asked(name: str) -> str:
-        return ",".join(dict.fromkeys(what[name] for what in wanted.values() if name in what))
-
-    command = [sys.executable, CAGRA, path, "--rows", first.data.n, "--queries", first.queries, *first.options]
-    command += ["--degrees", asked("links"), *(["-k", asked("k")] if asked("k") else [])]
-    lines = tools.call(command)
-    version = tools.text([sys.executable, "-c", "import faiss; print(faiss.__version__)"]).strip()
-    found = {}
-    for point in points:
-        what = wanted[point.key]
-        mine = [line for line in lines if all(str(line.get(name)) == value for name, value in what.items())]
-        if not mine:
-            _nothing(tools, point)
-            continue
-        searches = mine[0]["searches"]
-        found[point.key] = {
-            **timed([mine[0]["ready_seconds"]]),
-            "device": tools.device,
-            "faiss": version,
-            "queries": first.queries,
-            "recall": {str(point.k): max(line["recall@10"] for line in searches)},
-            "recall_source": f"{first.queries} held-out queries against FAISS flat search, the widest beam",
-            "curve": [
-                {"beam": line["itopk_size"], "recall": line["recall@10"], "qps": line["queries_per_second"]}
-                for line in searches
-            ],
         }
     return found
 
@@ -310,7 +228,7 @@ def peer(tools: Tools, points: list[Point], path: Path) -> dict[str, dict]:
             point.threads,
         )
         if not lines:
-            _nothing(tools, point)
+            nothing_about(tools, point.tool, point.configuration)
             return found
         last = lines[-1]
         found[point.key] = {

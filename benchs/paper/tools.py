@@ -108,3 +108,9 @@ def _objects(text: str) -> list[dict]:
             continue
         found.append(value)
     return found
+
+
+def nothing_about(tools: Tools, tool: str, configuration: str) -> None:
+    """Nothing was said about a point, which is right where the tool was ended before. Else raises ToolError."""
+    if not tools.late:
+        raise ToolError(f"{tool} printed nothing about {configuration}")

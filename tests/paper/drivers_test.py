@@ -18,6 +18,7 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(REPOSITORY / "benchs/paper"))
 
 import drivers  # noqa: E402
+import index_drivers  # noqa: E402
 import tools  # noqa: E402
 from datasets import Dataset  # noqa: E402
 from points import Point  # noqa: E402
@@ -95,7 +96,7 @@ class Drivers(unittest.TestCase):
         ]
         (self.folder / "faiss.py").write_text('__version__ = "9.5"\n')
         path = mock.patch.dict(os.environ, {"PYTHONPATH": str(self.folder)})
-        with path, mock.patch.object(drivers, "CAGRA", script):
+        with path, mock.patch.object(index_drivers, "CAGRA", script):
             found = drivers.cagra(self.tools, points, Path("set.fbin"))
             with self.assertRaisesRegex(tools.ToolError, "nothing about links=64"):
                 drivers.cagra(self.tools, [replace(points[0], configuration="links=64,from=IVF_PQ")], Path("set.fbin"))

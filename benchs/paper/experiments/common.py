@@ -48,7 +48,7 @@ def rivals(context: Context, data: Dataset, too_many_pairs: str = "", **more) ->
     result += [ivfpq(context, data, f"--nprobe {nprobe}", **more) for nprobe in context.either((4, 16, 64), (4, 16))]
     result += [
         Point("FAISS NNDescent", data, "build_bench", f"method=nndescent,iterations={count}", **more)
-        for count in context.either((5, 8), (3, 5))
+        for count in context.either((5, 8), (5,))
     ]
     return result + [
         Point(series, data, name, setting, **more)
