@@ -12,6 +12,7 @@
 #include "tests/gpu.h"
 #include "tests/invariants.h"
 #include "tests/io_conditions.h"
+#include "tests/scales.h"
 
 namespace gnnd {
 namespace {
@@ -87,6 +88,21 @@ TEST(Cuda, BadRowsAreNamed) {
     Vectors negative = random_vectors(3000, 20, DType::f32, true);
     negative.set(5, 5, -1);
     EXPECT_NE(message(negative, Metric::ChiSquare).find("vector 5 holds a negative"), std::string::npos);
+}
+
+TEST(Cuda, GraphsAreAsGoodAtBothEndsOfFloats) {
+    SKIP_WITHOUT_GPU();
+    for (const Codes codes : {Codes::none, Codes::int8}) {
+        SCOPED_TRACE(name_of(codes));
+        BuildParams params = converging(gpu_params(20));
+        params.codes = codes;
+        test::expect_good_builds_at_scales(params);
+    }
+}
+
+TEST(Cuda, VectorsWhoseDistancesWouldOverflowAreRefused) {
+    SKIP_WITHOUT_GPU();
+    test::expect_large_rows_are_named(converging(gpu_params(5)));
 }
 
 /// Norms whose sum over the sample of rows is past float's range.

@@ -10,6 +10,7 @@
 #include "tests/gpu.h"
 #include "tests/io_conditions.h"
 #include "tests/merge_cases.h"
+#include "tests/scales.h"
 
 namespace gnnd {
 namespace {
@@ -62,6 +63,12 @@ TEST(CudaMerge, OfSetsThatLieApartIsAsGoodAsOneBuild) {
     SKIP_WITHOUT_GPU();
     const io::VectorFile sample(GNND_TEST_DATA "/photosift20k.u8bin");
     test::expect_recall_of_one_build(test::sorted_by_distance(sample.view()), 10000, converging(gpu_params(32)), 0.003);
+}
+
+/// The lists that a merge starts from are distances as numbers of float16 are compared: none is infinite.
+TEST(CudaMerge, IsAsGoodAtBothEndsOfFloats) {
+    SKIP_WITHOUT_GPU();
+    test::expect_good_merges_at_scales(converging(gpu_params(20)));
 }
 
 /// A merge looks at its lists in between, as a build does.

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <limits>
 
 namespace gnnd::cpu {
 namespace {
@@ -14,7 +15,7 @@ constexpr int kLargest = 127;
 constexpr std::int64_t kSampled = 1024;
 constexpr int kHalvings = 5;
 /// More than what sums of floats are rounded by.
-constexpr float kRounding = 1e-4F;
+constexpr double kRounding = 1e-4;
 
 bool is_normalized(Metric metric) {
     return visit(metric, [](auto m) { return m.normalized; });
@@ -117,7 +118,7 @@ void Codes::encode(const Space& exact, std::int64_t i, float* row) {
         errors_[i] = float(std::sqrt(squares));
         lengths_[i] = float(double(step) * std::sqrt(of_code));
     }
-    errors_[i] += kRounding * (errors_[i] + lengths_[i]);  // for the origin was subtracted in floats
+    errors_[i] += float(kRounding) * (errors_[i] + lengths_[i]);  // for the origin was subtracted in floats
 }
 
 Codes::Extent Codes::extent(const std::int32_t* objects, int count) const {
@@ -131,15 +132,17 @@ Codes::Extent Codes::extent(const std::int32_t* objects, int count) const {
 
 float Codes::reach(std::int32_t i, float key, const Extent& others) const {
     if (key == HUGE_VALF) return key;
+    // Each term of a key is rounded by less than float's smallest number. Products of tiny floats are none: doubles.
+    const double rounded = double(key) + double(origin_.size()) * double(std::numeric_limits<float>::denorm_min());
+    const double error = errors_[i], length = lengths_[i], step = step_;
     if (knows_no_origin(metric_)) {  // the triangle inequality of the roots
-        const float root = (std::sqrt(std::max(key, 0.0F)) + errors_[i] + others.error) / step_;
-        return root * root * (1 + kRounding);
+        const double root = (std::sqrt(std::max(rounded, 0.0)) + error + others.error) / step;
+        return float(root * root * (1 + kRounding));
     }
-    const float off = lengths_[i] * others.error + errors_[i] * (others.length + others.error) +
-                      kRounding * (lengths_[i] + errors_[i]) * (others.length + others.error);
-    const float unit = is_normalized(metric_) ? 1 : step_ * step_;
-    const float largest = (key + off) / unit;
-    return largest + kRounding * std::abs(largest);
+    const double others_rows = double(others.length) + others.error;
+    const double off = length * others.error + error * others_rows + kRounding * (length + error) * others_rows;
+    const double largest = (rounded + off) / (is_normalized(metric_) ? 1 : step * step);
+    return float(largest + kRounding * std::abs(largest));
 }
 
 }  // namespace gnnd::cpu

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 /// \file row_scale.cuh
-/// From a row as it came to the numbers that are packed.
+/// From a row as it came to the numbers that are packed, and from list distances to the metric's values.
 
 #include <cfloat>
 
@@ -9,6 +9,18 @@
 #include "gnnd/cuda/space/space.h"
 
 namespace gnnd::cuda {
+
+/// The largest scale of components: with this power of it distances and `unit` are finite and have all their digits.
+/// What is too small for it has squares below those that float32 holds.
+__device__ inline float largest_scale(int degree) {
+    return exp2f(float(126 / max(degree, 1)));
+}
+
+/// Notes the scale, and that list distances grow by this power of it.
+__device__ inline void set_scale(SpaceInfo* info, float scale, int degree) {
+    info->scale = scale;
+    for (int power = 0; power < degree; ++power) info->unit /= scale;
+}
 
 /// A row's components as they are packed are (its own times of_row) - (the mean's times of_mean).
 struct RowScale {

@@ -15,13 +15,10 @@ constexpr int kWarps = 8, kScaleThreads = 512;
 
 constexpr float kLargestCode = 127;  ///< of either sign
 
-__device__ float largest_of(const CodeSource& source) {
-    return source.normalized ? 1.0f : __uint_as_float(source.info->largest);
-}
-
 /// The scales that are tried: each is 2^(1/4) of the one before, the first cuts nothing.
-__device__ float code_scale(float largest, int i) {
-    return fminf(kLargestCode / fmaxf(largest, FLT_MIN) * exp2f(0.25f * float(i)), 0x1p126f);
+__device__ float code_scale(const CodeSource& source, int i) {
+    const float largest = source.normalized ? 1.0f : __uint_as_float(source.info->largest);
+    return fminf(kLargestCode / fmaxf(largest, FLT_MIN) * exp2f(0.25f * float(i)), largest_scale(source.degree));
 }
 
 __device__ float code_of(float x) {
@@ -35,7 +32,7 @@ __global__ void code_errors_kernel(RawVectors vectors, CodeSource source, float*
     const int r = blockIdx.x * kWarps + threadIdx.x / kWarp;
     const T* row = raw_row<T>(vectors, vectors.n * r / kCodeRows);
     const RowScale scale = scale_of_row(row, vectors.d, source.normalized, source.info);
-    const float step = code_scale(largest_of(source), lane_id());
+    const float step = code_scale(source, lane_id());
     float sum = 0;
     for (std::int64_t first = 0; first < vectors.d; first += kWarp) {
         const std::int64_t c = first + lane_id();
@@ -65,9 +62,8 @@ __global__ void __launch_bounds__(kScaleThreads) code_scale_kernel(CodeSource so
     for (int step = kWarp / 2; step > 0; step /= 2) least = fminf(least, __shfl_xor_sync(kAllLanes, least, step));
     if (i != __ffs(int(__ballot_sync(kAllLanes, sum == least))) - 1) return;
     SpaceInfo* info = source.info;
-    info->scale = code_scale(largest_of(source), i);
+    set_scale(info, code_scale(source, i), source.degree);
     info->code_error = least / float(kCodeRows) * info->scale * info->scale;
-    for (int power = 0; power < source.degree; ++power) info->unit /= info->scale;
 }
 
 /// Writes one row and its bias. One warp a row, four components a lane at a time.

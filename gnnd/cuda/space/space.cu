@@ -118,9 +118,10 @@ __global__ void __launch_bounds__(kScaleThreads)
     if (threadIdx.x != 0) return;
     constexpr int kExponent = 9;  // 2^9: f16 reaches from there to 2^16 upwards and 2^-14 downwards
     const float largest = traits.normalized ? 1.0f : __uint_as_float(info->largest);
-    info->scale = f16 && largest > 0 ? exp2f(float(min(kExponent - ilogbf(largest), 126))) : 1.0f;
+    const float scale =
+        f16 && largest > 0 ? fminf(exp2f(float(kExponent - ilogbf(largest))), largest_scale(traits.degree)) : 1.0f;
     info->unit = traits.similarity ? -1.0f : 1.0f;
-    for (int i = 0; i < traits.degree; ++i) info->unit /= info->scale;
+    set_scale(info, scale, traits.degree);
     if (traits.normalized) {
         info->unit *= 0.5f;
         info->offset = 1;

@@ -37,6 +37,7 @@ struct HalfTerms {
     float steps;      ///< of the tensor cores
     float rounding;   ///< error of a row, of its norm
     float subnormal;  ///< and of numbers that are subnormal
+    float underflow;  ///< error of a bound whose terms are
     float largest;    ///< norm
 
     __device__ float error(float norm) const {
@@ -51,13 +52,16 @@ __device__ Threshold of_halves(const HalfTerms& terms, float square, float bound
         if (bound == INFINITY) return {0, __float_as_uint(INFINITY)};
         const float margin = terms.error(norm) * terms.largest + norm * terms.error(terms.largest) +
                              terms.error(norm) * terms.error(terms.largest) + summing * norm * terms.largest;
-        return {0, __float_as_uint(bound * square_scale + fabsf(bound) * square_scale * 0x1p-18f + margin)};
+        return {0, __float_as_uint((bound + terms.underflow) * square_scale + fabsf(bound) * square_scale * 0x1p-18f +
+                                   margin)};
     }
     const float offset = -0.5f * square * (1 - summing);
     if (bound == INFINITY) return {__float_as_uint(offset), __float_as_uint(INFINITY)};
+    if (!terms.normalized && bound <= 0)
+        return {__float_as_uint(offset), __float_as_uint(-INFINITY)};  // nothing is nearer
     // Of vectors of norm 1 the squared distance is 2 - 2 cos.
-    const float distance = terms.normalized ? fmaxf(2 + 2 * bound, 0.0f) + 0x1p-19f : bound * (1 + 0x1p-18f);
-    if (distance <= 0) return {__float_as_uint(offset), __float_as_uint(-INFINITY)};  // nothing is nearer
+    const float distance =
+        terms.normalized ? fmaxf(2 + 2 * bound, 0.0f) + 0x1p-19f : bound * (1 + 0x1p-18f) + terms.underflow;
     const float radius = sqrtf(distance) * terms.scale * (1 + 0x1p-20f) + nearest_error;
     return {__float_as_uint(offset), __float_as_uint(offset + 0.5f * radius * radius * (1 + 0x1p-20f))};
 }
@@ -212,6 +216,7 @@ void make_thresholds(SweepForm form, const SweepSpace& space, const BoundArgs& a
     const auto steps = float((2 * space.raw.d + kStep - 1) / kStep);
     terms.steps = (split ? 3 * steps : steps) + 1;
     terms.rounding = split ? 0x1.7p-22f : 0x1.01p-11f;
+    terms.underflow = float(space.raw.d) * 0x1p-149f;
     terms.subnormal = std::sqrt(float(space.raw.d)) * (split ? 0x1p-25f : 0x1p-24f);
     thresholds_kernel<<<blocks_for(args.padded, kThreads), kThreads, 0, stream>>>(form, args, space.norms, space.info,
                                                                                   terms);

@@ -20,7 +20,8 @@
 ///    are h h + h l + l h, three times as many steps; l l, less than 2^-22 of |a'| |b'|, counts as one more.
 ///  - floats: sums of float32, in another order than device/exact.cuh's; 2^-18 of the bound is added.
 ///
-/// A list's bound itself is a float32 sum, for which 2^-18 of it is added in the last two.
+/// A list's bound itself is a float32 sum, for which 2^-18 of it is added in all but the first, and 2^-149 for each
+/// term, which counts where squares are subnormal.
 
 #include "gnnd/cuda/space/space.h"
 #include "gnnd/cuda/sweep/sweep_launch.h"
