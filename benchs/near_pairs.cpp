@@ -37,7 +37,7 @@ void print(const io::VectorFile& base, const BuildParams& params, int shards, co
     manifest.params = params;
     manifest.plan = MergePlan::near;
     manifest.shards.resize(std::size_t(shards));
-    const std::string vectors_path = work + "/vectors." + (base.dtype() == DType::u8 ? "u8bin" : "fbin");
+    const std::string vectors_path = work + "/vectors." + std::string(name_of(io::bin_format_of(base.dtype())));
     const std::string order_path = work + "/order.ibin";
     auto start = std::chrono::steady_clock::now();
     order_base(base, manifest, params, vectors_path, order_path, {});
@@ -77,7 +77,7 @@ int main(int argc, char** argv) {
     std::vector<double> shares{0.95, 0.99, 0.995};
     BuildParams params;
     params.device = {Device::Kind::cpu, 0};
-    app.add_option("base", base, "file of vectors, uint8 or float32")->required();
+    app.add_option("base", base, "file of vectors")->required();
     app.add_option("--work", work, "folder for the vectors in order")->required();
     app.add_option("--shards", shards, "numbers of shards to compare")->delimiter(',')->capture_default_str();
     app.add_option("--shares", shares, "of the true neighbours, to be in merged pairs")

@@ -87,6 +87,12 @@ std::optional<DType> dtype_of(VectorFormat format) {
     throw InvalidArgument("unknown vector format number " + std::to_string(int(format)));
 }
 
+VectorFormat bin_format_of(DType dtype) {
+    for (const VectorFormat format : kVectorFormats)
+        if (&layout_of(format) == &detail::kBinLayout && dtype_of(format) == dtype) return format;
+    throw InvalidArgument("no *bin format of type number " + std::to_string(int(dtype)));
+}
+
 VectorFormat parse_vector_format(std::string_view name) {
     return kNames.parse(name);
 }

@@ -5,6 +5,7 @@
 #include <map>
 #include <mutex>
 #include <new>
+#include <set>
 #include <string>
 
 #include "gnnd/error.h"
@@ -44,12 +45,28 @@ cudaMemPool_t pool_of(int device) {
 
 /// See keep_device_memory().
 std::atomic<std::uint64_t> kept_bytes{std::uint64_t(3) << 29};
-/// A bit for each GPU that a build took memory on.
-std::atomic<std::uint64_t> used_devices{0};
+/// The GPUs that a build took memory on, however many there are. Never destroyed, as the store.
+struct UsedDevices {
+    std::mutex mutex;
+    std::set<int> numbers;
+
+    void add(int device) {
+        const std::lock_guard lock(mutex);
+        numbers.insert(device);
+    }
+    std::set<int> all() {
+        const std::lock_guard lock(mutex);
+        return numbers;
+    }
+};
+UsedDevices& used_devices() {
+    static UsedDevices& devices = *new UsedDevices;
+    return devices;
+}
 
 /// Before every allocation, since others may have set it back: that takes less than a microsecond.
 void let_pool_keep(int device) {
-    used_devices |= std::uint64_t(1) << device;
+    used_devices().add(device);
     std::uint64_t threshold = 0, wanted = kept_bytes;
     GNND_CUDA(cudaMemPoolGetAttribute(pool_of(device), cudaMemPoolAttrReleaseThreshold, &threshold));
     if (threshold < wanted)
@@ -118,8 +135,7 @@ void Resources::deallocate_device(void* pointer, std::size_t, Stream stream) noe
 
 void keep_device_memory(std::size_t bytes) {
     cuda::kept_bytes = bytes;
-    for (int device = 0; device < 64; ++device) {
-        if ((cuda::used_devices >> device & 1) == 0) continue;
+    for (const int device : cuda::used_devices().all()) {
         const cuda::UseDevice use(device);
         GNND_CUDA(cudaDeviceSynchronize());  // the last build's free may still wait in its stream
         std::uint64_t threshold = bytes;
