@@ -86,8 +86,10 @@ TEST_F(CliFiles, ABaseWrittenToDuringABuildGivesNoGraph) {
 // Whatever the moment: while the file is opened, looked at, computed with or looked at again.
 TEST_F(CliFiles, ABaseTruncatedMeanwhileIsAnErrorThatNamesIt) {
     const std::string all = copy_of_sample(), whole = read_bytes(all), out = file("g.gnnd");
-    const std::vector<Arguments> commands{
-        {"build", all, "-k", "16", "-o", out, "-q"}, {"exact", all, "-o", out}, {"eval", file("all.gnnd"), all}};
+    const std::vector<Arguments> commands{{"build", all, "-k", "16", "-o", out, "-q"},
+                                          {"exact", all, "-o", out},
+                                          {"eval", file("all.gnnd"), all},
+                                          {"append", file("all.gnnd"), all, base(1000), "-o", out, "-q"}};
     good({"build", all, "-k", "16", "--iterations", "1", "-o", file("all.gnnd"), "-q"});
     const std::size_t entries = dir_.entries();
     for (const Arguments& arguments : commands)

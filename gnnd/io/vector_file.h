@@ -82,8 +82,10 @@ class VectorFile {
     DType dtype() const { return view_.dtype; }        ///< of the components
 
     /// The whole file, memory-mapped unless it is converted (converted_from()): pages are read when touched. Valid as
-    /// long as this object, moved or not. Do not truncate the file meanwhile: touching what is gone raises SIGBUS. For
-    /// the *vecs formats the view has a stride, and the first call reads d of every row, which touches most of the
+    /// long as this object, moved or not. Where the file is truncated meanwhile, touching what is gone raises SIGBUS,
+    /// which ends a process that does not handle it, as with every mapping: no exception can be made of it, and signals
+    /// are the program's. The tool does handle it; who must not end uses read(), as build_sharded() does. For the *vecs
+    /// formats the view has a stride, and the first call reads d of every row, which touches most of the
     /// file's pages. \throws IoError when a row of a *vecs file has another d than the first
     const VectorView& view() const;
 
