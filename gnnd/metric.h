@@ -77,6 +77,7 @@ struct Sum {
     static constexpr bool nonnegative = false;            ///< defined for components >= 0 only, others are refused
     static constexpr int degree = 1;                      ///< d(s a, s b) = s^degree d(a, b) for s > 0
     static constexpr int faiss_metric = -1;               ///< the number of its faiss::MetricType; -1: there is none
+    static constexpr float best = 0;  ///< the value of two equal vectors; infinite where their length decides it
     /// Each component takes a division, as `ratio` does, which GPUs take many instructions for.
     static constexpr bool divides = false;
     /// A distance of 0 for equal vectors, from the metric's value: see true_distances() of gnnd/operations.h.
@@ -106,6 +107,7 @@ struct InnerProduct : Sum {
     static constexpr std::string_view name = "ip";
     static constexpr bool is_product = true, similarity = true;
     static constexpr int degree = 2, faiss_metric = 0;
+    static constexpr float best = HUGE_VALF;
     /// The cosine distance, for vectors of length 1. Rounding may take the value past 1.
     GNND_HOST_DEVICE static float true_distance(float value) { return value < 1 ? 1 - value : 0; }
     template <class A, class T>
@@ -120,6 +122,7 @@ struct Cosine : InnerProduct {
     static constexpr std::string_view name = "cosine";
     static constexpr bool normalized = true;
     static constexpr int degree = 0, faiss_metric = -1;
+    static constexpr float best = 1;
 };
 
 /// Sum of absolute differences.
@@ -201,6 +204,12 @@ std::string_view name_of(Metric metric);
 
 /// The inverse of name_of; throws InvalidArgument that lists the known names.
 Metric parse_metric(std::string_view name);
+
+/// The value of two equal vectors, which no other is better than: 0, 1 for cosine, +inf for inner products, which grow
+/// with the vectors' lengths.
+inline float best_value(Metric metric) {
+    return visit(metric, [](auto m) { return m.best; });
+}
 
 /// The end of a row where fewer than k neighbours exist: +inf, -inf for similarities (FAISS's convention).
 inline float worst_value(Metric metric) {

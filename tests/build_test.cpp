@@ -89,7 +89,7 @@ BuildParams params_of(int k, Init init) {
 
 TEST(Build, SameSeedSameGraphOnAnyNumberOfThreads) {
     const Vectors vectors = random_vectors(1500, 20, DType::u8);  // u8: many ties
-    for (Init init : {Init::random, Init::projection})
+    for (Init init : kInits)
         for (Update update : {Update::selective, Update::all}) {
             BuildParams params = params_of(10, init);
             params.update = update;
@@ -151,7 +151,7 @@ TEST(Build, EqualAndRepeatedRows) {
         Vectors vectors(2000, 4, DType::f32);
         for (int i = 0; i < 2000; ++i)
             for (int c = 0; c < 4; ++c) vectors.set(i, c, float((i % distinct) * (c + 1)));
-        for (Init init : {Init::random, Init::projection}) {
+        for (Init init : kInits) {
             const BuildResult result = build(vectors, params_of(10, init));
             expect_valid_graph(result.graph, vectors);
             EXPECT_EQ(result.stats.stop, StopReason::converged) << distinct;

@@ -101,7 +101,7 @@ TEST_P(CudaInvariantsTest, HoldForAnyK) {
     for (int k : {1, 10, 32, 33, 64, 100, 1024}) run(2100, 31, k);
 }
 TEST_P(CudaInvariantsTest, HoldForAnySamplesAndInit) {
-    for (Init init : {Init::random, Init::projection})
+    for (Init init : kInits)
         for (int samples : {1, 5, 16, 17, 32, 40, 64}) run(2100, 31, 64, init, samples);
 }
 TEST_P(CudaInvariantsTest, HoldForAnyUpdate) {
@@ -148,7 +148,7 @@ TEST(Cuda, RecallIsThatOfTheCpu) {
             BuildParams params = converging(gpu_params(k, metric));
             params.device = {Device::Kind::cpu, 0};
             const double cpu = truth.recall_of(build(file.view(), params).graph);
-            for (Init init : {Init::projection, Init::random})
+            for (Init init : kInits)
                 for (const VectorView& view : {file.view(), as_floats}) {
                     params = converging(gpu_params(k, metric));
                     params.init = init;
@@ -175,7 +175,7 @@ TEST_P(CudaVariantTest, RecallIsThatOfTheCpu) {
     for (Metric metric : {Metric::L2, Metric::Cosine, Metric::L1}) {
         const test::Truth& truth = truth_of_sample(metric);
         for (int k : {32, 64})
-            for (Init init : {Init::projection, Init::random}) {
+            for (Init init : kInits) {
                 // The same update there, as far as there is one.
                 BuildParams params = converging(gpu_params(k, metric));
                 params.init = init;
@@ -214,7 +214,7 @@ TEST_P(CudaVariantTest, SameSeedSameGraph) {
     for (const auto& [metric, dtype] :
          {std::pair{Metric::L2, DType::u8}, std::pair{Metric::L2, DType::f32}, std::pair{Metric::Cosine, DType::f16},
           std::pair{Metric::InnerProduct, DType::i8}, std::pair{Metric::ChiSquare, DType::f32}})
-        for (Init init : {Init::projection, Init::random}) {
+        for (Init init : kInits) {
             const Vectors vectors = vectors_for(metric, 20000, 40, dtype);
             BuildParams params = GetParam().apply(gpu_params(40, metric));
             params.init = init;

@@ -48,7 +48,7 @@ TEST(CudaMerge, WithLocksOfLists) {
 TEST(CudaMerge, OfHalvesIsAsGoodAsOneBuild) {
     SKIP_WITHOUT_GPU();
     const io::VectorFile sample(GNND_TEST_DATA "/photosift20k.u8bin");
-    for (const Init init : {Init::projection, Init::random})
+    for (const Init init : kInits)
         for (const Update update : {Update::automatic, Update::selective, Update::all}) {
             if (!has_update(update)) continue;
             BuildParams params = converging(gpu_params(32));
@@ -90,7 +90,7 @@ TEST(CudaMerge, EndsWhenItsRecallIsThere) {
 TEST(CudaMerge, EndsWhenLittleIsLeftToFind) {
     SKIP_WITHOUT_GPU();
     const io::VectorFile sample(GNND_TEST_DATA "/photosift20k.u8bin");
-    for (const Init init : {Init::projection, Init::random})
+    for (const Init init : kInits)
         for (const std::int64_t n2 : {10000, 1000}) {
             SCOPED_TRACE(testing::Message() << name_of(init) << ", " << n2);
             BuildParams params = converging(gpu_params(32));

@@ -247,7 +247,7 @@ TEST_F(CudaShardedRecall, ABadVectorIsNamedByItsShard) {
 /// A limit on the trees that is none keeps it from comparing all pairs, and its lists grow instead.
 TEST_F(CudaShardedRecall, OfAMergeIsReachedByLongerLists) {
     const Vectors vectors = vectors_of(hard_sets()[0], 20000, DType::f32);
-    for (const Init init : {Init::projection, Init::random})
+    for (const Init init : kInits)
         for (const int k : {10, 64}) {
             SCOPED_TRACE(testing::Message() << name_of(init) << ", k = " << k);
             BuildParams params = gpu_params(k);

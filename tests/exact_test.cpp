@@ -52,6 +52,20 @@ TEST(ExactNeighbors, RefuseBadArguments) {
     EXPECT_THROW(exact_neighbors(vectors, queries, 1, 0, Metric::L2), InvalidArgument);
 }
 
+/// Lists would be a third of the set: sampling takes longer than comparing all.
+TEST(BuildExact, IsWhatLongListsOfFewObjectsComeTo) {
+    const Vectors vectors = random_vectors(3000, 8, DType::f32);
+    BuildParams params = test::cpu_params(1024);
+    const KnnGraph expected = build_exact(vectors, params).graph;
+    for (const float recall : {0.0f, 0.99f}) {
+        params.recall = recall;
+        EXPECT_TRUE(plan_memory(vectors, params).choices.exhaustive) << recall;
+        const BuildResult result = build(vectors, params);
+        EXPECT_EQ(result.stats.stop, StopReason::exact) << recall;
+        EXPECT_TRUE(same_graph(result.graph, expected)) << recall;
+    }
+}
+
 TEST(BuildExact, FindsAllUnderEveryMetric) {
     for (const Metric metric : kMetrics)
         for (const DType dtype : kDTypes) {
@@ -135,6 +149,12 @@ TEST(PairDistances, AgreeWithReference) {
             const test::Reference reference = reference_distance(vectors, metric, a[i], b[i]);
             EXPECT_NEAR(out[i], reference.value, tolerance(reference));
         }
+    }
+    for (const Metric metric : kMetrics) {
+        pair_distances(vectors, metric, a.data(), a.data(), std::int64_t(a.size()), out.data());
+        const float best = best_value(metric);
+        for (std::size_t i = 0; i < a.size() && std::isfinite(best); ++i) EXPECT_NEAR(out[i], best, 1e-6);
+        EXPECT_NE(best, worst_value(metric));
     }
     b[3] = 50;
     EXPECT_THROW(pair_distances(vectors, Metric::L2, a.data(), b.data(), 4, out.data()), InvalidArgument);

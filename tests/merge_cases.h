@@ -96,8 +96,7 @@ inline std::vector<MergeCase> merge_cases() {
         cases.push_back({700, 1100, 9, metric, DType::f32});
     for (const DType dtype : {DType::f16, DType::u8, DType::i8}) cases.push_back({700, 1100, 200, Metric::L2, dtype});
     for (const Update update : {Update::all, Update::selective})
-        for (const Init init : {Init::projection, Init::random})
-            cases.push_back({900, 1200, 9, Metric::L2, DType::u8, 40, 40, 40, update, init});
+        for (const Init init : kInits) cases.push_back({900, 1200, 9, Metric::L2, DType::u8, 40, 40, 40, update, init});
     return cases;
 }
 

@@ -37,7 +37,7 @@ TEST(Merge, KeepsTheInvariants) {
 
 TEST(Merge, OfHalvesIsAsGoodAsOneBuild) {
     const io::VectorFile sample(GNND_TEST_DATA "/photosift20k.u8bin");
-    for (const Init init : {Init::projection, Init::random})
+    for (const Init init : kInits)
         for (const Update update : {Update::all, Update::selective}) {
             BuildParams params = cpu_params(32);
             params.init = init;
@@ -57,7 +57,7 @@ TEST(Merge, OfSetsThatLieApartIsAsGoodAsOneBuild) {
 TEST(Merge, EndsWhenLittleIsLeftToFind) {
     const io::VectorFile sample(GNND_TEST_DATA "/photosift20k.u8bin");
     const VectorView rows = test::rows_of(sample.view(), 0, test::sized(8000));
-    for (const Init init : {Init::projection, Init::random})
+    for (const Init init : kInits)
         for (const std::int64_t n2 : {rows.n / 2, rows.n / 20}) {
             SCOPED_TRACE(testing::Message() << name_of(init) << ", " << n2);
             BuildParams params = cpu_params(32);

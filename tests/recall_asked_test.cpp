@@ -186,7 +186,7 @@ TEST(RecallAsked, HoldsForRefineAndMerge) {
     halves[1].n = 3000;
     halves[1].data = vectors.view().row(2000);
     const KnnGraph graphs[2] = {build(halves[0], bad).graph, build(halves[1], bad).graph};
-    for (const Init init : {Init::projection, Init::random}) {
+    for (const Init init : kInits) {
         params.init = init;
         expect_good(merge(halves[0], graphs[0], halves[1], graphs[1], params));
     }

@@ -54,7 +54,7 @@ MemoryPlan plan(const detail::Input& input, const BuildParams& params, const Cho
     plan.choices = choices;
     plan.why = detail::explain(choices, params, false, true);
     if (detail::is_predictable(params.metric)) {
-        const bool bytes = input.dtype() == DType::u8 || input.dtype() == DType::i8;
+        const bool bytes = is_byte(input.dtype());
         plan.predicted = detail::predict_on_cpu(int(threads), {.n = input.n(),
                                                                .row_bytes = input.d() * (bytes ? 1 : 4),
                                                                .bytes = bytes,

@@ -2,8 +2,9 @@
 #pragma once
 /// \file algorithm.h
 /// GNND as the paper orders it, on the device. These functions start kernels on a stream and return; steps that depend
-/// on what the vectors are packed to and on the metric are functions of the Engine (engine/engine.h). build.cu calls
-/// them.
+/// on what the vectors are packed to and on the metric are functions of the Engine (engine/engine.h).
+/// init/initialize.cu puts step 1 together, iterations.cu calls steps 2 to 4 in its loop, recall/reach_recall.cu step
+/// 5, and build.cu is what comes before and after.
 ///
 ///   1. init          load_graph (merges), assign_to_pivots and join_window (trees), init_neighbors (random, refine)
 ///   2. sample        NEW and OLD samples of every list, and the reverse ones

@@ -2,6 +2,7 @@
 #include "gnnd/detail/resolve.h"
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 
 #include "gnnd/detail/recall.h"
@@ -66,8 +67,9 @@ Codes codes_of(const BuildParams& params, const Input& input, bool gpu, int leng
     const bool allowed = gpu && !is_byte(input.dtype()) && has_product(params.metric) && input.d() <= kMaxIntegerDim &&
                          !input.merges() && !input.refines();
     if (!allowed || params.codes != Codes::automatic) return allowed ? params.codes : Codes::none;
+    // Of values without a best one codes cannot tell whether they are coarse.
     const bool pays = params.recall > 0 && kCodedLists * recall_at_of(params) <= length &&
-                      params.metric != Metric::InnerProduct && grows_trees(params.init) && input.d() >= kLeastCoded;
+                      std::isfinite(best_value(params.metric)) && grows_trees(params.init) && input.d() >= kLeastCoded;
     return pays ? Codes::automatic : Codes::none;
 }
 

@@ -1,7 +1,14 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 /// \file resolve.h
-/// The one place that decides what parameters leave open.
+/// The choices that follow from parameters, sizes and the kind of device alone: both backends start from them. Others
+/// are made where more is known:
+///  - by a GPU's memory and predicted times, before a build, in cuda/build.cu: plan_gnnd() asks here again with a lower
+///    recall where lists as long as a high one wants do not fit, `decided` turns the choice into comparing all pairs;
+///  - by the recall that was measured, during a build: cpu/iterations.cpp and cuda/recall/reach_recall.cu let lists
+///  grow
+///    or compare all pairs.
+/// What a build was decided to do in the end is in BuildStats::choices.
 
 #include "gnnd/detail/input.h"
 #include "gnnd/params.h"

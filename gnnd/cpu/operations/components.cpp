@@ -6,7 +6,6 @@
 // lowest numbers (Sutton, Ben-Nun, Barak, "Optimizing parallel graph connectivity computation via subgraph sampling",
 // 2018).
 #include <atomic>
-#include <limits>
 #include <numeric>
 #include <string>
 #include <vector>
@@ -150,10 +149,8 @@ struct Copies {
     Copies(const KnnGraphView& graph, const DuplicateParams& params, const Team& team)
         : own(edges_of("duplicates", graph, {params.neighbors, params.values, params.threshold, params.threads},
                        team)) {
-        const bool cosine = graph.metric == Metric::Cosine;
         // Under ip their value depends on their length; they are copies all the same.
-        const float best = !own.edges.larger_is_nearer ? 0.f : cosine ? 1.f : std::numeric_limits<float>::infinity();
-        equal_rows_count = own.edges.counts(0, best);
+        equal_rows_count = own.edges.counts(0, own.edges.larger_is_nearer ? best_value(graph.metric) : 0);
     }
 };
 

@@ -24,8 +24,7 @@ int shift_for(PackedType packed, std::int64_t d) {
 
 VectorForm form_of(const VectorView& vectors, bool on_device, Metric metric) {
     const std::int64_t d = vectors.d;
-    const bool integers = vectors.dtype == DType::u8 || vectors.dtype == DType::i8;
-    if (!integers || !is_product(metric) || d > kMaxIntegerDim) {
+    if (!is_byte(vectors.dtype) || !is_product(metric) || d > kMaxIntegerDim) {
         VectorForm form;
         form.row_bytes = int(round_up(d * 2, kStep));
         return form;
