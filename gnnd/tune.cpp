@@ -9,6 +9,7 @@
 #include "gnnd/detail/checks.h"
 #include "gnnd/detail/params_table.h"
 #include "gnnd/detail/resolve.h"
+#include "gnnd/detail/tune_choice.h"
 #include "gnnd/detail/tune_predict.h"
 #include "gnnd/detail/tune_runs.h"
 #include "gnnd/detail/tune_steps.h"
@@ -29,12 +30,6 @@ constexpr int kCandidates = 3;
 /// Of TuneParams::seconds, from the start: until when the default is built of the larger sample, and until when others
 /// are of the smaller one.
 constexpr double kUntilDefault = 0.3, kUntilWalk = 0.6;
-bool same_lists(const BuildParams& a, const BuildParams& b) {
-    BuildParams other = b;
-    other.iterations = a.iterations;
-    other.recall = a.recall;
-    return detail::same_setting(a, other);
-}
 
 class Tuning {
   public:
@@ -57,8 +52,8 @@ class Tuning {
                                   ", allowed are more: not one build of " + std::to_string(runs_.first_rows()) +
                                   " rows, with its true neighbours, was done in them");
         detail::predict(result_);
-        choose();
-        mark_front();
+        detail::choose(result_, given_);
+        detail::mark_front(result_);
         return runs_.take_result();
     }
 
@@ -83,12 +78,12 @@ class Tuning {
     }
 
     detail::CostOf cost() const {
-        // What an iteration does is the same on any day on the CPU; on a GPU distances are not what takes the time.
+        // An iteration does the same on any day on the CPU; on a GPU distances are not what takes the time.
         if (result_.device.kind == Device::Kind::cuda) return [](const TuneRun& run) { return run.seconds; };
         return [](const TuneRun& run) { return double(run.distances); };
     }
 
-    /// What may be missing on that many rows, for the recall asked for to be there on all.
+    /// The share that may be missing on that many rows, for the recall asked for to be there on all.
     double aim(std::int64_t rows) const {
         const float recall = given_.recall > 0 && given_.recall < 1 ? given_.recall : BuildParams{}.recall;
         return (1 - recall) * std::pow(double(rows) / double(result_.n), result_.miss_exponent);
@@ -205,10 +200,11 @@ class Tuning {
     void reach() {
         if (given_.recall == 0 || given_.recall == 1) return;
         std::vector<TuneRecord> candidates;
-        for (const int i : by_price())
+        for (const int i : detail::by_price(result_, given_.recall))
             if (const TuneRecord& record = result_.records[std::size_t(i)]; !detail::all_pairs(record))
-                if (std::none_of(candidates.begin(), candidates.end(),
-                                 [&](const TuneRecord& other) { return same_lists(other.params, record.params); }))
+                if (std::none_of(candidates.begin(), candidates.end(), [&](const TuneRecord& other) {
+                        return detail::same_lists(other.params, record.params);
+                    }))
                     candidates.push_back(record);
         if (candidates.size() > kCandidates) candidates.resize(kCandidates);
         const int first = int(result_.records.size());
@@ -219,80 +215,6 @@ class Tuning {
         }
         for (int round = 1; round < kRounds; ++round)
             for (int i = first; i < std::ssize(result_.records); ++i) measure_larger(i);
-    }
-
-    /// True where such lists were to have the recall asked for, and had not.
-    bool refuted(const TuneRecord& record) const {
-        return std::any_of(result_.records.begin(), result_.records.end(), [&](const TuneRecord& other) {
-            return other.params.recall != 0 && other.large.stop == StopReason::recall_missed &&
-                   same_lists(other.params, record.params);
-        });
-    }
-
-    double price(const TuneRecord& record) const {
-        return record.predicted_seconds != 0 ? record.predicted_seconds : record.run().seconds;
-    }
-    double recall_expected(const TuneRecord& record) const {
-        return record.predicted_recall != 0 ? record.predicted_recall : record.run().recall.value;
-    }
-
-    /// Positions of the records that are expected to have the recall asked for, the cheapest first. Where some were
-    /// built of the larger sample, of these only.
-    std::vector<int> by_price() const {
-        std::vector<int> positions;
-        const bool large = std::any_of(result_.records.begin(), result_.records.end(),
-                                       [](const TuneRecord& record) { return record.large.rows != 0; });
-        for (std::size_t i = 0; i < result_.records.size(); ++i)
-            if (const TuneRecord& record = result_.records[i]; (!large || record.large.rows != 0) &&
-                                                               recall_expected(record) >= double(given_.recall) &&
-                                                               !refuted(record))
-                positions.push_back(int(i));
-        std::stable_sort(positions.begin(), positions.end(), [&](int a, int b) {
-            return price(result_.records[std::size_t(a)]) < price(result_.records[std::size_t(b)]);
-        });
-        return positions;
-    }
-
-    void choose() {
-        result_.params = given_;
-        if (given_.recall == 0) return;
-        std::vector<int> able = by_price();
-        // What was built as the result's params would build comes before what was not.
-        const auto asked = [&](int i) {
-            const TuneRecord& record = result_.records[std::size_t(i)];
-            return record.params.recall != 0 && (detail::all_pairs(record) || record.large.stop == StopReason::recall);
-        };
-        if (std::any_of(able.begin(), able.end(),
-                        [&](int i) { return asked(i) && !detail::all_pairs(result_.records[std::size_t(i)]); }))
-            std::erase_if(able, [&](int i) { return !asked(i); });
-        result_.reaches = !able.empty();
-        if (able.empty()) {
-            for (int i = 0; i < std::ssize(result_.records); ++i) able.push_back(i);
-            std::stable_sort(able.begin(), able.end(), [&](int a, int b) {
-                return recall_expected(result_.records[std::size_t(a)]) >
-                       recall_expected(result_.records[std::size_t(b)]);
-            });
-        }
-        result_.chosen = able.front();
-        const BuildParams& chosen = result_.records[std::size_t(result_.chosen)].params;
-        if (chosen.recall == 1) {
-            result_.params.recall = 1;
-        } else if (!same_lists(chosen, result_.records.front().params)) {
-            result_.params.samples = chosen.samples;
-            result_.params.list_size = chosen.list_size;
-            result_.params.trees = grows_trees(chosen.init) ? chosen.trees : given_.trees;
-            result_.params.init = chosen.init;
-        }
-    }
-
-    /// By the times, on the larger sample where anything was built of it.
-    void mark_front() {
-        std::vector<TuneRun> all;
-        for (const TuneRecord& record : result_.records) all.push_back(record.large);
-        const bool none = std::all_of(all.begin(), all.end(), [](const TuneRun& run) { return run.rows == 0; });
-        for (std::size_t i = 0; none && i < all.size(); ++i) all[i] = result_.records[i].small;
-        for (const int i : detail::front_of(all, [](const TuneRun& run) { return run.seconds; }))
-            result_.records[std::size_t(i)].front = true;
     }
 
     TuneRuns runs_;
