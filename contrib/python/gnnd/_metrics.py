@@ -49,4 +49,4 @@ def true_distances(values: np.ndarray, metric: str, threads: int = 0) -> np.ndar
 
 def translation_invariant(metric: str) -> bool:
     """Whether the metric does not change when all vectors are moved."""
-    return metric in ("l2", "l1", "linf")
+    return bool(_native.metric_traits(metric)["translation_invariant"])

@@ -244,12 +244,9 @@ def _fill_up(links: np.ndarray) -> None:
         links[row, there.size :] = random.choice(others, degree - there.size, replace=False)
 
 
+# FAISS's number of each metric that it has; of cosine that of the inner product, for vectors of norm 1.
 _FAISS_METRICS = {
-    "l2": faiss.METRIC_L2,
-    "ip": faiss.METRIC_INNER_PRODUCT,
-    "cosine": faiss.METRIC_INNER_PRODUCT,
-    "l1": faiss.METRIC_L1,
-    "linf": faiss.METRIC_Linf,
+    name: number for name in _native.metrics if (number := _native.metric_traits(name)["faiss_metric"]) is not None
 }
 
 

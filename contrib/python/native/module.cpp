@@ -14,9 +14,9 @@
 #include "files.h"
 #include "gnnd/device.h"
 #include "gnnd/error.h"
-#include "gnnd/metric.h"
 #include "gnnd/version.h"
 #include "links.h"
+#include "lists.h"
 #include "operations.h"
 #include "search.h"
 #include "shards.h"
@@ -44,12 +44,6 @@ void translate(const std::exception_ptr& pointer, void* /*payload*/) {
     }
 }
 
-nb::list names_of_metrics() {
-    nb::list names;
-    for (const Metric metric : kMetrics) names.append(std::string(name_of(metric)));
-    return names;
-}
-
 }  // namespace
 
 }  // namespace gnnd::python
@@ -58,10 +52,6 @@ NB_MODULE(_native, module) {
     using namespace gnnd::python;  // NOLINT(google-build-using-namespace)
     nb::register_exception_translator(translate);
     module.attr("version") = GNND_VERSION_STRING;
-    module.attr("metrics") = names_of_metrics();
-    module.def(
-        "is_similarity", [](const std::string& metric) { return gnnd::is_similarity(gnnd::parse_metric(metric)); },
-        nb::arg("metric"));
     module.def("params_fields", &params_fields);
     module.def("device_count", [] {
         std::string why;
@@ -78,6 +68,7 @@ NB_MODULE(_native, module) {
     bind_build(module);
     bind_files(module);
     bind_links(module);
+    bind_lists(module);
     bind_operations(module);
     bind_search(module);
     bind_shards(module);

@@ -260,3 +260,15 @@ def test_cagra_on_a_gpu(metric: str) -> None:
     params.itopk_size = 128
     found = index.search(given, 10, params=params)[1]
     assert np.mean([len(np.intersect1d(a, b)) for a, b in zip(found, true, strict=True)]) >= 9.5
+
+
+def test_metrics_have_faiss_s_numbers() -> None:
+    """The library's numbers are those of the FAISS that is imported."""
+    numbers = {
+        "l2": faiss.METRIC_L2,
+        "ip": faiss.METRIC_INNER_PRODUCT,
+        "cosine": faiss.METRIC_INNER_PRODUCT,
+        "l1": faiss.METRIC_L1,
+        "linf": faiss.METRIC_Linf,
+    }
+    assert numbers == gnnd.faiss._FAISS_METRICS

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import gnnd
-import gnnd._native
+from gnnd import _native
 
 
 def _needed(path: str) -> list[str]:
@@ -20,7 +20,7 @@ def _needed(path: str) -> list[str]:
 def test_needs_nothing_but_the_system() -> None:
     """No CUDA, no FAISS, no BLAS: one wheel serves machines with and without a GPU."""
     allowed = ("libc.", "libm.", "libpthread.", "libdl.", "librt.", "ld-linux", "libgcc_s.", "libstdc++.", "libgomp")
-    needed = _needed(gnnd._native.__file__)
+    needed = _needed(_native.__file__)
     assert needed
     assert [name for name in needed if not name.startswith(allowed)] == []
 
@@ -45,3 +45,15 @@ def test_types_are_installed() -> None:
     folder = Path(gnnd.__file__).parent
     assert (folder / "py.typed").exists()
     assert "def build(" in (folder / "_native.pyi").read_text()
+
+
+def test_lists_are_those_of_the_library() -> None:
+    """A metric, type or format that the library has is known here; the compiler does not tell who forgot it."""
+    from gnnd import _arrays, _metrics
+    from gnnd.distributed import _base
+
+    assert sorted(_arrays._DTYPES.values()) == sorted(_native.vector_dtypes)
+    assert sorted(_base._NUMPY) == sorted(_native.vector_dtypes)
+    assert [name for name in _native.metrics if _metrics.translation_invariant(name)] == ["l2", "l1", "linf"]
+    assert (_base._BIN["bf16bin"], _base._VECS["bvecs"]) == ("bf16", "u8")
+    assert not {"ibin", "ivecs", "npy"} & {*_base._BIN, *_base._VECS}

@@ -15,8 +15,9 @@ from .. import _native
 from ._storage import is_url
 
 _NUMPY = {"f32": np.float32, "f16": np.float16, "bf16": np.uint16, "u8": np.uint8, "i8": np.int8}
-_BIN = {"fbin": "f32", "f16bin": "f16", "bf16bin": "bf16", "u8bin": "u8", "i8bin": "i8"}
-_VECS = {"fvecs": "f32", "bvecs": "u8"}
+_OF_VECTORS = {name: dtype for name, dtype in _native.vector_formats.items() if dtype in _native.vector_dtypes}
+_BIN = {name: dtype for name, dtype in _OF_VECTORS.items() if name.endswith("bin")}
+_VECS = {name: dtype for name, dtype in _OF_VECTORS.items() if name.endswith("vecs")}
 _NPY = {"<f4": "f32", "<f2": "f16", "|u1": "u8", "|i1": "i8"}
 
 
