@@ -63,7 +63,7 @@ BuildResult build_exact(const VectorView& vectors, const BuildParams& params, co
 BuildStats build_exact_into(const VectorView& vectors, const BuildParams& params, std::int32_t* ids, float* distances,
                             const Callbacks& callbacks = {}, Resources* resources = nullptr);
 
-/// What a build would choose, its time and its memory, from and to host memory, in bytes: the host's on the CPU, the
+/// The choices of a build, its time and its memory, from and to host memory, in bytes: the host's on the CPU, the
 /// device's on a GPU.
 struct MemoryPlan {
     Device device;            ///< where it would run

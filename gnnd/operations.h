@@ -2,7 +2,7 @@
 // GNND for FAISS: k-NN graphs after Wang, Zhao and Zeng, arXiv 2103.15386
 #pragma once
 /// \file operations.h
-/// What others make of a k-NN graph before they work with it: symmetric and mutual graphs, cuts by a radius, weights
+/// Makes of a k-NN graph what others work with: symmetric and mutual graphs, cuts by a radius, weights
 /// for clustering and embedding, components and duplicates. In: a k-NN graph in host memory. Out: a sparse matrix in
 /// compressed rows (CSR), whose arrays SciPy, cuGraph and others take as they are, or a label for each object.
 ///
@@ -34,7 +34,7 @@ struct CsrGraph {
     std::int64_t entries() const { return indptr.back(); }
 };
 
-/// What the numbers in a graph are taken as.
+/// The meaning that is given to the numbers in a graph.
 enum class GraphValues {
     metric,    ///< the metric's values as they are: squared under l2, similarities under ip and cosine
     distance,  ///< as true_distances() gives them
@@ -54,7 +54,7 @@ GraphValues parse_graph_values(std::string_view name);
 ///         vectors were not of length 1
 void true_distances(Metric metric, const float* values, std::int64_t count, float* out, int threads = 0);
 
-/// Which entries of a graph count, and as what.
+/// The entries of a graph that count, and their meaning.
 struct EdgeParams {
     int neighbors = 0;                         ///< first entries of a row that count; 0: all k
     GraphValues values = GraphValues::metric;  ///< what the result holds, and the radius is compared with
@@ -89,10 +89,10 @@ CsrGraph symmetric_graph(const KnnGraphView& graph, const EdgeParams& params = {
 /// \throws as neighbors_graph()
 CsrGraph mutual_graph(const KnnGraphView& graph, const EdgeParams& params = {}, const Callbacks& callbacks = {});
 
-/// How jaccard_graph() weighs.
+/// The parameters of jaccard_graph().
 struct JaccardParams {
     int neighbors = 0;  ///< first entries of a row that count; 0: all k
-    /// Whether an object counts as one of its own neighbours, as in Seurat's SNN graphs. PhenoGraph and cuGraph say no.
+    /// An object counts as one of its own neighbours, as in Seurat's SNN graphs. PhenoGraph and cuGraph say no.
     bool include_self = false;
     float prune = 0;  ///< pairs of less weight than this are left out, 0 to 1; Seurat takes 1/15
     int threads = 0;  ///< 0: as many as OpenMP gives
@@ -105,7 +105,7 @@ struct JaccardParams {
 /// symmetric_graph() does. \throws as neighbors_graph()
 CsrGraph jaccard_graph(const KnnGraphView& graph, const JaccardParams& params = {}, const Callbacks& callbacks = {});
 
-/// How fuzzy_simplicial_set() weighs; names and defaults are umap-learn's.
+/// The parameters of fuzzy_simplicial_set(); names and defaults are umap-learn's.
 struct FuzzyParams {
     int neighbors = 0;             ///< first entries of a row that count; 0: all k. umap's n_neighbors less 1
     float local_connectivity = 1;  ///< that many of the nearest (between two of them where it is no whole number) get
@@ -126,7 +126,7 @@ struct FuzzyParams {
 CsrGraph fuzzy_simplicial_set(const KnnGraphView& graph, const FuzzyParams& params = {},
                               const Callbacks& callbacks = {});
 
-/// How mutual_reachability_graph() measures; names and defaults are hdbscan's.
+/// The parameters of mutual_reachability_graph(); names and defaults are hdbscan's.
 struct ReachabilityParams {
     int neighbors = 0;    ///< first entries of a row that count; 0: all k
     int min_samples = 5;  ///< an object's core distance is that of its min_samples-th neighbour, itself not counted:
@@ -170,7 +170,7 @@ Components connected_components(const CsrGraph& graph, int threads = 0, const Ca
 /// \throws InvalidArgument for what are no vectors, Interrupted
 Array<std::int32_t> equal_rows(const VectorView& vectors, int threads = 0, const Callbacks& callbacks = {});
 
-/// Which rows duplicates() takes as copies.
+/// The rows that duplicates() takes as copies.
 struct DuplicateParams {
     float threshold = 0;  ///< farthest value of a pair of copies; for similarities the least. Not NaN
     GraphValues values = GraphValues::metric;  ///< what the threshold is compared with

@@ -33,7 +33,7 @@ enum class Locks {
     list,     ///< one spinlock a list, the paper's GNND-r2
 };
 
-/// What the iterations on a GPU compare in place of floats. Distances of the graph are exact, whatever it is.
+/// The numbers that iterations on a GPU compare in place of floats. The graph's distances are exact in any case.
 enum class Codes {
     automatic,  ///< int8 where the vectors allow it, as a build finds out, and none elsewhere
     none,       ///< the vectors, as float16

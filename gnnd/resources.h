@@ -51,7 +51,7 @@ class Resources {
     virtual void deallocate_device(void* pointer, std::size_t bytes, Stream stream) noexcept;
 };
 
-/// How much of a GPU's memory stays with the process when builds give back what they took by the default
+/// Sets how much of a GPU's memory stays with the process when builds give back what they took by the default
 /// Resources::allocate_device(), in the driver's pool of each GPU, for the next build: taking it anew takes 2.4 ms for
 /// a million descriptors. Until this is called 1.5 GiB, as FAISS's StandardGpuResources keep; a pool whose threshold is
 /// higher is left as it is. What is kept now goes back at once, so that a program makes room for others between builds

@@ -20,7 +20,7 @@
 
 namespace gnnd {
 
-/// How a set is cut into shards, and which pairs of them are merged.
+/// The cut of a set into shards, and the pairs of them that are merged.
 enum class MergePlan {
     all,  ///< by rows; every pair
     /// By a coarse partition of the space, so that most neighbours of an object are in its own shard, and the others in

@@ -75,8 +75,8 @@ struct Choices {
     int batches = 1;  ///< on a GPU: so many merges of candidates an iteration take what p + 4 places would in one
 };
 
-/// How long both ways to a graph take, predicted from rates that were measured on one machine, the vectors being easy
-/// and in the device's memory. A build itself decides by what it measures.
+/// The times that both ways to a graph take, predicted from rates that were measured on one machine, the vectors being
+/// easy and in the device's memory. A build itself decides by what it measures.
 struct Prediction {
     double all_pairs = 0;   ///< seconds for comparing all pairs; 0: nothing is predicted
     double iterations = 0;  ///< seconds for three iterations of GNND, which easy vectors take

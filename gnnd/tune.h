@@ -13,7 +13,7 @@
 
 namespace gnnd {
 
-/// How much tune() tries, and on what.
+/// The effort of tune(): how much it tries, and on what.
 struct TuneParams {
     /// Vectors of the larger sample, 2 to kMaxObjects; 0: chosen, 40,000 on the CPU and 400,000 on a GPU. All, where
     /// there are no more. The smaller sample has a quarter of them, but no fewer than a build needs to have lists.
@@ -21,7 +21,7 @@ struct TuneParams {
     std::int64_t objects = 1000;  ///< of each sample whose true neighbours are known, 1 to kMaxObjects
     int settings = 40;            ///< at most so many are tried on the smaller sample, 1 to 10,000
     double seconds = 0;           ///< wall time for all of it, >= 0; 0: as long as it takes
-    /// Whether Init::random is tried beside params.init, too. Another init than the default stays in any case.
+    /// Init::random is tried beside params.init, too. Another init than the default stays in any case.
     bool inits = true;
 
     /// Throws InvalidArgument that names the field, its value and what is allowed.
@@ -54,7 +54,7 @@ struct TuneRecord {
     const TuneRun& run() const { return large.rows != 0 ? large : small; }
 };
 
-/// What tune() has found.
+/// The findings of tune().
 struct TuneResult {
     std::vector<TuneRecord> records;  ///< in the order in which they were tried; the first is the default's
     int chosen = -1;                  ///< of these the one for the recall asked for; -1: none was asked for
@@ -68,7 +68,7 @@ struct TuneResult {
     /// Time grows with rows to this power, the median of the settings' from the smaller to the larger sample; all
     /// pairs take 2, their number's. 0: not measured.
     double time_exponent = 0;
-    /// What is missing from a recall of 1 grows with rows to this power, likewise, at least 0. Settings that
+    /// The share that is missing from a recall of 1 grows with rows to this power, likewise, at least 0. Settings that
     /// miss hardly anything do not count.
     double miss_exponent = 0;
     bool complete = true;  ///< false: TuneParams::seconds ended it
@@ -90,7 +90,7 @@ struct TuneCallbacks {
 /// smaller sample. The best of these are built of the larger one, and those that are predicted to reach the recall are
 /// built until they do, as the result's params would.
 ///
-/// What it costs: up to TuneParams::settings and 20 builds of the smaller sample and 35 of the larger one, each of
+/// Its cost: up to TuneParams::settings and 20 builds of the smaller sample and 35 of the larger one, each of
 /// which takes its share of the time of the whole; the true neighbours of the sampled objects, once; and in memory a
 /// build of the larger sample, with a copy of both samples' vectors unless that is all of them. Of a file only these
 /// rows are read.

@@ -25,7 +25,7 @@ class AnyGraph {
     std::int64_t objects() const { return sharded_ ? sharded_->n() : file_->objects(); }
     gnnd::Metric metric() const { return sharded_ ? sharded_->metric() : file_->metric(); }
     gnnd::DType dtype() const { return sharded_ ? sharded_->dtype() : file_->dtype(); }
-    /// What it was built from; none in files of earlier versions.
+    /// The base that it was built from; none in files of earlier versions.
     std::optional<gnnd::io::BaseIdentity> base() const { return sharded_ ? sharded_->base_identity() : file_->base(); }
     /// As its build has measured it; of 0 objects where it is not known.
     const gnnd::RecallEstimate& recall() const { return sharded_ ? sharded_->recall() : file_->recall(); }

@@ -45,7 +45,7 @@ BaselineOptions baseline_of(const BuildCommand& options, bool iterations_given) 
     return baseline;
 }
 
-/// What follows in the line about the method.
+/// The words about codes behind the method's.
 const char* explain(gnnd::Codes codes) {
     switch (codes) {
         case gnnd::Codes::automatic:
@@ -58,7 +58,7 @@ const char* explain(gnnd::Codes codes) {
     return "";
 }
 
-/// What the build would do and take.
+/// Prints what the build would choose, its time and its memory.
 void print_plan(const BuildCommand& options) {
     const gnnd::io::VectorFile base(options.base);
     const gnnd::MemoryPlan plan = with_usage_errors([&] {

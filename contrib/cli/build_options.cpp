@@ -84,7 +84,7 @@ const char* explain(gnnd::StopReason reason) {
     return "";
 }
 
-/// What of the report follows from the statistics, and phi(G).
+/// The part of the report that follows from the statistics, and phi(G).
 Json report(const BuildOptions& options, const gnnd::BuildStats& stats, double phi) {
     Json iterations = Json::array();
     for (const gnnd::IterationStats& iteration : stats.iterations) iterations.push_back(iteration_json(iteration));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 #pragma once
-/// What the commands that run GNND share: its options, progress while it runs, the graph they write and their report.
+/// The commands that run GNND share this: its options, progress while it runs, the graph they write and their report.
 
 #include <functional>
 #include <string>
@@ -20,7 +20,7 @@ struct BuildOptions {
     bool json = false, quiet = false;
 };
 
-/// How GNND works and where; k and metric are the command's own.
+/// Adds the options of BuildParams, but for k and metric, which are the command's own.
 void add_params(CLI::App& app, gnnd::BuildParams& params);
 /// --stats, --json and --quiet.
 void add_reporting(CLI::App& app, BuildOptions& options);
@@ -50,7 +50,7 @@ Json to_json(const gnnd::RecallEstimate& recall);
 /// Null where nothing is predicted.
 Json to_json(const gnnd::Prediction& predicted);
 
-/// What a graph lacks of the recall that was asked for; empty where nothing is missing.
+/// A sentence about what a graph lacks of the recall that was asked for; empty where nothing is missing.
 std::string shortfall(const gnnd::BuildParams& params, gnnd::StopReason stop, const gnnd::RecallEstimate& recall);
 /// On standard error, unless it is empty.
 void warn(const std::string& warning);

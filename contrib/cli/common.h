@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 #pragma once
-/// What several subcommands need: options that look alike everywhere, and printing.
+/// Several subcommands need this: options that look alike everywhere, and printing.
 
 #include <CLI/CLI.hpp>
 #include <cstdint>

@@ -135,7 +135,7 @@ void write_graph_of_ids(const ConvertOptions& options) {
     write_graph(options.out, graph, bases.unchanged());
 }
 
-/// What the names and options given say is to be done.
+/// Does what the names and options given ask for.
 void run(const ConvertOptions& options) {
     const auto has_no_meaning = [](const char* option, bool given, const std::string& where) {
         if (given) throw CLI::ValidationError(option, "has no meaning " + where);

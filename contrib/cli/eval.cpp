@@ -55,12 +55,12 @@ Evaluation recall_by_all_pairs(const gnnd::Device& device, const gnnd::VectorVie
     return {value, seconds.count(), params.device.name()};
 }
 
-/// What the build has measured beside what was found here: both are of samples.
+/// The recall that the build has measured beside the one that was found here: both are of samples.
 struct Beside {
     gnnd::RecallEstimate built;
     double here;
 
-    /// How far it is outside of the interval: negative below, 0 inside.
+    /// Its distance from the interval: negative below, 0 inside.
     double outside() const { return here < built.low ? here - built.low : here > built.high ? here - built.high : 0; }
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
-/// What of the tool needs FAISS, beside whole commands: with_faiss.cpp defines it, or without_faiss.cpp where the tool
-/// is built without. CMakeLists.txt chooses.
+/// The parts of the tool that need FAISS, beside whole commands: with_faiss.cpp defines them, or without_faiss.cpp
+/// where the tool is built without. CMakeLists.txt chooses.
 
 #include <cstdint>
 #include <optional>
@@ -17,7 +17,7 @@ namespace cli {
 /// For --version: "FAISS 1.7.3".
 std::string faiss_version();
 
-/// What the tool lacks for want of FAISS, a sentence for the end of the help; empty where it lacks nothing.
+/// The commands that the tool lacks without FAISS, a sentence for the end of the help; empty where it lacks nothing.
 std::string lack_of_faiss();
 
 /// Goes behind a message that a name is not known, which may be one of FAISS's: empty where FAISS is there.
@@ -29,7 +29,7 @@ void interrupt_faiss();
 /// FAISS's message in the user's words; nothing for errors that are not FAISS's.
 std::optional<std::string> faiss_message(const std::exception& error);
 
-/// Where `eval` gets the exact neighbours from, the default first, and what its help says of these.
+/// The names of the ways in which `eval` gets exact neighbours, the default first, and the help's text on them.
 std::vector<std::string> truths();
 std::string about_truths();
 

@@ -76,7 +76,7 @@ std::string folder_of(const std::string& path) {
     return folder.empty() ? "." : folder.string();
 }
 
-/// Whether a graph in shards may have a file of that name in its folder.
+/// True where a graph in shards may have a file of that name in its folder.
 bool is_shard_file(const std::string& path) {
     const std::string name = std::filesystem::path(path).filename();
     return name == "manifest.json" || name == "lock" || name.starts_with("lists-") || name.starts_with("local-");
@@ -173,7 +173,7 @@ std::string name_row(const std::string& error, const std::vector<const gnnd::io:
 
 const gnnd::io::BaseIdentity& Bases::unchanged() const {
     for (const gnnd::io::VectorFile& file : files_) file.require_unchanged();
-    // What is written through a mapping need not change the time.
+    // Writing through a mapping need not change the time.
     if (identify(files_) != identity_)
         throw gnnd::IoError(files_.front().path() + ": was written to while it was in use");
     return identity_;

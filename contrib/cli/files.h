@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 #pragma once
-/// What the subcommands ask about paths before they open anything.
+/// The subcommands' questions about paths, before they open anything.
 
 #include <cstdint>
 #include <exception>
@@ -25,7 +25,7 @@ std::string formats_of(gnnd::DType dtype);
 /// True where the extension is one of a vector file's; graphs may have any other.
 bool is_vector_file(const std::string& path);
 
-/// Where a standard stream is closed, the next file that is opened would get its number, and what is printed. And a
+/// Were a standard stream closed, the next file that is opened would get its number, and what is printed. And a
 /// stack may be too small for whatever follows. \throws gnnd::Error
 void prepare_process();
 

@@ -38,7 +38,7 @@ struct GraphOptions {
     bool mutual = false, json = false;
 };
 
-/// What an operation has made: a matrix or labels, and what is to be told of it.
+/// The result of an operation, a matrix or labels, and the text about it.
 struct Made {
     gnnd::CsrGraph matrix;
     gnnd::Array<std::int32_t> labels;

@@ -27,7 +27,7 @@ Json vectors_info(const std::string& path) {
     return info;
 }
 
-/// What one pass over the rows tells; it verifies the checksums at the same time.
+/// Found by one pass over the rows, which verifies the checksums at the same time.
 struct Degrees {
     std::int64_t entries = 0;  ///< that are not -1
     std::int64_t in_max = 0;   ///< the most lists that one object stands in

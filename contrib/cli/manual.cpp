@@ -98,7 +98,7 @@ std::string value_cases(CLI::App& command) {
     return cases;
 }
 
-/// Where no word fits, bash completes names of files.
+/// Prints the completion for bash. If no word fits it completes names of files.
 void print_completion(CLI::App& app) {
     std::string commands, cases, values;
     for (CLI::App* command : commands_of(app)) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 #pragma once
-/// What a user reads when a command fails: one line, without names of functions and classes.
+/// A user reads this when a command fails: one line, without names of functions and classes.
 
 #include <CLI/CLI.hpp>
 #include <exception>

@@ -44,7 +44,7 @@ std::int64_t widest(faiss::Index* index) {
     return dynamic_cast<faiss::IndexNNDescent*>(inner) != nullptr ? inner->ntotal - 1 : inner->ntotal;
 }
 
-/// What widens the search of a kind of index.
+/// The parameter that widens the search of a kind of index.
 struct Beam {
     const char* name;
     /// Sets it, to no more than there is to visit; false for another kind of index.

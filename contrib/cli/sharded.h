@@ -20,7 +20,7 @@ void add_sharded(CLI::App& app, gnnd::ShardParams& shards);
 /// Builds or goes on with the graph and reports. \param params_json  the parameters as --json prints them
 void build_in_shards(const ShardedOptions& options, const Json& params_json);
 
-/// What the build would take.
+/// Prints the time, the memory and the disk that the build would take.
 void print_sharded_plan(const ShardedOptions& options);
 
 }  // namespace cli

@@ -35,7 +35,7 @@ namespace {
 
 int most_threads = 0;  // that a command may use at a time; 0: no limit was found
 
-/// How many of `wanted` threads the system starts beside this one, all at a time.
+/// The number of `wanted` threads that the system starts beside this one, all at a time.
 int startable(int wanted) {
     std::latch counted(1);
     std::vector<std::thread> threads;
@@ -77,7 +77,7 @@ void limit_threads(char** argv) {
     constexpr int kTeams = 3, kOthers = 8;
     const int team = omp_get_max_threads();
     int started = startable(kTeams * team + kOthers);
-    // What a thread takes of the address space while it runs: its stack, and an arena of malloc's.
+    // A thread takes this much of the address space while it runs: its stack, and an arena of malloc's.
     constexpr rlim_t kThreadBytes = rlim_t(256) << 20;
     if (address_space() != RLIM_INFINITY)
         started = int(std::min<rlim_t>(rlim_t(started), address_space() / kThreadBytes));

@@ -23,8 +23,8 @@ int fail(int code, const std::string& message) {
     return code;
 }
 
-/// What was printed has arrived. Where nothing is buffered (PYTHONUNBUFFERED, stdbuf) only the stream's mark tells of a
-/// failure.
+/// True if all that was printed has arrived. If nothing is buffered (PYTHONUNBUFFERED, stdbuf) only the stream's mark
+/// tells of a failure.
 bool printed() {
     return std::cout.flush() && std::ferror(stdout) == 0;
 }

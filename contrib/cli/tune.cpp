@@ -65,7 +65,7 @@ std::string command_line(const std::string& base, const gnnd::BuildParams& param
     return line + " -o graph.gnnd";
 }
 
-/// What of a setting is its own.
+/// The columns of the table that differ from setting to setting.
 std::string setting_text(const gnnd::TuneRecord& record) {
     const gnnd::BuildParams& params = record.params;
     if (params.recall == 1) return formatted("%7s %5s %5s  %-10s", "-", "-", "-", "all pairs");
@@ -176,7 +176,7 @@ std::string recall_asked(const TuneCommand& options, const gnnd::TuneResult& res
            gnnd::detail::text_of(options.params.recall);
 }
 
-/// What keeps the command line from being all that was asked for; empty where nothing does.
+/// The reason why the command line is not all that was asked for; empty where it is.
 std::string reservation(const TuneCommand& options, const gnnd::TuneResult& result) {
     if (result.chosen >= 0 && !result.reaches)
         return "none of the settings is expected to reach " + recall_asked(options, result) +

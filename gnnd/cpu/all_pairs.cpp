@@ -57,7 +57,7 @@ void join(State& state, Worker& worker, const Tiles& tiles) {
     }
 }
 
-/// What a thread needs to compare codes first.
+/// A thread's memory for comparing codes first.
 struct Sieve {
     Block block;
     PairBlock pairs;

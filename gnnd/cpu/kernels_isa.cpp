@@ -63,7 +63,7 @@ void gather(const std::byte* base, std::int64_t row_bytes, const std::int32_t* i
     }
 }
 
-// How a working type's products are formed. V: a vector of it, A: of the sums. Sums in the lanes of a panel's columns
+// The products of a working type. V: a vector of it, A: of the sums. Sums in the lanes of a panel's columns
 // become the metric's values by adding what the columns and the rows contribute alone, where there is such a thing.
 
 template <class M, class Vector, class Sums>

@@ -74,7 +74,7 @@ void Samples::draw(State& state, int round) {
     state.team.for_chunks(n_, 256, [&](int, std::int64_t begin, std::int64_t end) {
         for (std::int64_t i = begin; i < end; ++i) draw_own(state, i);
     });
-    // Where the scan starts decides who comes first, and must not be the same objects every time.
+    // The start of the scan decides who comes first, and must not be the same objects every time.
     append_reverse(state.team, std::int64_t(Random(state.params.seed ^ 0x5a11, round).below(std::uint32_t(n_))));
 }
 

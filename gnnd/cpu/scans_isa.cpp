@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What is done with rows of distances and with lists. Compiled once per instruction set, under the same rules as
+// Scans of rows of distances, and updates of lists. Compiled once per instruction set, under the same rules as
 // kernels_isa.cpp.
 #include "gnnd/cpu/kernels.h"
 #include "gnnd/cpu/simd.h"

@@ -124,7 +124,7 @@ class Samples {
 
     /// Step 2, ParallelSample: the first p NEW and the first p OLD entries of every list; the NEW ones become OLD in
     /// the list. Then every object u that took v as a sample is appended to v's samples of the same kind, up to 2p.
-    /// Where there are more the round alone, not threads, decides which are taken.
+    /// If there are more the round alone, not threads, decides which are taken.
     void draw(State& state, int round);
 
   private:

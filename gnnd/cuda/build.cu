@@ -183,7 +183,7 @@ Prediction predict(const detail::Input& input, const BuildParams& params, const 
                                    .parts = choices.parts});
 }
 
-/// Whether all pairs are predicted to cost less than three iterations, which are the least that reaches a recall.
+/// True where all pairs are predicted to cost less than three iterations, which are the least that reaches a recall.
 bool all_pairs_cost_less(const detail::Input& input, const BuildParams& params, const Choices& choices,
                          std::size_t free) {
     const bool may_choose = params.recall > 0 && !params.deterministic && params.update == Update::automatic &&

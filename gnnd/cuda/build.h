@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 /// \file build.h
-/// What run() does once the device is current: append() comes back to it, to refine what it has found.
+/// A build on the current device: run() makes it so, and append() comes back to it, to refine what it has found.
 
 #include "gnnd/builder.h"
 #include "gnnd/detail/input.h"

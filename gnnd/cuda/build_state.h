@@ -39,7 +39,7 @@ struct BuildState {
     Counters* counters;  ///< kSpread
     Record* records;     ///< kAhead + 1, in turn
     SpaceInfo* info;
-    /// Where lists are built once more: n x the width, neighbours that they start from; null: from the input.
+    /// n x the width: neighbours that lists which are built once more start from; null: they start from the input.
     const std::int32_t* restart;
     int restart_width;
     std::int32_t* ids;  ///< n x k: the result

@@ -23,9 +23,9 @@ static_assert(std::size(kPasses) == std::size(kOrderedPasses));
 /// Iterations after which the host waits to decide whether to go on.
 constexpr int kDecisive = 2;
 constexpr double kHopelessAtFirst = 0.5;
-/// What a build takes that finds too little in the end and goes on with longer lists, in first iterations.
+/// The time of a build that finds too little in the end and goes on with longer lists, in first iterations.
 constexpr double kAllIterations = 40;
-/// Where every entry of the lists is a sample: the shares that are missing after two iterations fall by the second
+/// If every entry of the lists is a sample: the shares that are missing after two iterations fall by the second
 /// iteration's factor to this power more, and no further (measured: 1.1 to 1.5 on sets that settle).
 constexpr double kTail = 1.15;
 /// Going on with longer lists takes as long as so many iterations.
@@ -106,7 +106,7 @@ void Iterations::submit(int iteration, double convergence_threshold) {
     GNND_CUDA(cudaEventRecord(events_[slot], state_.stream));
 }
 
-/// What is missing falls by about the same factor in each iteration, until it hardly falls any more: then GNND has
+/// The missing share falls by about the same factor in each iteration, until it hardly falls any more: then GNND has
 /// found what it can find with lists of this length. \param missing, before  the shares of true neighbours that the
 /// last two iterations left to be found
 double Iterations::iterations_left(double missing, double before) const {

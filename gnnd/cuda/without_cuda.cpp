@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What backend.h offers where the CUDA backend was not compiled in.
+// The functions of backend.h without the CUDA backend: each says that it was not compiled in.
 #include "gnnd/cuda/backend.h"
 #include "gnnd/detail/device_graph.h"
 #include "gnnd/error.h"

@@ -10,7 +10,7 @@
 
 namespace gnnd::detail {
 
-/// What an append changes in a graph.
+/// The rows that an append changes in a graph.
 struct AppendedRows {
     std::vector<std::int32_t> objects;  ///< old ones whose rows change, ascending
     KnnGraph rows;                      ///< of these, then of the added ones: (objects + added) x k
@@ -19,7 +19,7 @@ struct AppendedRows {
 
 inline constexpr std::int64_t kMostAppended = 1024;  ///< vectors at once
 
-/// What append() by searching does, on the CPU. Nothing is measured, and the graph is not checked.
+/// append() by searching, on the CPU. Nothing is measured, and the graph is not checked.
 /// \param vectors  n x d in host memory: those of the graph, then 1 to kMostAppended added ones
 /// \param graph    of the first of them, params.k columns and more objects than that
 /// \param params   validated; `recall` is not looked at

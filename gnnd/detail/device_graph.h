@@ -36,7 +36,7 @@ class DeviceGraph {
     /// gnnd::append() of vectors in host memory.
     virtual BuildStats append(const VectorView& added, const BuildParams& params, const Callbacks& callbacks,
                               Resources& resources) = 0;
-    /// What the last append() has changed, without statistics. Where these are more than `most` old rows: none of them,
+    /// The changes of the last append(), without statistics. If these are more than `most` old rows: none of them,
     /// and no added ones either.
     virtual AppendedRows changed(std::int64_t most, Resources& resources) = 0;
     /// The graph to host memory, n x k each. Another thread may read the graph meanwhile.

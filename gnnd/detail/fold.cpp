@@ -16,7 +16,7 @@ struct Row {
     float* distances;
 };
 
-/// Whether a stands before b.
+/// True if a stands before b.
 bool before(float sign, float a, std::int32_t a_id, float b, std::int32_t b_id) {
     return sign * a < sign * b || (a == b && a_id < b_id);
 }

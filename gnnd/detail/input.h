@@ -44,7 +44,7 @@ struct Input {
     bool merges() const { return vectors[1].n != 0; }
     bool refines() const { return !merges() && graphs[0].ids != nullptr; }
     Pairs pairs() const { return {merges() ? std::uint32_t(vectors[0].n) : 0}; }
-    /// Where all pairs are compared: those that are.
+    /// The pairs that are compared where all pairs are.
     Pairs all_pairs() const { return across ? pairs() : Pairs{}; }
     /// The set that an object is in, and its number there.
     int set_of(std::int64_t object) const { return object >= vectors[0].n; }

@@ -140,7 +140,7 @@ void TreeGrowth::follow_level(std::size_t first, std::size_t end) {
             for (int j = 0; j < tree_.degree && links[j] >= 0; ++j) use(std::uint32_t(place), links[j]);
         }
     };
-    // Who was reached before has a claim that comes before all of these.
+    // An object that was reached before has a claim that comes before all of these.
     claims_.resize(tree_.parents.size(), ~0U);
     for (; claimed_ < end; ++claimed_) claims_[reached_[claimed_]] = 0;
     team.for_chunks(places, kPlaces, [&](int, std::int64_t begin, std::int64_t stop) {
@@ -190,7 +190,7 @@ std::int32_t TreeGrowth::spare_link(const std::vector<Step>& found, std::int32_t
     return -1;
 }
 
-/// What a greedy search for the object finds, nearest first.
+/// The objects that a greedy search for this one finds, nearest first.
 const std::vector<TreeGrowth::Step>& TreeGrowth::beam_search(std::int32_t object) {
     seen_.resize(tree_.parents.size());
     pool_.clear();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 /// \file predict.h
-/// What a build would choose, and how long both of its ways would take, before it starts.
+/// Predicts the choice of a build, and the time of both of its ways, before it starts.
 
 #include <cstdint>
 #include <string>
@@ -31,7 +31,7 @@ Prediction predict_on_gpu(std::string_view gpu, const ComparedSet& set);
 /// \param threads  among which the work is divided evenly
 Prediction predict_on_cpu(int threads, const ComparedSet& set);
 
-/// Whether all pairs are compared, and what decides it: a clause for people.
+/// Says whether all pairs are compared, and what decides it: a clause for people.
 /// \param choices  of resolve()
 /// \param room     the memory holds what all pairs take
 std::string explain(const Choices& choices, const BuildParams& params, bool gpu, bool room);

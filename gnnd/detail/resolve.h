@@ -8,7 +8,7 @@
 ///  - by the recall that was measured, during a build: cpu/iterations.cpp and cuda/recall/reach_recall.cu let lists
 ///  grow
 ///    or compare all pairs.
-/// What a build was decided to do in the end is in BuildStats::choices.
+/// BuildStats::choices has what was chosen in the end.
 
 #include "gnnd/detail/input.h"
 #include "gnnd/params.h"

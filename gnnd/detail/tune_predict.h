@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 /// \file tune_predict.h
-/// What tune() says of all vectors by what it has measured of two samples.
+/// Predictions of tune() for all vectors, by what it has measured of two samples.
 
 #include "gnnd/tune.h"
 

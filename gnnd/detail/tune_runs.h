@@ -22,7 +22,7 @@ class TuneRuns {
 
     /// True where a build of all vectors compares all pairs, whatever it measures.
     bool exhaustive() const { return exhaustive_; }
-    /// What a build of all vectors starts with, with `recall` 0.
+    /// The parameters that a build of all vectors starts with, with `recall` 0.
     const BuildParams& standard() const { return standard_; }
     /// True where so few vectors as the smaller sample has are compared pair by pair with these parameters.
     bool compares_all(const BuildParams& params) const { return compares_all(params, first_rows()); }

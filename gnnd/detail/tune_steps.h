@@ -10,7 +10,7 @@
 
 namespace gnnd::detail {
 
-/// What the caller has set by hand, and what the device allows.
+/// The parameters that the caller has set by hand, and the limits of the device.
 struct TuneLimits {
     BuildParams given;
     bool inits = true;  ///< another init may be tried
@@ -33,10 +33,10 @@ std::vector<BuildParams> steps_from(const BuildParams& setting, const TuneRun& r
 /// True where both mean the same builds.
 bool same_setting(const BuildParams& a, const BuildParams& b);
 
-/// What is missing from a recall of 1, at least what a sample of so many neighbours can tell.
+/// The share that is missing from a recall of 1, at least what a sample of so many neighbours can tell.
 double missing_of(const RecallEstimate& recall);
 
-/// What is compared as the price of a run.
+/// The price of a run, by which runs are compared.
 using CostOf = std::function<double(const TuneRun&)>;
 
 /// The positions of the runs that are on the front of cost and recall: none with less recall than a cheaper one, of

@@ -29,7 +29,7 @@ std::string_view name_of(CsrFormat format);
 /// \throws IoError for another extension than those of CsrFormat
 CsrFormat csr_format_of(const std::string& path);
 
-/// How a matrix is written.
+/// The manner in which a matrix is written.
 struct WriteCsr {
     bool symmetric = false;           ///< it is: mtx then holds the lower triangle only, and says so
     int threads = 0;                  ///< that make text of numbers; 0: as many as OpenMP gives

@@ -38,7 +38,7 @@ const detail::Layout& layout_of(VectorFormat format) {
     throw InvalidArgument("unknown vector format number " + std::to_string(int(format)));
 }
 
-/// How much of a *vecs file is read at once before its rows are freed of their headers.
+/// So much of a *vecs file is read at once before its rows are freed of their headers.
 constexpr std::size_t kChunkBytes = 1 << 20;
 
 std::string allowed(std::int64_t most) {
@@ -108,7 +108,7 @@ VectorFormat format_of(const std::string& path) {
                   ", known vector formats are " + kNames.known());
 }
 
-/// What view() has found out or made.
+/// The findings of view(), and the rows that it has made.
 struct VectorFile::Contents {
     detail::MappedFile file;
     detail::FileShape shape;

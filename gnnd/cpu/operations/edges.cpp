@@ -23,7 +23,7 @@ class First {
     std::atomic<std::int64_t> value_;
 };
 
-/// What is wrong with the entry; the row before it is good.
+/// Says what is wrong with the entry; the row before it is good.
 std::string fault_of_entry(const Edges& edges, std::int64_t i, std::int64_t j) {
     const std::int32_t* ids = edges.ids_of(i);
     const float* values = edges.values_of(i);
@@ -35,7 +35,7 @@ std::string fault_of_entry(const Edges& edges, std::int64_t i, std::int64_t j) {
     return "entry " + std::to_string(j) + " is nearer than the one before it";
 }
 
-/// Whether the whole row is good, without a branch for each entry.
+/// True if the whole row is good, without a branch for each entry.
 bool is_good(const Edges& edges, std::int64_t i) {
     const std::int32_t* ids = edges.ids_of(i);
     const float* values = edges.values_of(i);

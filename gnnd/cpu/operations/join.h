@@ -67,7 +67,7 @@ std::int64_t merge_rows(const Key* a, const Key* a_end, const Key* b, const Key*
     return count;
 }
 
-/// What a thread needs for a bucket.
+/// A thread's memory for a bucket.
 struct JoinScratch {
     std::vector<std::int64_t> begins;
     std::vector<Key> reverse, own;

@@ -249,7 +249,7 @@ void insert(const detail::Input& input, const BuildParams& params, const Callbac
     InsertInPlace in_place{{read_in_place(input.vectors[0]), read_in_place(input.vectors[1])},
                            on_device(input.graphs[0].ids),
                            on_device(ids)};
-    // What is measured are the objects of one set.
+    // The objects of one set are measured, so both lie in one array.
     const bool adjoin = in_place.vectors[0] && in_place.vectors[1] && input.adjoining();
     if (measures && !adjoin) in_place.vectors[0] = in_place.vectors[1] = false;
     VectorView all{nullptr, input.n(), input.d(), input.dtype(), 0};

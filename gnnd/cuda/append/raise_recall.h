@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 /// \file raise_recall.h
-/// What follows the searches of append(): the recall of the old and of the added objects, measured apart, and raised
+/// The end of append(), behind its searches: the recall of the old and of the added objects, measured apart, and raised
 /// where it is less than was asked for.
 
 #include <cuda_runtime_api.h>
@@ -16,7 +16,7 @@ namespace gnnd::cuda {
 /// \param added  so many of them were added
 std::size_t bytes_of_measuring(const VectorView& all, std::int64_t added, const BuildParams& params);
 
-/// Where a part has less than was asked for, the graph goes through what refine() does; where the memory does not hold
+/// If a part has less than was asked for, the graph goes through what refine() does; where the memory does not hold
 /// that it stays as it is; a recall of 1 is an OutOfDeviceMemory then.
 /// \param whole           all vectors, one behind the other, and their graph, on the device
 /// \param ids, distances  the graph, to be written

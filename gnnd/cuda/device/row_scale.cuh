@@ -11,7 +11,7 @@
 namespace gnnd::cuda {
 
 /// The largest scale of components: with this power of it distances and `unit` are finite and have all their digits.
-/// What is too small for it has squares below those that float32 holds.
+/// Components that are too small for it have squares below those that float32 holds.
 __device__ inline float largest_scale(int degree) {
     return exp2f(float(126 / max(degree, 1)));
 }

@@ -236,7 +236,7 @@ struct Key<int, Exact> {
     }
     /// Of a column that stands for no object.
     __device__ static int no_term() { return kLast; }
-    /// What make() takes, of a column's term and the row's.
+    /// The argument of make() from a column's term and the row's.
     __device__ static int pair_term(int term, int) { return term; }
     __device__ static int factor(const Points& points) { return points.scale * (1 << points.shift); }
     /// Without a column, and nothing lost to one.

@@ -45,7 +45,7 @@ class Piece final : public Resources {
         else
             others_.deallocate_device(pointer, bytes, stream);
     }
-    /// What could be given at once.
+    /// The most bytes that could be given at once.
     std::size_t free_device_memory() override {
         std::size_t begin = 0, most = 1;  // 0 would say that it is unknown
         for (const auto& [offset, taken] : parts_) {

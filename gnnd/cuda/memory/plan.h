@@ -70,7 +70,7 @@ struct BuildPlan : VectorForm {
     std::size_t work_bytes() const { return total + beside - vector_bytes() - graph_bytes(); }
 };
 
-/// Where memory is short candidates get fewer places and iterations are split into more passes; but the graph of a
+/// If memory is short candidates get fewer places and iterations are split into more passes; but the graph of a
 /// deterministic build must depend on params.device_memory only.
 /// \param sort_bytes  what sorting n keys takes
 /// \param beside      bytes that are taken beside the block at the same time

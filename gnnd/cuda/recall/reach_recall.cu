@@ -46,13 +46,13 @@ bool measure(BuildState& state, RecallMeter& meter, BuildStats& stats) {
     const double wanted = double(state.params.recall);
     estimate(meter);
     stats.recall_seconds = meter.seconds();
-    // Where the interval holds what was asked for, more objects decide: then the estimate itself counts.
+    // If the interval holds what was asked for, more objects decide: then the estimate itself counts.
     constexpr std::int64_t kObjects = kSharper * detail::kRecallObjects;
     if (stats.recall.objects >= kObjects * 3 / 4) return stats.recall.value >= wanted;  // few more tell no more
     if (stats.recall.low >= wanted || stats.recall.high < wanted) return stats.recall.low >= wanted;
     SweepSpace space = sweep_space_of(state, meter.taken());
     const std::size_t bytes = RecallMeter::bytes(space, state.params, kObjects);
-    // What is free must not decide what a deterministic build does.
+    // Free memory must not decide what a deterministic build does.
     if (state.params.deterministic || space.spare < bytes) return false;
     space.spare -= bytes;
     use_float16(state);
@@ -159,7 +159,7 @@ void reach_recall(BuildState& state, RecallMeter& meter, const Callbacks& callba
         const double predicted = kIterationsLeft * slowest_iteration(stats);
         const bool may_compare = may_compare_all_pairs(state);
         if ((1 - stats.recall.value > kHopeless && may_compare) || kLonger * length > kMaxK) break;
-        // What takes less time is left to chance, which the graph of a deterministic build must not depend on.
+        // Chance decides which way takes less time, and the graph of a deterministic build must not depend on.
         const bool faster = !state.params.deterministic && meter.seconds_of_all_pairs() < predicted;
         if (faster && may_compare) break;
         KnnGraphView from{state.n, state.params.k, state.params.metric, state.ids, state.distances};

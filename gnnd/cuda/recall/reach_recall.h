@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 /// \file reach_recall.h
-/// What a build does when its lists have converged, or hardly improve, below the recall that was asked for.
+/// A build's last resorts when its lists have converged, or hardly improve, below the recall that was asked for.
 
 #include "gnnd/cuda/recall/recall.h"
 

@@ -17,7 +17,7 @@ namespace gnnd::cuda {
 /// \param taken  bytes of the spare memory that others have taken
 SweepSpace sweep_space_of(const BuildState& state, std::size_t taken = 0);
 
-/// What the device sums up over the sample.
+/// Sums over the sample, made by the device.
 struct RecallSums {
     double found, squares;  ///< of each object how many of its true neighbours are there, and of that the square
 };
@@ -53,7 +53,7 @@ class RecallMeter {
 
     /// The form of numbers that the truth was found with.
     SweepForm form() const { return sweep_.form(); }
-    /// What it has taken of the spare memory.
+    /// Bytes that it has taken of the spare memory.
     std::size_t taken() const { return sweep_.bytes_of_split(); }
     double seconds() const { return seconds_; }  ///< that find_truth() took
     /// Comparing all pairs would take about so long.

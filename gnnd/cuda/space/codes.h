@@ -18,10 +18,10 @@ namespace gnnd::cuda {
 struct Candidates;
 
 inline constexpr int kCodeRows = 256, kCodeScales = 32;
-/// What pack_codes() works in.
+/// Bytes that pack_codes() works in.
 inline constexpr std::int64_t kCodeErrorBytes = std::int64_t(kCodeRows) * kCodeScales * 4;
 
-/// What prepare_space() has found out.
+/// The findings of prepare_space().
 struct CodeSource {
     const float* mean;  ///< d means, and d means of squares
     SpaceInfo* info;    ///< its scale is 1 before; scale, unit and code_error are written

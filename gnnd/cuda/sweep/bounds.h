@@ -4,7 +4,7 @@
 /// The steps of a sweep around the comparison of pairs: from the lists' bounds to thresholds before, and from hits to
 /// candidates with exact distances after. They start a kernel on the stream and return.
 ///
-/// How far the products that a sweep sees may be from the true ones, so that no neighbour is lost:
+/// The products that a sweep sees may be so far from the true ones, and no neighbour is lost:
 ///
 ///  - integers: they are exact. Halved norms are rounded down, which lets pairs pass that are one unit too far.
 ///  - halves (float16): a packed row a' differs from the scaled and centred row a by at most e(a) = 2^-11 |a'| (each
@@ -44,7 +44,7 @@ struct SweepSpace {
     std::size_t spare = 0;  ///< device memory that may be taken for rows that are split
 };
 
-/// What thresholds are made of.
+/// Lists' bounds, from which thresholds are made.
 struct BoundArgs {
     const u32* objects;  ///< count: chosen ones; null: all
     u32 count, padded;   ///< rows, and places to write

@@ -27,7 +27,7 @@ constexpr double kBytesOfStep = 1e14;
 /// None of its steps is a larger part of it.
 constexpr u32 kSteps = 4;
 
-/// Where more than one in so many objects has overflowed, all are compared again; at most so often.
+/// If more than one in so many objects has overflowed, all are compared again; at most so often.
 constexpr std::int64_t kFewOverflow = 64;
 constexpr int kMostRepeats = 2;
 

@@ -22,7 +22,7 @@ namespace {
 constexpr std::size_t kBufferBytes = 1 << 20;
 constexpr off_t kSendBytes = 16 << 20;
 
-/// Where the path leads. Links that lead nowhere are followed too: the file is created where they point.
+/// The file that the path leads to. Links that lead nowhere are followed too: the file is created where they point.
 std::filesystem::path follow_links(std::filesystem::path path) {
     std::error_code error;
     for (int links = 0; links < 40; ++links) {  // as many as Linux follows
@@ -36,7 +36,7 @@ std::filesystem::path follow_links(std::filesystem::path path) {
 /// Between the target's name and what makes a temporary one unique.
 constexpr const char* kInfix = ".tmp.";
 
-/// Whether it is PID.NUMBER.
+/// True if it is PID.NUMBER.
 bool is_suffix(std::string_view text) {
     constexpr std::string_view kDigits = "0123456789";
     const std::size_t point = text.find('.');

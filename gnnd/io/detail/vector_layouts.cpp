@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::size_t kVecsHeader = sizeof(std::int32_t);
 constexpr std::size_t kBinHeader = 2 * sizeof(std::int32_t);
-/// How much of a file is converted at once.
+/// So much of a file is converted at once.
 constexpr std::size_t kChunkBytes = 4 << 20;
 
 std::string allowed(std::int64_t most) {
@@ -29,7 +29,7 @@ void check_extents(const std::string& path, std::int64_t n, std::int64_t d) {
     if (d < 1 || d > kMaxDim) throw IoError(path + ": header says d = " + std::to_string(d) + allowed(kMaxDim));
 }
 
-/// What a header of n x d says, against the file. Once the extents are checked, no product here passes 2^54.
+/// Compares a header's n x d with the file's size. Once the extents are checked, no product here passes 2^54.
 void check_size(const std::string& path, const MappedFile& file, const FileShape& shape) {
     check_extents(path, shape.n, shape.d);
     const std::size_t wanted = shape.offset + std::size_t(shape.n) * std::size_t(shape.d) * shape.component_bytes();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 /// \file vector_layouts.h
-/// How formats of vector files lay out their headers and rows.
+/// The layouts of headers and rows in formats of vector files.
 
 #include <cstddef>
 #include <cstdint>
@@ -16,7 +16,7 @@ namespace gnnd::io::detail {
 /// Components as a file has them, where they are read as another type.
 enum class StoredAs { same, float64, int64 };
 
-/// What a file says of itself, checked against its size.
+/// The shape that a file says it has, checked against its size.
 struct FileShape {
     std::int64_t n = 0, d = 0;
     DType dtype = DType::f32;  ///< as which components are read
@@ -25,7 +25,7 @@ struct FileShape {
     StoredAs stored = StoredAs::same;
     bool fortran_order = false;  ///< one column after the other
 
-    /// Whether the mapped file can be used as it is.
+    /// True if the mapped file can be used as it is.
     bool mapped() const { return stored == StoredAs::same && !fortran_order; }
     /// Bytes of a component in the file.
     std::size_t component_bytes() const { return stored == StoredAs::same ? size_of(dtype) : 8; }

@@ -40,7 +40,7 @@ class ZipWriter {
         std::uint32_t crc;
         std::uint64_t bytes, offset;
     };
-    /// What local header and directory have in common, of it the 64-bit field behind the name.
+    /// The fields that local header and directory have in common, with the 64-bit field behind the name.
     std::string fields(const Member& member, bool directory) const;
     void write(const void* data, std::size_t bytes);
     void for_pieces(const std::vector<Span>& spans, const std::function<void(const char*, std::size_t)>& f) const;
