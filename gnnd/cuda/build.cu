@@ -109,8 +109,12 @@ void run_gnnd(const detail::Input& input, const BuildParams& params, const Callb
     const Drain drain(stream);
     BuildState state = make_state(input, params, stats.choices, plan, in_place.vectors, resources, memory.data(),
                                   stream, ids, distances);
+    Stopwatch measuring(stream);
     std::optional<RecallMeter> meter;
-    if (params.recall > 0) meter.emplace(state);
+    if (params.recall > 0) {
+        const Stopwatch::Piece piece(measuring);
+        meter.emplace(state, measuring);
+    }
     // Lists without what was set aside say little of the graph.
     RecallMeter* const in_between = meter && !detail::sets_aside(input, params) ? &*meter : nullptr;
     const bool may_give_up = !params.deterministic && may_compare_all_pairs(state);
@@ -125,6 +129,7 @@ void run_gnnd(const detail::Input& input, const BuildParams& params, const Callb
         compare_all_pairs(state, nullptr, callbacks, stats);
     else if (meter)
         reach_recall(state, *meter, callbacks, stats);
+    stats.recall_seconds = measuring.seconds();
     if (!in_place.result)
         copy_graph_out(ids, distances, state.ids, state.distances, state.n * params.k, resources, stream);
     GNND_CUDA(cudaStreamSynchronize(stream));

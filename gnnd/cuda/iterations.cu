@@ -61,19 +61,22 @@ void iterate(BuildState& state, int iteration) {
     }
 }
 
-void Iterations::run(RecallMeter* meter, bool may_give_up) {
-    meter_ = meter;
-    may_give_up_ = may_give_up;
-    const double threshold = detail::convergence_threshold(state_.params, state_.input);
-    GNND_CUDA(cudaMemcpyAsync(&info_[0], state_.info, sizeof(SpaceInfo), cudaMemcpyDeviceToHost, state_.stream));
-    GNND_CUDA(cudaEventRecord(started_, state_.stream));
+void Iterations::begin() {
+    const Stopwatch::Piece piece(first_steps_);
     initialize(state_);
     // Cross-matches read all places of an object before they know how many of them hold samples.
     GNND_CUDA(cudaMemsetAsync(state_.samples.ids, 0, state_.plan.sample_ids.bytes, state_.stream));
     if (state_.variant.locks != nullptr)
         GNND_CUDA(cudaMemsetAsync(state_.variant.locks, 0, state_.plan.locks.bytes, state_.stream));
     if (state_.plan.segments > 1) split(state_.lists, state_.plan.segments, state_.n, state_.stream);
-    GNND_CUDA(cudaEventRecord(initialized_, state_.stream));
+}
+
+void Iterations::run(RecallMeter* meter, bool may_give_up) {
+    meter_ = meter;
+    may_give_up_ = may_give_up;
+    const double threshold = detail::convergence_threshold(state_.params, state_.input);
+    GNND_CUDA(cudaMemcpyAsync(&info_[0], state_.info, sizeof(SpaceInfo), cudaMemcpyDeviceToHost, state_.stream));
+    begin();
     submit(0, 0);
     int iteration = 0;
     while (iteration < state_.params.iterations && !ended()) {
@@ -92,18 +95,21 @@ void Iterations::submit(int iteration, double convergence_threshold) {
     Record* record = state_.records + slot;
     check_convergence(state_.lists, state_.params.k, state_.n, iteration, convergence_threshold, state_.info,
                       state_.stop, state_.counters, record, state_.stream);
-    if (meter_ != nullptr && iteration > 0) {
-        const Lists& lists = state_.lists;
-        if (!meter_->has_truth()) {
-            const bool codes = state_.form.codes;
-            use_float16(state_);
-            meter_->find_truth(lists.ids, lists.length, lists.length);
-            if (codes) use_codes(state_);
-        }
-        meter_->start(lists.ids, lists.length, lists.length, state_.stop, record);
-    }
+    if (meter_ != nullptr && iteration > 0) measure(record);
     GNND_CUDA(cudaMemcpyAsync(&records_[slot], record, sizeof(Record), cudaMemcpyDeviceToHost, state_.stream));
     GNND_CUDA(cudaEventRecord(events_[slot], state_.stream));
+}
+
+void Iterations::measure(Record* record) {
+    const Stopwatch::Piece piece(meter_->watch());
+    const Lists& lists = state_.lists;
+    if (!meter_->has_truth()) {
+        const bool codes = state_.form.codes;
+        use_float16(state_);
+        meter_->find_truth(lists.ids, lists.length, lists.length);
+        if (codes) use_codes(state_);
+    }
+    meter_->start(lists.ids, lists.length, lists.length, state_.stop, record);
 }
 
 /// The missing share falls by about the same factor in each iteration, until it hardly falls any more: then GNND has
@@ -141,19 +147,13 @@ void Iterations::await(int iteration) {
     IterationStats here;
     here.iteration = first_ + iteration;
     here.objects = state_.n;
-    if (iteration == 0) {
-        float milliseconds = 0;
-        GNND_CUDA(cudaEventElapsedTime(&milliseconds, started_, initialized_));
-        here.seconds = double(milliseconds) * 1e-3;
-    } else {
-        here.seconds = double(record.nanoseconds - last_) * 1e-9;
-    }
+    here.seconds = iteration == 0 ? first_steps_.seconds() : double(record.nanoseconds - last_) * 1e-9;
     here.phi = record.sum.phi;
     here.changed = std::int64_t(record.sum.fresh);
     here.offered = std::int64_t(record.sum.offered);
     here.accepted = std::int64_t(record.sum.accepted);
     here.distances = std::int64_t(record.sum.distances);
-    last_ = record.nanoseconds;
+    last_ = record.measured;
     if (record.found >= 0 && may_give_up_) {
         in_vain_ = in_vain_ || in_vain(meter_->estimate_of(record), here.seconds);
         gave_up_ = in_vain_ && iteration >= iterations_for_bounds(state_.params.k);

@@ -28,7 +28,9 @@ class Iterations {
     void run(RecallMeter* meter, bool may_give_up);
 
   private:
+    void begin();
     void submit(int iteration, double convergence_threshold);
+    void measure(Record* record);
     void await(int iteration);
     double iterations_left(double missing, double before) const;
     bool in_vain(const RecallEstimate& recall, double seconds);
@@ -43,12 +45,12 @@ class Iterations {
     PinnedArray<Record, kAhead + 1> records_;
     PinnedArray<SpaceInfo, 1> info_;
     Event events_[kAhead + 1];
-    u64 last_ = 0;         ///< the device's clock when the last iteration ended
+    u64 last_ = 0;         ///< the device's clock when the last iteration, and its measurement, ended
     int awaited_ = -1;     ///< the last iteration whose record was read
     double missing_ = -1;  ///< the share of true neighbours that the last iteration left to be found
     bool converged_ = false, reached_ = false, in_vain_ = false, gave_up_ = false;
-    Event started_{cudaEventDefault}, initialized_{cudaEventDefault};  ///< around iteration 0, which they time
-    Drain drain_{state_.stream};  // the last member: copies into the page-locked ones end first
+    Stopwatch first_steps_{state_.stream};  ///< of iteration 0
+    Drain drain_{state_.stream};            // the last member: copies into the page-locked ones end first
 };
 
 }  // namespace gnnd::cuda

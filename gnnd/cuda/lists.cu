@@ -114,12 +114,6 @@ __global__ void sum_up_kernel(Lists lists, int k, std::int64_t n, const StopFlag
     }
 }
 
-__device__ u64 nanoseconds() {
-    u64 now;
-    asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));
-    return now;
-}
-
 __global__ void check_convergence_kernel(int iteration, double threshold, const SpaceInfo* info, StopFlag* stop,
                                          Counters* counters, Record* record) {
     __shared__ Counters part[kSpread / kWarp];
@@ -142,7 +136,8 @@ __global__ void check_convergence_kernel(int iteration, double threshold, const 
     }
     mine.phi = mine.phi * info->unit + double(mine.entries) * info->offset;
     const bool converged = iteration > 0 && double(mine.fresh) < threshold;
-    *record = {mine, nanoseconds(), converged, 0, -1, 0};
+    const u64 now = nanoseconds();
+    *record = {mine, now, now, converged, 0, -1, 0};
     stop->raised = converged;
 }
 

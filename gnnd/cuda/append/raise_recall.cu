@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 #include <algorithm>
-#include <chrono>
 
 #include "gnnd/cuda/append/raise_recall.h"
 #include "gnnd/cuda/build.h"
@@ -20,8 +19,8 @@ std::int64_t sample_after(std::int64_t added, std::int64_t n) {
 }
 
 RecallEstimate measure_part(const SweptSet& set, const KnnGraphView& graph, const MeasuredPart& part,
-                            const BuildParams& params, Resources& resources, cudaStream_t stream) {
-    RecallMeter meter(set.space(), params, part, resources, stream);
+                            const BuildParams& params, Resources& resources, Stopwatch& watch, cudaStream_t stream) {
+    RecallMeter meter(set.space(), params, part, resources, watch, stream);
     const auto* ids = reinterpret_cast<const u32*>(graph.ids);
     meter.find_truth(ids, int(graph.k), int(graph.k));
     meter.start(ids, int(graph.k), int(graph.k));
@@ -31,15 +30,18 @@ RecallEstimate measure_part(const SweptSet& set, const KnnGraphView& graph, cons
 /// \return whether a part has less than was asked for
 bool measure(const detail::Input& whole, std::int64_t added, const BuildParams& params, Resources& resources,
              cudaStream_t stream, BuildStats& stats) {
-    GNND_CUDA(cudaStreamSynchronize(stream));
-    const auto start = std::chrono::steady_clock::now();
     const std::int64_t old = whole.n() - added, sample = sample_after(added, whole.n());
-    const SweptSet set(whole, params.metric, resources, stream);
     const KnnGraphView& graph = whole.graphs[0];
-    const RecallEstimate here = measure_part(set, graph, {0, old, sample}, params, resources, stream);
-    stats.recall_added = measure_part(set, graph, {old, added, sample}, params, resources, stream);
+    Stopwatch watch(stream);
+    RecallEstimate here;
+    {
+        const Stopwatch::Piece piece(watch);
+        const SweptSet set(whole, params.metric, resources, stream);
+        here = measure_part(set, graph, {0, old, sample}, params, resources, watch, stream);
+        stats.recall_added = measure_part(set, graph, {old, added, sample}, params, resources, watch, stream);
+    }
     stats.recall = detail::join_recalls(here, old, stats.recall_added, added);
-    stats.recall_seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    stats.recall_seconds += watch.seconds();
     return detail::is_below(here, params.recall) || detail::is_below(stats.recall_added, params.recall);
 }
 

@@ -104,6 +104,7 @@ inline constexpr int kSpread = 256;
 struct Record {
     Counters sum;
     u64 nanoseconds;        ///< the device's clock when it ended
+    u64 measured;           ///< and when its recall had been measured, where it is
     int converged;          ///< this iteration changed too little to go on
     int reached;            ///< the recall that was asked for is there
     double found, squares;  ///< of the objects that are measured, see recall.h

@@ -26,6 +26,13 @@ __device__ inline int lane_id() {
     return int(threadIdx.x % kWarp);
 }
 
+/// The device's clock.
+__device__ inline u64 nanoseconds() {
+    u64 now;
+    asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));
+    return now;
+}
+
 /// The number of lanes below this one that have their bit set.
 __device__ inline int rank_in(u32 ballot) {
     return __popc(ballot & ((1u << lane_id()) - 1));

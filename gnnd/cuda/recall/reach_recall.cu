@@ -35,6 +35,7 @@ double slowest_iteration(const BuildStats& stats) {
 /// Measures the graph. \return whether it has the recall that was asked for
 bool measure(BuildState& state, RecallMeter& meter, BuildStats& stats) {
     const auto* ids = reinterpret_cast<const u32*>(state.ids);
+    const Stopwatch::Piece piece(meter.watch());
     const auto estimate = [&](RecallMeter& with) {
         if (!with.has_truth()) {
             use_float16(state);
@@ -45,7 +46,6 @@ bool measure(BuildState& state, RecallMeter& meter, BuildStats& stats) {
     };
     const double wanted = double(state.params.recall);
     estimate(meter);
-    stats.recall_seconds = meter.seconds();
     // If the interval holds what was asked for, more objects decide: then the estimate itself counts.
     constexpr std::int64_t kObjects = kSharper * detail::kRecallObjects;
     if (stats.recall.objects >= kObjects * 3 / 4) return stats.recall.value >= wanted;  // few more tell no more
@@ -56,9 +56,8 @@ bool measure(BuildState& state, RecallMeter& meter, BuildStats& stats) {
     if (state.params.deterministic || space.spare < bytes) return false;
     space.spare -= bytes;
     use_float16(state);
-    RecallMeter sharper(space, state.params, {0, state.n, kObjects}, state.resources, state.stream);
+    RecallMeter sharper(space, state.params, {0, state.n, kObjects}, state.resources, meter.watch(), state.stream);
     estimate(sharper);
-    stats.recall_seconds += sharper.seconds();
     return stats.recall.value >= wanted;
 }
 

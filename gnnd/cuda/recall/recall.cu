@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 #include <algorithm>
-#include <chrono>
 
 #include "gnnd/cuda/device/exact.cuh"
 #include "gnnd/cuda/device/raw.cuh"
@@ -44,6 +43,7 @@ __global__ void decide_kernel(std::int64_t n, u32 count, int at, double wanted, 
     if (stop->raised) return;
     record->found = sums->found;
     record->squares = sums->squares;
+    record->measured = nanoseconds();
     if (detail::estimate_recall(n, count, at, sums->found, sums->squares).low < wanted) return;
     stop->raised = 1;
     record->reached = 1;
@@ -74,7 +74,7 @@ SweepSpace sweep_space_of(const BuildState& state, std::size_t taken) {
 }
 
 RecallMeter::RecallMeter(const SweepSpace& space, const BuildParams& params, const MeasuredPart& part,
-                         Resources& resources, cudaStream_t stream)
+                         Resources& resources, Stopwatch& watch, cudaStream_t stream)
     : space_(space),
       wanted_(double(params.recall)),
       count_(part.count),
@@ -85,6 +85,8 @@ RecallMeter::RecallMeter(const SweepSpace& space, const BuildParams& params, con
       memory_(resources, objects_.size() * sizeof(u32) + 256, stream),
       numbers_(reinterpret_cast<u32*>(memory_.data() + 256)),
       sums_(reinterpret_cast<RecallSums*>(memory_.data())),
+      watch_(watch),
+      truth_watch_(stream),
       drain_(stream) {
     for (std::int32_t& object : objects_) object += std::int32_t(part.first);
     GNND_CUDA(
@@ -97,17 +99,16 @@ std::size_t RecallMeter::bytes(const SweepSpace& shape, const BuildParams& param
 }
 
 void RecallMeter::find_truth(const u32* ids, int stride, int width) {
-    GNND_CUDA(cudaStreamSynchronize(stream_));
-    const auto start = std::chrono::steady_clock::now();
+    const Stopwatch::Piece piece(watch_), of_truth(truth_watch_);
     truth_ = sweep_.nearest_of(objects_.data(), u32(objects_.size()), ids, stride, width);
-    seconds_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
 double RecallMeter::seconds_of_all_pairs() const {
-    return seconds_ * double(space_.raw.n) / (2 * double(objects_.size()));
+    return truth_watch_.seconds() * double(space_.raw.n) / (2 * double(objects_.size()));
 }
 
 void RecallMeter::start(const u32* ids, int stride, int width, StopFlag* stop, Record* record) {
+    const Stopwatch::Piece piece(watch_);
     const u32 count = u32(objects_.size());
     GNND_CUDA(cudaMemsetAsync(sums_, 0, sizeof(RecallSums), stream_));
     visit_dtype(space_.raw.dtype, [&](auto component) {

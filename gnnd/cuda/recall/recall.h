@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "gnnd/cuda/build_state.h"
+#include "gnnd/cuda/runtime/stopwatch.h"
 #include "gnnd/cuda/sweep/sweep.h"
 #include "gnnd/cuda/sweep/swept_set.h"
 #include "gnnd/detail/recall.h"
@@ -30,12 +31,13 @@ struct MeasuredPart {
 
 class RecallMeter {
   public:
+    /// \param watch  gets what all of its work takes
     RecallMeter(const SweepSpace& space, const BuildParams& params, const MeasuredPart& part, Resources& resources,
-                cudaStream_t stream);
-    explicit RecallMeter(const BuildState& state)
+                Stopwatch& watch, cudaStream_t stream);
+    RecallMeter(const BuildState& state, Stopwatch& watch)
         : RecallMeter(sweep_space_of(state), state.params,
                       {0, state.n, detail::objects_to_measure(state.n, double(state.params.recall))}, state.resources,
-                      state.stream) {}
+                      watch, state.stream) {}
 
     /// Finds the true neighbours, once; waits for the stream. The nearer the given neighbours are the faster.
     /// \param ids  device: n x stride, of which the first `width` are looked at
@@ -55,8 +57,8 @@ class RecallMeter {
     SweepForm form() const { return sweep_.form(); }
     /// Bytes that it has taken of the spare memory.
     std::size_t taken() const { return sweep_.bytes_of_split(); }
-    double seconds() const { return seconds_; }  ///< that find_truth() took
-    /// Comparing all pairs would take about so long.
+    Stopwatch& watch() const { return watch_; }
+    /// Comparing all pairs would take about so long, as find_truth() took.
     double seconds_of_all_pairs() const;
 
     /// Device memory that it takes for so many objects.
@@ -74,7 +76,8 @@ class RecallMeter {
     DeviceMemory memory_;
     u32* numbers_;  ///< device: the objects
     RecallSums* sums_;
-    double seconds_ = 0;
+    Stopwatch& watch_;
+    Stopwatch truth_watch_;
     PinnedArray<RecallSums, 1> here_;
     Drain drain_;
 };
