@@ -18,7 +18,9 @@ using detail::ComparedSet;
 using detail::predict_on_cpu;
 using detail::predict_on_gpu;
 
-constexpr const char* kH200 = "NVIDIA H200";
+using detail::GpuTraits;
+
+const GpuTraits kH200{"NVIDIA H200", 9, 0, true, 132, 1.98e9, 4.9e12};
 
 ComparedSet floats16(std::int64_t n, std::int64_t d, int k) {
     return {.n = n, .row_bytes = (2 * d + 31) / 32 * 32, .bytes = false, .k = k, .list_size = std::max(k, 32)};
@@ -113,9 +115,138 @@ TEST(Predict, SaysWhoseRatesTheseAre) {
     const ComparedSet set = bytes(1000000, 128, 10);
     EXPECT_EQ(to_text(predict_on_gpu(kH200, set)),
               "all pairs about 0.19 s, three iterations about 0.035 s (rates of an H200)");
-    const Prediction other = predict_on_gpu("NVIDIA L40S", set);
-    EXPECT_EQ(other.all_pairs, predict_on_gpu(kH200, set).all_pairs);
-    EXPECT_EQ(other.rates, "rates of an H200, there are none of NVIDIA L40S");
+    GpuTraits other = kH200;
+    other.name = "NVIDIA GH200 480GB";
+    EXPECT_EQ(predict_on_gpu(other, set).rates, "rates derived from those of an H200 for NVIDIA GH200 480GB");
+    EXPECT_DOUBLE_EQ(predict_on_gpu(other, set).all_pairs, predict_on_gpu(kH200, set).all_pairs) << "it tells the same";
+    EXPECT_DOUBLE_EQ(predict_on_gpu(other, set).iterations, predict_on_gpu(kH200, set).iterations);
+    // A part of one.
+    other = kH200;
+    other.name = "NVIDIA H200 MIG 1g.18gb";
+    other.multiprocessors = 16;
+    EXPECT_EQ(predict_on_gpu(other, set).rates, "rates derived from those of an H200 for NVIDIA H200 MIG 1g.18gb");
+    EXPECT_GT(predict_on_gpu(other, set).all_pairs, 5 * predict_on_gpu(kH200, set).all_pairs);
+}
+
+/// What a plain kernel of the older instruction, the one that other GPUs have, took on an H200 (NOTEBOOK.md).
+TEST(Predict, IsNearWhatWasMeasuredWithoutHoppersInstruction) {
+    GpuTraits plain = kH200;
+    plain.wgmma = false;
+    struct Measured {
+        ComparedSet set;
+        double all_pairs;
+    };
+    for (const auto& [set, seconds] : std::vector<Measured>{{bytes(1000000, 128, 10), 0.257},
+                                                            {bytes(1000000, 128, 64), 0.281},
+                                                            {floats16(90000, 50, 10), 0.0029},
+                                                            {floats16(1000000, 384, 10), 1.42},
+                                                            {floats16(1000000, 384, 64), 1.48}}) {
+        // It made no lists and kept no hits, which a sweep spends its start and the time of objects on.
+        constexpr double kStart = 1.3e-3;
+        ComparedSet two = set;
+        two.n = 2;
+        const double of_lists = kStart + double(set.n) / 2 * (predict_on_gpu(plain, two).all_pairs - kStart);
+        EXPECT_NEAR(predict_on_gpu(plain, set).all_pairs - of_lists, seconds, 0.3 * seconds) << set.n;
+    }
+}
+
+const GpuTraits kH100{"NVIDIA H100 PCIe", 9, 0, true, 114, 1.755e9, 2.04e12};
+const GpuTraits kA100{"NVIDIA A100-SXM4-40GB", 8, 0, false, 108, 1.41e9, 1.555e12};
+const GpuTraits kL40S{"NVIDIA L40S", 8, 9, false, 142, 2.52e9, 0.864e12};
+const GpuTraits kRtx{"NVIDIA GeForce RTX 3060", 8, 6, false, 28, 1.777e9, 0.36e12};
+const GpuTraits kB200{"NVIDIA B200", 10, 0, false, 148, 1.965e9, 8e12};
+
+TEST(Predict, FollowsWhatOtherGpusTell) {
+    const auto ratio = [](const GpuTraits& gpu, const ComparedSet& set) {
+        return predict_on_gpu(gpu, set).all_pairs / predict_on_gpu(kH200, set).all_pairs;
+    };
+    // Products decide of so many rows: multiprocessors and clock, and which instruction there is.
+    const ComparedSet many = bytes(10000000, 128, 10), floats = floats16(10000000, 128, 10);
+    EXPECT_NEAR(ratio(kH100, many), 132 * 1.98 / (114 * 1.755), 0.05);
+    EXPECT_NEAR(ratio(kA100, many), 132 * 1.98 / (108 * 1.41) * 2, 0.2);
+    EXPECT_NEAR(ratio(kB200, many), 132 * 1.98 / (148 * 1.965) * 2, 0.2);
+    // GeForce's tensor cores add float16 up in float32 at half their rate.
+    GpuTraits renamed = kRtx;
+    renamed.name = "NVIDIA A-series of the same size";
+    EXPECT_GT(ratio(kRtx, floats), 1.4 * ratio(renamed, floats));
+    EXPECT_EQ(ratio(kRtx, many), ratio(renamed, many));
+    // And memory of few pairs and of iterations.
+    EXPECT_GT(ratio(kL40S, bytes(3000, 128, 64)), 1);
+    EXPECT_NEAR((predict_on_gpu(kL40S, many).iterations - 1.6e-3) / (predict_on_gpu(kH200, many).iterations - 1.6e-3),
+                4.9 / 0.864, 1e-6);
+    // A GPU that does not tell all of it.
+    GpuTraits silent = kA100;
+    silent.clock = silent.bytes_per_second = 0;
+    const Prediction guessed = predict_on_gpu(silent, many);
+    EXPECT_GT(guessed.all_pairs, predict_on_gpu(kH200, many).all_pairs);
+    EXPECT_LT(guessed.all_pairs, predict_on_gpu(kA100, many).all_pairs) << "its clock is lower than an H200's";
+    EXPECT_GT(guessed.iterations, predict_on_gpu(kH200, many).iterations);
+}
+
+/// Small sets are compared, large ones are not, wherever.
+TEST(Predict, DecidesSensiblyOnEveryGpu) {
+    BuildParams params;
+    params.k = 10;
+    for (const GpuTraits& gpu : {kH200, kH100, kA100, kL40S, kRtx, kB200})
+        for (const bool of_bytes : {false, true}) {
+            SCOPED_TRACE(testing::Message() << gpu.name << (of_bytes ? ", bytes" : ", floats"));
+            const auto less = [&](std::int64_t n) {
+                ComparedSet set = of_bytes ? bytes(n, 128, 10) : floats16(n, 128, 10);
+                set.list_size = 48;
+                return detail::all_pairs_cost_less(predict_on_gpu(gpu, set), n, params);
+            };
+            EXPECT_TRUE(less(5000));
+            EXPECT_FALSE(less(300000));
+            for (std::int64_t n = 2500, last = true; n < 1000000; n *= 2) {
+                EXPECT_LE(less(n), last) << "what is compared is not dearer with fewer";
+                last = less(n);
+            }
+        }
+    EXPECT_FALSE(detail::all_pairs_cost_less({}, 5000, params)) << "nothing is predicted";
+}
+
+/// Seconds of builds that were to have a recall, and of all pairs, k = 10 (NOTEBOOK.md, vectors of 12 dimensions in d).
+TEST(Predict, ChoosesWhatTookLess) {
+    struct Measured {
+        std::int64_t n, d;
+        double builds[3], all_pairs;
+    };
+    for (const auto& [n, d, builds, all_pairs] :
+         std::vector<Measured>{{20000, 50, {0.0023, 0.0023, 0.0031}, 0.0021},
+                               {100000, 50, {0.0049, 0.0060, 0.0080}, 0.0065},
+                               {500000, 50, {0.0217, 0.0216, 0.0373}, 0.0622},
+                               {20000, 768, {0.0057, 0.0059, 0.0110}, 0.0055},
+                               {100000, 768, {0.0170, 0.0218, 0.0457}, 0.0326},
+                               {500000, 768, {0.0971, 0.0973, 0.2329}, 0.4201}}) {
+        constexpr float kRecalls[] = {0.95F, 0.99F, 0.999F};
+        for (int i = 0; i < 3; ++i) {
+            BuildParams params;
+            params.k = 10;
+            params.recall = kRecalls[i];
+            const detail::Input input{{{nullptr, n, d, DType::f32, 0}, {}}, {}};
+            const Choices choices = detail::resolve(params, input, {Device::Kind::cuda, 0});
+            ComparedSet set = floats16(n, d, params.k);
+            set.list_size = choices.list_size;
+            set.samples = choices.samples;
+            EXPECT_EQ(detail::all_pairs_cost_less(predict_on_gpu(kH200, set), n, params), all_pairs < builds[i])
+                << n << " x " << d << ", recall " << kRecalls[i];
+        }
+    }
+}
+
+/// 4,096 objects that lack nothing show 0.999, and 0.9992 only of few more than they are; a build has to go on then.
+TEST(Predict, CountsTheWayOfAListThatSettles) {
+    const Prediction prediction{.all_pairs = 1.2, .iterations = 1, .rates = "any"};
+    const auto less = [&](std::int64_t n, float recall) {
+        BuildParams params;
+        params.recall = recall;
+        return detail::all_pairs_cost_less(prediction, n, params);
+    };
+    EXPECT_FALSE(less(200000, 0.999F));
+    EXPECT_TRUE(less(200000, 0.9992F));
+    EXPECT_FALSE(less(4000, 0.9999F)) << "all are measured";
+    EXPECT_FALSE(less(2000000, 0.9995F)) << "more objects are measured";
+    EXPECT_TRUE(less(2000000, 0.9999F));
 }
 
 TEST(Predict, TextHasTwoDigitsThatCount) {

@@ -175,10 +175,8 @@ void run_all_pairs(const detail::Input& input, const BuildParams& params, const 
 
 Prediction predict(const detail::Input& input, const BuildParams& params, const Choices& choices) {
     if (!detail::is_predictable(params.metric)) return {};
-    cudaDeviceProp properties{};
-    GNND_CUDA(cudaGetDeviceProperties(&properties, params.device.index));
     const VectorForm form = form_of(input.vectors[0], false, params.metric);
-    return detail::predict_on_gpu(properties.name,
+    return detail::predict_on_gpu(traits_of(params.device.index),
                                   {.n = input.n(),
                                    .row_bytes = form.row_bytes,
                                    .bytes = form.packed != PackedType::f16,
@@ -188,15 +186,13 @@ Prediction predict(const detail::Input& input, const BuildParams& params, const 
                                    .parts = choices.parts});
 }
 
-/// True where all pairs are predicted to cost less than three iterations, which are the least that reaches a recall.
+/// True where all pairs are to be compared before any iteration has said what iterations find.
 bool all_pairs_cost_less(const detail::Input& input, const BuildParams& params, const Choices& choices,
                          std::size_t free) {
     const bool may_choose = params.recall > 0 && !params.deterministic && params.update == Update::automatic &&
                             input.n() > kMostOnHost && !detail::limits_work(params) && !input.refines() &&
                             !input.merges();
-    if (!may_choose) return false;
-    const Prediction predicted = predict(input, params, choices);
-    if (predicted.all_pairs == 0 || predicted.all_pairs > predicted.iterations) return false;
+    if (!may_choose || !detail::all_pairs_cost_less(predict(input, params, choices), input.n(), params)) return false;
     try {
         plan_all_pairs(input, params, free);
         return true;

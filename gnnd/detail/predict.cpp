@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
+#include "gnnd/detail/recall.h"
 #include "gnnd/detail/resolve.h"
 
 namespace gnnd::detail {
@@ -12,7 +14,7 @@ namespace {
 /// Seconds that a machine needs, for components of one kind.
 struct Rates {
     std::string_view machine;  ///< whose they are
-    std::string_view gpu;      ///< part of the names of GPUs that have them; empty: a thread of the CPU
+    bool gpu;                  ///< otherwise a thread of the CPU
     bool bytes;                ///< components are bytes; otherwise floats
 
     // All pairs: start, of each object, of each pair.
@@ -29,12 +31,14 @@ struct Rates {
 };
 
 constexpr int kManySamples = 32;
+/// Lists settle after about six iterations, of which the later ones take less: so many times as long as after three.
+constexpr double kUntilSettled = 1.5;
 constexpr double kMicro = 1e-6, kNano = 1e-9, kPico = 1e-12;
 
 /// With vectors in its memory; of bytes measured with rows of 128 and taken for floats of as many bytes beyond.
 constexpr Rates of_h200(bool bytes, double pair) {
     return {.machine = "an H200",
-            .gpu = "H200",
+            .gpu = true,
             .bytes = bytes,
             .start = 1.3e-3,
             .object = 20 * kNano,
@@ -55,7 +59,7 @@ constexpr Rates of_h200(bool bytes, double pair) {
 /// One thread, rows of 32 and 128 components; a step is a component.
 constexpr Rates of_xeon(bool bytes, double pair, double pair_step, double gnnd_byte) {
     return {.machine = "an AVX-512 Xeon",
-            .gpu = "",
+            .gpu = false,
             .bytes = bytes,
             .start = 0,
             .object = 0,
@@ -78,20 +82,57 @@ constexpr Rates kRates[] = {of_h200(false, 0.25 * kPico), of_h200(true, 0.15 * k
                             of_xeon(false, 1.5 * kNano, 0.022 * kNano, 0.033 * kMicro),
                             of_xeon(true, 1.65 * kNano, 0.014 * kNano, 0.08 * kMicro)};
 
-/// \return the rates of that GPU, or those of the first one
-const Rates& rates_of_gpu(std::string_view name, bool bytes) {
-    const Rates* first = nullptr;
-    for (const Rates& rates : kRates) {
-        if (rates.gpu.empty() || rates.bytes != bytes) continue;
-        if (name.find(rates.gpu) != name.npos) return rates;
-        if (first == nullptr) first = &rates;
-    }
-    return *first;
+const Rates& rates_of(bool gpu, bool bytes) {
+    return *std::find_if(std::begin(kRates), std::end(kRates),
+                         [=](const Rates& rates) { return rates.gpu == gpu && rates.bytes == bytes; });
 }
 
-const Rates& rates_of_cpu(bool bytes) {
-    return *std::find_if(std::begin(kRates), std::end(kRates),
-                         [=](const Rates& rates) { return rates.gpu.empty() && rates.bytes == bytes; });
+/// The GPU whose rates were measured, as it tells.
+constexpr std::string_view kMeasured = "NVIDIA H200";
+constexpr double kMultiprocessors = 132, kClock = 1.98e9, kBytesPerSecond = 4.9e12;
+
+/// Products that the tensor cores of a multiprocessor can add up in a clock by mma.sync (NVIDIA's white papers of
+/// GA100, GA102 and AD102), of float16 and of bytes. Hopper's, of which that instruction reaches about 62% (Luo et al.,
+/// 2024), are more than the kernel gets to either way, and so are taken to be those of the data center's GPUs after it.
+struct TensorCores {
+    int major, minor;  ///< from this compute capability on
+    double halves, bytes;
+};
+constexpr TensorCores kTensorCores[] = {{8, 0, 1024, 2048}, {8, 6, 512, 1024}, {9, 0, 1270, 2540}, {12, 0, 512, 1024}};
+
+/// Of a step by mma.sync on an H200, whatever the components: rows and columns come from shared memory, of which every
+/// GPU's multiprocessor reads as much in a clock. Measured with a plain kernel of that instruction (NOTEBOOK.md).
+constexpr double kSharedStep = 0.45 * kPico;
+/// Of what tensor cores can do the part that a sweep gets to, which is an H200's by its own instruction.
+constexpr double kReached = 0.8;
+
+double products_per_clock(const GpuTraits& gpu, bool bytes) {
+    const TensorCores* cores = std::begin(kTensorCores);
+    for (const TensorCores& later : kTensorCores)
+        if (std::pair(later.major, later.minor) <= std::pair(gpu.major, gpu.minor)) cores = &later;
+    if (bytes) return cores->bytes;
+    const bool halved = gpu.name.find("GeForce") != gpu.name.npos;  // where sums are float32
+    return halved ? cores->halves / 2 : cores->halves;
+}
+
+/// The H200's, as far as they depend on instructions by multiprocessors and clock, and by the memory's bandwidth where
+/// rows are read in no order; iterations by the slower of both.
+Rates derived(const GpuTraits& gpu, bool bytes) {
+    Rates rates = rates_of(true, bytes);
+    const double clock = gpu.clock > 0 ? gpu.clock : kClock, per_second = gpu.multiprocessors * clock;
+    const double of_clocks = kMultiprocessors * kClock / per_second;
+    const double of_memory =
+        gpu.bytes_per_second > 0 ? kBytesPerSecond / gpu.bytes_per_second : kMultiprocessors / gpu.multiprocessors;
+    for (double* rate : {&rates.object, &rates.object_byte, &rates.object_neighbor}) *rate *= of_memory;
+    for (double* rate : {&rates.pair, &rates.pair_step, &rates.pair_step_beyond}) *rate *= of_clocks;
+    for (double* rate : {&rates.gnnd_byte, &rates.gnnd_place}) *rate *= std::max(of_clocks, of_memory);
+    if (!gpu.wgmma) {
+        const double products = bytes ? rates.step_bytes : rates.step_bytes / 2;
+        rates.pair_step =
+            std::max(kSharedStep * of_clocks, products / (kReached * products_per_clock(gpu, bytes) * per_second));
+        rates.resident_steps = HUGE_VAL;
+    }
+    return rates;
 }
 
 double seconds_of_all_pairs(const Rates& rates, const ComparedSet& set) {
@@ -115,19 +156,28 @@ bool is_predictable(Metric metric) {
     return visit(metric, [](auto m) { return m.is_product; });
 }
 
-Prediction predict_on_gpu(std::string_view gpu, const ComparedSet& set) {
-    const Rates& rates = rates_of_gpu(gpu, set.bytes);
-    Prediction prediction{seconds_of_all_pairs(rates, set), seconds_of_iterations(rates, set),
-                          "rates of " + std::string(rates.machine)};
-    if (gpu.find(rates.gpu) == gpu.npos) prediction.rates += ", there are none of " + std::string(gpu);
-    return prediction;
+Prediction predict_on_gpu(const GpuTraits& gpu, const ComparedSet& set) {
+    const bool measured = gpu.name.starts_with(kMeasured) && gpu.wgmma &&
+                          gpu.multiprocessors == kMultiprocessors;  // not so of a part of one
+    const Rates rates = measured ? rates_of(true, set.bytes) : derived(gpu, set.bytes);
+    const std::string whose = std::string(rates.machine);
+    return {seconds_of_all_pairs(rates, set), seconds_of_iterations(rates, set),
+            measured ? "rates of " + whose : "rates derived from those of " + whose + " for " + gpu.name};
 }
 
 Prediction predict_on_cpu(int threads, const ComparedSet& set) {
-    const Rates& rates = rates_of_cpu(set.bytes);
+    const Rates& rates = rates_of(false, set.bytes);
     return {seconds_of_all_pairs(rates, set) / threads, seconds_of_iterations(rates, set) / threads,
             "rates of " + std::string(rates.machine) + ", " + std::to_string(threads) +
                 (threads == 1 ? " thread" : " threads")};
+}
+
+bool all_pairs_cost_less(const Prediction& prediction, std::int64_t n, const BuildParams& params) {
+    if (prediction.all_pairs == 0) return false;
+    const std::int64_t objects = std::min(n, objects_to_measure(n, double(params.recall)));
+    const double at = recall_at_of(params), found = double(objects) * at;
+    const bool shows = estimate_recall(n, objects, int(at), found, found * at).low >= double(params.recall);
+    return prediction.all_pairs <= prediction.iterations * (shows ? 1 : kUntilSettled);
 }
 
 std::string explain(const Choices& choices, const BuildParams& params, bool gpu, bool room) {

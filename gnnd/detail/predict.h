@@ -23,13 +23,30 @@ struct ComparedSet {
     int parts = 1;      ///< in which all pairs are compared, each with each
 };
 
+/// What a GPU tells of itself, from which its rates follow.
+struct GpuTraits {
+    std::string name;             ///< as CUDA has it
+    int major = 0, minor = 0;     ///< its compute capability
+    bool wgmma = false;           ///< its kernels have Hopper's instruction for products; otherwise mma.sync
+    double multiprocessors = 0;   ///< their number
+    double clock = 0;             ///< the highest of its multiprocessors, in Hz; 0: it does not tell
+    double bytes_per_second = 0;  ///< of its memory; 0: it does not tell
+};
+
 /// For metrics that are sums of products, euclidean distances among them; of others no rates were measured.
 bool is_predictable(Metric metric);
 
-/// \param gpu  its name, as CUDA has it
-Prediction predict_on_gpu(std::string_view gpu, const ComparedSet& set);
+Prediction predict_on_gpu(const GpuTraits& gpu, const ComparedSet& set);
 /// \param threads  among which the work is divided evenly
 Prediction predict_on_cpu(int threads, const ComparedSet& set);
+
+/// True where all pairs are predicted to cost less than the least that iterations take to reach the recall of `params`, as
+/// far as it is known before any ran. The target counts by the lists and samples that resolve() has chosen for it; and
+/// where even a sample that lacks nothing does not show it, so that the lists have to settle. Sets for which three
+/// iterations are not enough, as sentence embeddings at 0.9988, are not known from easier ones of the same size, as
+/// descriptors at 0.999, before two iterations have said what they find (NOTEBOOK.md): a build decides again then.
+/// \param prediction  of the choices for these parameters; where nothing is predicted the answer is false
+bool all_pairs_cost_less(const Prediction& prediction, std::int64_t n, const BuildParams& params);
 
 /// Says whether all pairs are compared, and what decides it: a clause for people.
 /// \param choices  of resolve()

@@ -8,6 +8,7 @@
 #include "gnnd/cuda/memory/memory.h"
 #include "gnnd/cuda/runtime/driver.h"
 #include "gnnd/cuda/runtime/errors.h"
+#include "gnnd/detail/predict.h"
 
 namespace gnnd::cuda {
 
@@ -37,6 +38,25 @@ bool usable(int index, std::string& why) {
         return true;
     cudaGetLastError();
     return false;
+}
+
+detail::GpuTraits traits_of(int index) {
+    cudaDeviceProp properties{};
+    GNND_CUDA(cudaGetDeviceProperties(&properties, index));
+    const auto attribute = [index](cudaDeviceAttr which) {
+        int value = 0;
+        GNND_CUDA(cudaDeviceGetAttribute(&value, which, index));
+        return double(value);
+    };
+    constexpr double kKilo = 1000, kBits = 8, kTransfers = 2;  // a transfer at either edge of the memory's clock
+    return {.name = properties.name,
+            .major = properties.major,
+            .minor = properties.minor,
+            .wgmma = properties.major == 9,  // CMake compiles for it
+            .multiprocessors = double(properties.multiProcessorCount),
+            .clock = attribute(cudaDevAttrClockRate) * kKilo,
+            .bytes_per_second = attribute(cudaDevAttrMemoryClockRate) * kKilo * kTransfers *
+                                attribute(cudaDevAttrGlobalMemoryBusWidth) / kBits};
 }
 
 int device_of(const void* pointer) {
