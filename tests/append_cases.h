@@ -138,4 +138,26 @@ inline void expect_appends_to_a_bad_graph_hold(const BuildParams& params) {
     EXPECT_EQ(missed.stats.recall.value, easy.stats.recall.value);
 }
 
+/// The added ones are few beside objects that lack nothing: both together have the recall before the added ones do.
+/// \param params  of a k of 32
+inline void expect_added_are_held_to_the_recall(BuildParams params) {
+    constexpr std::int64_t kOld = 8900, kAdded = 300;
+    const Vectors vectors = vectors_of(hard_sets()[1], kOld + kAdded, DType::f32);
+    const VectorView old = rows_of(vectors, 0, kOld), added = rows_of(vectors, kOld, kAdded);
+    params.recall = 1;
+    const KnnGraph before = build(old, params).graph;
+    params.recall = 0.5f;
+    const BuildStats searched = append(old, before, added, params, {}, nullptr, AppendMethod::search).stats;
+    EXPECT_EQ(searched.stop, StopReason::searched);
+    EXPECT_GT(searched.recall.low, 0.98);
+    EXPECT_LT(searched.recall_added.high, 0.98);
+    params.recall = 0.98f;
+    const BuildResult result = append(old, before, added, params, {}, nullptr, AppendMethod::search);
+    EXPECT_TRUE(result.stats.stop == StopReason::recall || result.stats.stop == StopReason::exact)
+        << name_of(result.stats.stop);
+    EXPECT_GE(result.stats.recall_added.value, 0.98);
+    EXPECT_GE(Truth(vectors, Metric::L2, kOld, kAdded).recall_of(result.graph), 0.98 - 1e-6) << "all are measured";
+    expect_valid_graph(result.graph, vectors);
+}
+
 }  // namespace gnnd::test

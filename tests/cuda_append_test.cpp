@@ -240,6 +240,11 @@ TEST(CudaAppend, RaisesTheRecallOfABadGraph) {
     test::expect_appends_to_a_bad_graph_hold(gpu_params(32));
 }
 
+TEST(CudaAppend, HoldsTheAddedObjectsAlone) {
+    SKIP_WITHOUT_GPU();
+    test::expect_added_are_held_to_the_recall(gpu_params(32));
+}
+
 TEST(CudaAppend, OfRecallOneIsExact) {
     SKIP_WITHOUT_GPU();
     const Vectors vectors = random_vectors(4000, 24, DType::f32);

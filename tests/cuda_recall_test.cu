@@ -53,7 +53,7 @@ TEST(CudaKernelRecallMeter, CountsComparisonsBesideTheTruth) {
     const detail::Input input{{vectors, {}}, {}};
     const SweptSet set(input, params.metric, heap, stream);
     Stopwatch watch(stream);
-    RecallMeter meter(set.space(), params, {0, kN}, heap, watch, stream);
+    RecallMeter meter(set.space(), params, {0, kN}, detail::kRecallObjects, heap, watch, stream);
     EXPECT_FALSE(meter.has_truth());
     meter.find_truth(ids, kK, kK);
     EXPECT_TRUE(meter.has_truth());

@@ -30,6 +30,27 @@ TEST(CudaRefine, StartsFromTheGraph) {
     expect_valid_graph(refine(vectors, built.graph, params).graph, vectors);
 }
 
+/// What is good already is only measured, and what has fewer columns than are wanted is good in its first ones alone.
+TEST(CudaRefine, MeasuresBeforeItIterates) {
+    SKIP_WITHOUT_GPU();
+    const Vectors vectors = random_vectors(20000, 16, DType::f32);
+    BuildParams params = gpu_params(10);
+    const KnnGraph exact = build_exact(vectors, params).graph;
+    const BuildResult refined = refine(vectors, exact, params);
+    EXPECT_EQ(refined.stats.stop, StopReason::recall);
+    EXPECT_EQ(refined.stats.iterations.size(), 1u);
+    EXPECT_GE(refined.stats.recall.low, 0.99);
+    EXPECT_GT(refined.stats.recall_seconds, 0);
+    EXPECT_TRUE(test::same_graph(refined.graph, exact));
+    params.k = 40;
+    const BuildResult wide = refine(vectors, exact, params);
+    EXPECT_GT(wide.stats.iterations.size(), 1u);
+    EXPECT_GE(test::Truth(vectors, Metric::L2, 40).recall_of(wide.graph), 0.8);
+    params.k = 10;
+    params.recall = 0;
+    EXPECT_GT(refine(vectors, exact, params).stats.iterations.size(), 1u) << "nothing is measured";
+}
+
 /// Neighbours to start from give way to nearer ones, also where vectors are long beside their distances: in clusters
 /// far from each other, where a small part of the vectors' norms is as much as two neighbours' distance.
 TEST(CudaRefine, ReplacesWhatItStartsFrom) {

@@ -7,6 +7,7 @@
 #include <functional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gnnd/detail/recall.h"
@@ -121,6 +122,38 @@ TEST(RecallEstimate, OfTwoPartsIsTheirMean) {
     EXPECT_DOUBLE_EQ(both.high, 0.925 + 0.0225);
     EXPECT_EQ(both.at, 10);
     EXPECT_EQ(both.objects, 500);
+}
+
+TEST(RecallEstimate, SaysWhetherMoreObjectsAreNeededAndWhatCounts) {
+    struct Case {
+        double low, value, high;
+        std::int64_t objects;
+        bool decided, reached;
+    };
+    for (const Case& c : {Case{0.990, 0.993, 0.995, 4096, true, true}, Case{0.985, 0.987, 0.9899, 4096, true, false},
+                          Case{0.985, 0.9901, 0.995, 4096, false, true}, Case{0.985, 0.9899, 0.995, 4096, false, false},
+                          Case{0.970, 0.98, 0.995, detail::kEnoughMeasured, false, false},
+                          Case{0.970, 0.98, 0.995, detail::kEnoughMeasured - 1, false, true},
+                          Case{0.970, 0.98, 0.989, 10, true, false}}) {
+        const RecallEstimate estimate{c.value, c.low, c.high, 10, c.objects};
+        EXPECT_EQ(detail::is_decided(estimate, 0.99), c.decided) << c.value << " of " << c.objects;
+        EXPECT_EQ(detail::is_reached(estimate, 0.99), c.reached) << c.value << " of " << c.objects;
+    }
+}
+
+TEST(RecallEstimate, TellsThePartThatLacksMost) {
+    const RecallEstimate good{0.995, 0.992, 0.997, 10, 4096}, bad{0.98, 0.977, 0.982, 10, 4096},
+        worse{0.97, 0.967, 0.973, 10, 4096};
+    const auto part = [](const RecallEstimate& of_old, const RecallEstimate& of_added) {
+        const detail::ObjectRange below = detail::part_below(of_old, 1000, of_added, 50, 0.99);
+        return std::pair(below.first, below.count);
+    };
+    using Range = std::pair<std::int64_t, std::int64_t>;
+    EXPECT_EQ(part(good, good).second, 0);
+    EXPECT_EQ(part(bad, good), Range(0, 1000));
+    EXPECT_EQ(part(good, bad), Range(1000, 50));
+    EXPECT_EQ(part(bad, worse), Range(1000, 50));
+    EXPECT_EQ(part(worse, bad), Range(0, 1000));
 }
 
 TEST(RecallEstimate, OfRowsCountsTrueIdsAndTies) {

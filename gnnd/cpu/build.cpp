@@ -79,16 +79,16 @@ void iterate(const Space& space, const detail::Input& input, const BuildParams& 
     finish(state, ids, distances);
 }
 
-/// After a search for the added objects, the recall of these and of the old ones. Where one of them is less than asked
-/// for, the graph goes through what refine() does.
+/// After a search for the added objects, the recall of these and of the old ones. The graph goes through what refine()
+/// does for the part that has less than was asked for, and once more for the other one if that has, too.
 void raise_recall(const Space& space, const detail::Input& input, const BuildParams& params, const Team& team,
                   const Callbacks& callbacks, Resources& resources, Clock& clock, BuildStats& stats, std::int32_t* ids,
                   float* distances) {
     constexpr std::int64_t kLeast = 64;  // objects
     const std::int64_t old = input.vectors[0].n, added = input.vectors[1].n, n = input.n();
     const std::int64_t most = detail::measured_after(added, n, detail::kSweepGain, kLeast);
-    Measurement of_old(space, team, params, 0, old, resources, most);
-    Measurement of_added(space, team, params, old, added, resources, most);
+    Measurement of_old(space, team, params, {0, old}, resources, most);
+    Measurement of_added(space, team, params, {old, added}, resources, most);
     const auto first_ids = [&](std::int32_t object, int count, std::int32_t* first) {
         std::copy_n(ids + std::int64_t(object) * params.k, count, first);
     };
@@ -96,16 +96,20 @@ void raise_recall(const Space& space, const detail::Input& input, const BuildPar
         const RecallEstimate here = of_old.measure(first_ids, true);
         stats.recall_added = of_added.measure(first_ids, true);
         stats.recall = detail::join_recalls(here, old, stats.recall_added, added);
-        return detail::is_below(here, params.recall) || detail::is_below(stats.recall_added, params.recall);
+        return detail::part_below(here, old, stats.recall_added, added, params.recall);
     };
-    if (measure()) {
-        const detail::Input whole{{space.vectors}, {{n, params.k, params.metric, ids, distances}}};
+    detail::Input whole{{space.vectors}, {{n, params.k, params.metric, ids, distances}}};
+    whole.held = measure();
+    std::int64_t refined = -1;
+    for (int part = 0; part < 2 && whole.held.count != 0 && whole.held.first != refined; ++part) {
+        if (part == 1 && stats.stop != StopReason::recall) break;
+        refined = whole.held.first;
         const Choices choices = detail::resolve(params, whole, stats.device);
         if (choices.exhaustive)
             compare_all(space, {}, params, choices, team, resources, stats, ids, distances);
         else
             iterate(space, whole, params, choices, team, callbacks, resources, clock, stats, ids, distances);
-        measure();
+        whole.held = measure();
     }
     stats.recall_seconds += of_old.seconds() + of_added.seconds();
 }

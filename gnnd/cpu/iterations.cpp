@@ -31,7 +31,7 @@ Iterations::Iterations(State& state, const detail::Input& input, const Callbacks
       threshold_(detail::convergence_threshold(state.params, input)),
       records_(int(stats.iterations.size())) {
     if (state.params.recall > 0)
-        measurement_.emplace(state.space, state.team, state.params, 0, input.n(), state.resources);
+        measurement_.emplace(state.space, state.team, state.params, input.measured(), state.resources);
     set_aside_ = detail::sets_aside(input, state.params);
 }
 
@@ -77,7 +77,15 @@ bool Iterations::reached() {
     gain_ = -stats_.recall.value;
     stats_.recall = measure(false);
     gain_ += stats_.recall.value;
-    return stats_.recall.low >= state_.params.recall;
+    return stats_.recall.low >= state_.params.recall && (iteration_ > 0 || rows_are_full());
+}
+
+/// A graph to refine may have fewer columns than are wanted, and what it lacks counts less than its first columns.
+bool Iterations::rows_are_full() const {
+    const std::int64_t n = state_.lists.n(), last = std::min<std::int64_t>(state_.params.k, n - 1) - 1;
+    for (std::int64_t i = 0; i < n; ++i)
+        if (state_.lists.of(i)[last] == kEmpty) return false;
+    return true;
 }
 
 bool Iterations::settled() const {
@@ -95,7 +103,7 @@ bool Iterations::go_further() {
     state_.pairs = {};  // of a merge too: what is missing may be missing anywhere
     threshold_ = double(params.delta) * double(state_.lists.n()) * params.k;
     stats_.recall = measure(true);
-    if (stats_.recall.value >= params.recall) {
+    if (detail::is_reached(stats_.recall, params.recall)) {
         stats_.stop = StopReason::recall;
         return false;
     }

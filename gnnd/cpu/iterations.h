@@ -45,6 +45,7 @@ class Iterations {
     void report();
     RecallEstimate measure(bool decide);
     bool reached();
+    bool rows_are_full() const;
     bool settled() const;
     bool go_further();
     bool sweep_costs_less(int samples) const;

@@ -19,19 +19,19 @@ constexpr double kOfTwice = 0.6;
 
 }  // namespace
 
-Measurement::Measurement(const Space& space, const Team& team, const BuildParams& params, std::int64_t first,
-                         std::int64_t count, Resources& resources, std::int64_t most)
+Measurement::Measurement(const Space& space, const Team& team, const BuildParams& params,
+                         const detail::ObjectRange& part, Resources& resources, std::int64_t most)
     : space_(space),
       team_(team),
       resources_(resources),
-      count_(count),
+      count_(part.count),
       at_(int(std::min<std::int64_t>(detail::recall_at_of(params), space.vectors.n - 1))),
       target_(params.recall),
-      objects_(detail::sample_objects(count, std::min(most, detail::kRecallObjects), params.seed)) {
+      objects_(detail::sample_objects(part.count, std::min(most, detail::kRecallObjects), params.seed)) {
     Random random(params.seed, 0x0bde7);
     for (std::size_t i = objects_.size(); i > 1; --i)
         std::swap(objects_[i - 1], objects_[random.below(std::uint32_t(i))]);
-    for (std::int32_t& object : objects_) object += std::int32_t(first);
+    for (std::int32_t& object : objects_) object += std::int32_t(part.first);
 }
 
 void Measurement::add_truth(std::size_t end) {
@@ -72,8 +72,8 @@ RecallEstimate Measurement::measure(const FirstIds& first_ids, bool decide) {
     if (limits_.empty()) add_truth(std::min<std::size_t>(all, kFirstObjects));
     RecallEstimate here = estimate(first_ids);
     const auto undecided = [&] {
-        if (here.low >= target_ || target_ > here.high) return false;
-        return decide || here.value - kOfTwice * (here.value - here.low) >= target_;
+        return !detail::is_decided(here, target_) &&
+               (decide || here.value - kOfTwice * (here.value - here.low) >= target_);
     };
     while (limits_.size() < all && undecided()) {
         add_truth(std::min(all, 2 * limits_.size()));

@@ -21,9 +21,9 @@ class Measurement {
     /// Writes the ids of the nearest `count` that the graph has for an object, -1 for those that it lacks.
     using FirstIds = std::function<void(std::int32_t object, int count, std::int32_t* ids)>;
 
-    /// \param first, count  the objects that are measured; they are compared with all
-    /// \param most          of them, at most so many are sampled
-    Measurement(const Space& space, const Team& team, const BuildParams& params, std::int64_t first, std::int64_t count,
+    /// \param part  the objects that are measured; they are compared with all
+    /// \param most  of them, at most so many are sampled
+    Measurement(const Space& space, const Team& team, const BuildParams& params, const detail::ObjectRange& part,
                 Resources& resources, std::int64_t most = detail::kRecallObjects);
 
     /// The recall of the graph now.

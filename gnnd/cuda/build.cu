@@ -129,7 +129,7 @@ void run_gnnd(const detail::Input& input, const BuildParams& params, const Callb
         compare_all_pairs(state, nullptr, callbacks, stats);
     else if (meter)
         reach_recall(state, *meter, callbacks, stats);
-    stats.recall_seconds = measuring.seconds();
+    stats.recall_seconds += measuring.seconds();
     if (!in_place.result)
         copy_graph_out(ids, distances, state.ids, state.distances, state.n * params.k, resources, stream);
     GNND_CUDA(cudaStreamSynchronize(stream));

@@ -95,12 +95,14 @@ void Iterations::submit(int iteration, double convergence_threshold) {
     Record* record = state_.records + slot;
     check_convergence(state_.lists, state_.params.k, state_.n, iteration, convergence_threshold, state_.info,
                       state_.stop, state_.counters, record, state_.stream);
-    if (meter_ != nullptr && iteration > 0) measure(record);
+    if (meter_ != nullptr && (iteration > 0 || state_.input.refines())) measure(iteration, record);
     GNND_CUDA(cudaMemcpyAsync(&records_[slot], record, sizeof(Record), cudaMemcpyDeviceToHost, state_.stream));
     GNND_CUDA(cudaEventRecord(events_[slot], state_.stream));
 }
 
-void Iterations::measure(Record* record) {
+/// A graph to refine may be good already, but have fewer columns than are wanted: then it does not count as reached
+/// before its rows are full.
+void Iterations::measure(int iteration, Record* record) {
     const Stopwatch::Piece piece(meter_->watch());
     const Lists& lists = state_.lists;
     if (!meter_->has_truth()) {
@@ -109,7 +111,8 @@ void Iterations::measure(Record* record) {
         meter_->find_truth(lists.ids, lists.length, lists.length);
         if (codes) use_codes(state_);
     }
-    meter_->start(lists.ids, lists.length, lists.length, state_.stop, record);
+    const u64 wanted = u64(state_.n) * u64(std::min<std::int64_t>(state_.params.k, state_.n - 1));
+    meter_->start(lists.ids, lists.length, lists.length, state_.stop, record, iteration == 0 ? wanted : 0);
 }
 
 /// The missing share falls by about the same factor in each iteration, until it hardly falls any more: then GNND has
@@ -154,7 +157,7 @@ void Iterations::await(int iteration) {
     here.accepted = std::int64_t(record.sum.accepted);
     here.distances = std::int64_t(record.sum.distances);
     last_ = record.measured;
-    if (record.found >= 0 && may_give_up_) {
+    if (iteration > 0 && record.found >= 0 && may_give_up_) {
         in_vain_ = in_vain_ || in_vain(meter_->estimate_of(record), here.seconds);
         gave_up_ = in_vain_ && iteration >= iterations_for_bounds(state_.params.k);
     }

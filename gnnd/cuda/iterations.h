@@ -30,7 +30,7 @@ class Iterations {
   private:
     void begin();
     void submit(int iteration, double convergence_threshold);
-    void measure(Record* record);
+    void measure(int iteration, Record* record);
     void await(int iteration);
     double iterations_left(double missing, double before) const;
     bool in_vain(const RecallEstimate& recall, double seconds);

@@ -27,6 +27,11 @@ struct Pairs {
     }
 };
 
+/// The objects [first, first + count).
+struct ObjectRange {
+    std::int64_t first = 0, count = 0;
+};
+
 /// A set of vectors, alone (build) or with a graph to improve (refine); or two sets with a graph each (merge), or with
 /// one of the first only (append), the objects of the second one numbered after those of the first.
 struct Input {
@@ -37,12 +42,14 @@ struct Input {
     bool across = false;
     bool inserts = false;    ///< the second set has no graph: its objects are inserted into the first one's (insert.h)
     std::int64_t first = 0;  ///< the number by which errors call the first object: that of a part in the whole
+    ObjectRange held{};      ///< these are to have the recall that is asked for; none: all
 
     std::int64_t n() const { return vectors[0].n + vectors[1].n; }
     std::int64_t d() const { return vectors[0].d; }
     DType dtype() const { return vectors[0].dtype; }
     bool merges() const { return vectors[1].n != 0; }
     bool refines() const { return !merges() && graphs[0].ids != nullptr; }
+    ObjectRange measured() const { return held.count != 0 ? held : ObjectRange{0, n()}; }
     Pairs pairs() const { return {merges() ? std::uint32_t(vectors[0].n) : 0}; }
     /// The pairs that are compared where all pairs are.
     Pairs all_pairs() const { return across ? pairs() : Pairs{}; }

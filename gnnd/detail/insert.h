@@ -14,7 +14,6 @@
 #include <cstdint>
 
 #include "gnnd/graph.h"
-#include "gnnd/stats.h"
 
 namespace gnnd::detail {
 
@@ -50,14 +49,6 @@ inline int beam_for(std::int64_t old, std::int64_t added) {
 inline std::int64_t measured_after(std::int64_t added, std::int64_t n, double gain, std::int64_t least) {
     constexpr double kDistances = 8000;
     return std::max(least, std::int64_t(kDistances * gain * double(added) / double(n)));
-}
-
-/// Objects whose mean says something, whatever the interval.
-inline constexpr std::int64_t kEnoughMeasured = 256;
-
-/// True where a part of a graph has less recall than was asked for, as far as the sample tells.
-inline bool is_below(const RecallEstimate& part, double wanted) {
-    return part.high < wanted || (part.value < wanted && part.objects >= kEnoughMeasured);
 }
 
 /// The i-th of `pivots` pivots among n objects: one at random of each of as many ranges, so that none comes twice.

@@ -70,4 +70,11 @@ RecallEstimate join_recalls(const RecallEstimate& a, std::int64_t n1, const Reca
     return both;
 }
 
+ObjectRange part_below(const RecallEstimate& of_old, std::int64_t old, const RecallEstimate& of_added,
+                       std::int64_t added, double wanted) {
+    const bool old_lack = !is_reached(of_old, wanted), added_lack = !is_reached(of_added, wanted);
+    if (added_lack && (!old_lack || of_added.value < of_old.value)) return {old, added};
+    return {0, old_lack ? old : 0};
+}
+
 }  // namespace gnnd::detail

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "gnnd/detail/input.h"
 #include "gnnd/graph.h"
 #include "gnnd/metric.h"
 #include "gnnd/params.h"
@@ -66,12 +67,32 @@ GNND_HOST_DEVICE inline RecallEstimate estimate_recall(std::int64_t n, std::int6
 }
 
 /// The same from the sampled objects' rows. An entry counts if it is one of the true ones, or as near as the last of
-/// them: a true one counts whatever distance it has, for sums round otherwise on another device. \param n      objects
-/// of the graph \param lists  a row for each sampled object, of truth.k columns or more \param truth  the same objects'
-/// nearest, exact; as many columns as count
+/// them: a true one counts whatever distance it has, for sums round otherwise on another device.
+/// \param n      objects of the graph
+/// \param lists  a row for each sampled object, of truth.k columns or more
+/// \param truth  the same objects' nearest, exact; as many columns as count
 RecallEstimate estimate_recall(std::int64_t n, const KnnGraphView& lists, const KnnGraphView& truth);
 
 /// Of two parts of a graph, n1 and n2 objects that were sampled apart, the recall of both together.
 RecallEstimate join_recalls(const RecallEstimate& a, std::int64_t n1, const RecallEstimate& b, std::int64_t n2);
+
+/// Objects whose mean says something, whatever the interval.
+inline constexpr std::int64_t kEnoughMeasured = 256;
+
+/// True where the interval lies on one side of what was asked for, so that more objects would hardly say otherwise.
+inline bool is_decided(const RecallEstimate& recall, double wanted) {
+    return recall.low >= wanted || recall.high < wanted;
+}
+
+/// True where a graph, or a part of one, has the recall that was asked for, by the mean of a sample that either decides
+/// or does not get larger. What the interval of too few objects leaves open is not held against it.
+inline bool is_reached(const RecallEstimate& recall, double wanted) {
+    return recall.value >= wanted || (recall.objects < kEnoughMeasured && !is_decided(recall, wanted));
+}
+
+/// The part of a graph that was appended to, the old objects or the ones that were added, that has less recall than was
+/// asked for; where both have, the one that has least; no objects where none has.
+ObjectRange part_below(const RecallEstimate& of_old, std::int64_t old, const RecallEstimate& of_added,
+                       std::int64_t added, double wanted);
 
 }  // namespace gnnd::detail

@@ -18,31 +18,29 @@ std::int64_t sample_after(std::int64_t added, std::int64_t n) {
     return std::min(detail::measured_after(added, n, kGain, detail::kEnoughMeasured), detail::kRecallObjects);
 }
 
-RecallEstimate measure_part(const SweptSet& set, const KnnGraphView& graph, const MeasuredPart& part,
-                            const BuildParams& params, Resources& resources, Stopwatch& watch, cudaStream_t stream) {
-    RecallMeter meter(set.space(), params, part, resources, watch, stream);
-    const auto* ids = reinterpret_cast<const u32*>(graph.ids);
-    meter.find_truth(ids, int(graph.k), int(graph.k));
-    meter.start(ids, int(graph.k), int(graph.k));
-    return meter.estimate();
-}
-
-/// \return whether a part has less than was asked for
-bool measure(const detail::Input& whole, std::int64_t added, const BuildParams& params, Resources& resources,
-             cudaStream_t stream, BuildStats& stats) {
-    const std::int64_t old = whole.n() - added, sample = sample_after(added, whole.n());
+/// Measures the old and the added objects apart. \return the part that has less than was asked for, if one has
+detail::ObjectRange measure(const detail::Input& whole, std::int64_t added, const BuildParams& params,
+                            Resources& resources, cudaStream_t stream, BuildStats& stats) {
+    const std::int64_t old = whole.n() - added;
     const KnnGraphView& graph = whole.graphs[0];
+    const auto* ids = reinterpret_cast<const u32*>(graph.ids);
     Stopwatch watch(stream);
-    RecallEstimate here;
+    RecallEstimate of_old;
     {
         const Stopwatch::Piece piece(watch);
         const SweptSet set(whole, params.metric, resources, stream);
-        here = measure_part(set, graph, {0, old, sample}, params, resources, watch, stream);
-        stats.recall_added = measure_part(set, graph, {old, added, sample}, params, resources, watch, stream);
+        const auto measured = [&](const detail::ObjectRange& part) {
+            RecallMeter meter(set.space(), params, part, sample_after(added, whole.n()), resources, watch, stream);
+            meter.find_truth(ids, int(graph.k), int(graph.k));
+            meter.start(ids, int(graph.k), int(graph.k));
+            return meter.estimate();
+        };
+        of_old = measured({0, old});
+        stats.recall_added = measured({old, added});
     }
-    stats.recall = detail::join_recalls(here, old, stats.recall_added, added);
+    stats.recall = detail::join_recalls(of_old, old, stats.recall_added, added);
     stats.recall_seconds += watch.seconds();
-    return detail::is_below(here, params.recall) || detail::is_below(stats.recall_added, params.recall);
+    return detail::part_below(of_old, old, stats.recall_added, added, params.recall);
 }
 
 }  // namespace
@@ -56,20 +54,30 @@ std::size_t bytes_of_measuring(const VectorView& all, std::int64_t added, const 
 void raise_recall(const detail::Input& whole, std::int64_t added, std::int32_t* ids, float* distances, std::size_t held,
                   const BuildParams& params, const Callbacks& callbacks, Resources& resources, cudaStream_t stream,
                   BuildStats& stats) {
-    if (!measure(whole, added, params, resources, stream, stats) && params.recall < 1) return;
+    detail::Input input = whole;
+    input.held = measure(whole, added, params, resources, stream, stats);
+    if (input.held.count == 0 && params.recall < 1) return;
     BuildParams refining = params;
     if (params.device_memory != 0)
         refining.device_memory = std::max<std::int64_t>(1, params.device_memory - std::int64_t(held));
     const BuildStats searched = stats;
+    std::int64_t peak = stats.peak_work_bytes;
     try {
-        build(whole, refining, detail::resolve(refining, whole, refining.device), callbacks, resources, ids, distances,
-              stats);
-        stats.recall_seconds += searched.recall_seconds;
-        stats.peak_work_bytes = std::max(stats.peak_work_bytes, searched.peak_work_bytes);
-        const int parts = stats.choices.parts;
-        stats.choices = searched.choices;
-        stats.choices.parts = parts;
-        measure(whole, added, params, resources, stream, stats);
+        std::int64_t refined = -1;
+        const auto other_lacks = [&] {
+            return stats.stop == StopReason::recall && input.held.count != 0 && input.held.first != refined;
+        };
+        for (int part = 0; part == 0 || (part == 1 && other_lacks()); ++part) {
+            refined = input.held.first;
+            build(input, refining, detail::resolve(refining, input, refining.device), callbacks, resources, ids,
+                  distances, stats);
+            const int parts = stats.choices.parts;
+            stats.choices = searched.choices;
+            stats.choices.parts = parts;
+            peak = std::max(peak, stats.peak_work_bytes);
+            input.held = measure(whole, added, params, resources, stream, stats);
+        }
+        stats.peak_work_bytes = peak;
     } catch (const OutOfDeviceMemory&) {
         if (params.recall == 1) throw;
         stats = searched;

@@ -16,8 +16,9 @@ namespace gnnd::cuda {
 /// \param added  so many of them were added
 std::size_t bytes_of_measuring(const VectorView& all, std::int64_t added, const BuildParams& params);
 
-/// If a part has less than was asked for, the graph goes through what refine() does; where the memory does not hold
-/// that it stays as it is; a recall of 1 is an OutOfDeviceMemory then.
+/// The graph goes through what refine() does for the part that has less than was asked for, and once more for the other
+/// one if that has, too; where the memory does not hold that it stays as it is; a recall of 1 is an OutOfDeviceMemory
+/// then.
 /// \param whole           all vectors, one behind the other, and their graph, on the device
 /// \param ids, distances  the graph, to be written
 /// \param held            bytes of device memory that the caller holds

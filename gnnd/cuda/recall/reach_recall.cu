@@ -46,19 +46,20 @@ bool measure(BuildState& state, RecallMeter& meter, BuildStats& stats) {
     };
     const double wanted = double(state.params.recall);
     estimate(meter);
-    // If the interval holds what was asked for, more objects decide: then the estimate itself counts.
     constexpr std::int64_t kObjects = kSharper * detail::kRecallObjects;
-    if (stats.recall.objects >= kObjects * 3 / 4) return stats.recall.value >= wanted;  // few more tell no more
-    if (stats.recall.low >= wanted || stats.recall.high < wanted) return stats.recall.low >= wanted;
     SweepSpace space = sweep_space_of(state, meter.taken());
     const std::size_t bytes = RecallMeter::bytes(space, state.params, kObjects);
-    // Free memory must not decide what a deterministic build does.
-    if (state.params.deterministic || space.spare < bytes) return false;
-    space.spare -= bytes;
-    use_float16(state);
-    RecallMeter sharper(space, state.params, {0, state.n, kObjects}, state.resources, meter.watch(), state.stream);
-    estimate(sharper);
-    return stats.recall.value >= wanted;
+    const bool more = stats.recall.objects < kObjects * 3 / 4 &&  // fewer more tell no more
+                      !state.params.deterministic &&              // which what is free must not decide about
+                      space.spare >= bytes;
+    if (more && !detail::is_decided(stats.recall, wanted)) {
+        space.spare -= bytes;
+        use_float16(state);
+        RecallMeter sharper(space, state.params, state.input.measured(), kObjects, state.resources, meter.watch(),
+                            state.stream);
+        estimate(sharper);
+    }
+    return detail::is_reached(stats.recall, wanted);
 }
 
 /// Goes on from the lists (or the graph) with longer ones, which have room for more to compare; of a merge from the
@@ -103,7 +104,7 @@ bool lengthen(const BuildState& state, const KnnGraphView& lists, int length, bo
 std::size_t bytes_beside(const detail::Input& input, const InPlace& in_place, const BuildParams& params) {
     if (params.recall == 0) return 0;
     return RecallMeter::bytes(SweptSet::shape(input, in_place.vectors, params.metric), params,
-                              detail::objects_to_measure(input.n(), double(params.recall)));
+                              detail::objects_to_measure(input.measured().count, double(params.recall)));
 }
 
 std::size_t bytes_of_all_pairs(const detail::Input& input, const InPlace& in_place, const BuildParams& params) {

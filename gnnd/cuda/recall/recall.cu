@@ -38,12 +38,13 @@ __global__ void __launch_bounds__(kThreads)
     atomicAdd(&sums->squares, double(found) * found);
 }
 
-__global__ void decide_kernel(std::int64_t n, u32 count, int at, double wanted, const RecallSums* sums, StopFlag* stop,
-                              Record* record) {
+__global__ void decide_kernel(std::int64_t n, u32 count, int at, double wanted, u64 entries, const RecallSums* sums,
+                              StopFlag* stop, Record* record) {
     if (stop->raised) return;
     record->found = sums->found;
     record->squares = sums->squares;
     record->measured = nanoseconds();
+    if (record->sum.entries < entries) return;
     if (detail::estimate_recall(n, count, at, sums->found, sums->squares).low < wanted) return;
     stop->raised = 1;
     record->reached = 1;
@@ -73,14 +74,14 @@ SweepSpace sweep_space_of(const BuildState& state, std::size_t taken) {
             .spare = spare_memory(state, taken)};
 }
 
-RecallMeter::RecallMeter(const SweepSpace& space, const BuildParams& params, const MeasuredPart& part,
-                         Resources& resources, Stopwatch& watch, cudaStream_t stream)
+RecallMeter::RecallMeter(const SweepSpace& space, const BuildParams& params, const detail::ObjectRange& part,
+                         std::int64_t sample, Resources& resources, Stopwatch& watch, cudaStream_t stream)
     : space_(space),
       wanted_(double(params.recall)),
       count_(part.count),
       stream_(stream),
       at_(detail::recall_at_of(params)),
-      objects_(detail::sample_objects(part.count, part.sample, params.seed)),
+      objects_(detail::sample_objects(part.count, sample, params.seed)),
       sweep_(space, at_, resources, stream),
       memory_(resources, objects_.size() * sizeof(u32) + 256, stream),
       numbers_(reinterpret_cast<u32*>(memory_.data() + 256)),
@@ -107,7 +108,7 @@ double RecallMeter::seconds_of_all_pairs() const {
     return truth_watch_.seconds() * double(space_.raw.n) / (2 * double(objects_.size()));
 }
 
-void RecallMeter::start(const u32* ids, int stride, int width, StopFlag* stop, Record* record) {
+void RecallMeter::start(const u32* ids, int stride, int width, StopFlag* stop, Record* record, u64 entries) {
     const Stopwatch::Piece piece(watch_);
     const u32 count = u32(objects_.size());
     GNND_CUDA(cudaMemsetAsync(sums_, 0, sizeof(RecallSums), stream_));
@@ -119,7 +120,7 @@ void RecallMeter::start(const u32* ids, int stride, int width, StopFlag* stop, R
         });
     });
     if (record == nullptr) return;
-    decide_kernel<<<1, 1, 0, stream_>>>(count_, count, at_, wanted_, sums_, stop, record);
+    decide_kernel<<<1, 1, 0, stream_>>>(count_, count, at_, wanted_, entries, sums_, stop, record);
     GNND_LAUNCHED("decide_kernel");
 }
 

@@ -23,21 +23,17 @@ struct RecallSums {
     double found, squares;  ///< of each object how many of its true neighbours are there, and of that the square
 };
 
-/// The objects [first, first + count) of a graph, of which so many are sampled, or all if there are fewer.
-struct MeasuredPart {
-    std::int64_t first, count;
-    std::int64_t sample = detail::kRecallObjects;
-};
-
 class RecallMeter {
   public:
-    /// \param watch  gets what all of its work takes
-    RecallMeter(const SweepSpace& space, const BuildParams& params, const MeasuredPart& part, Resources& resources,
-                Stopwatch& watch, cudaStream_t stream);
+    /// \param part    the objects that are measured
+    /// \param sample  so many of them, or all if there are fewer
+    /// \param watch   gets what all of its work takes
+    RecallMeter(const SweepSpace& space, const BuildParams& params, const detail::ObjectRange& part,
+                std::int64_t sample, Resources& resources, Stopwatch& watch, cudaStream_t stream);
     RecallMeter(const BuildState& state, Stopwatch& watch)
-        : RecallMeter(sweep_space_of(state), state.params,
-                      {0, state.n, detail::objects_to_measure(state.n, double(state.params.recall))}, state.resources,
-                      watch, state.stream) {}
+        : RecallMeter(sweep_space_of(state), state.params, state.input.measured(),
+                      detail::objects_to_measure(state.input.measured().count, double(state.params.recall)),
+                      state.resources, watch, state.stream) {}
 
     /// Finds the true neighbours, once; waits for the stream. The nearer the given neighbours are the faster.
     /// \param ids  device: n x stride, of which the first `width` are looked at
@@ -45,9 +41,11 @@ class RecallMeter {
     bool has_truth() const { return truth_.ids != nullptr; }
 
     /// Starts to compare the ids with the truth: n x stride, the first `width` of each.
-    /// \param record  where the sums go. If the lower end of their interval has reached the recall that was asked for,
-    ///                the stop flag is raised. Null: nowhere
-    void start(const u32* ids, int stride, int width, StopFlag* stop = nullptr, Record* record = nullptr);
+    /// \param record   where the sums go. If the lower end of their interval has reached the recall that was asked for,
+    ///                 the stop flag is raised. Null: nowhere
+    /// \param entries  but only if the lists have so many of the first k
+    void start(const u32* ids, int stride, int width, StopFlag* stop = nullptr, Record* record = nullptr,
+               u64 entries = 0);
     /// Of what was started last; waits for the stream.
     RecallEstimate estimate();
     /// Of what was started with this record.
