@@ -17,8 +17,8 @@ namespace {
 constexpr NameTable<Update, 3> kUpdateNames{
     "update", {{{Update::automatic, "auto"}, {Update::selective, "selective"}, {Update::all, "all"}}}};
 constexpr NameTable<Locks, 2> kLocksNames{"locks", {{{Locks::segment, "segment"}, {Locks::list, "list"}}}};
-constexpr NameTable<Codes, 3> kCodesNames{"codes",
-                                          {{{Codes::automatic, "auto"}, {Codes::none, "none"}, {Codes::int8, "int8"}}}};
+constexpr NameTable<Codes, 4> kCodesNames{
+    "codes", {{{Codes::automatic, "auto"}, {Codes::none, "none"}, {Codes::int8, "int8"}, {Codes::pca, "pca"}}}};
 #define GNND_INIT(name) {Init::name, #name},
 constexpr NameTable<Init, kInits.size()> kInitNames{"init", {{GNND_INITS(GNND_INIT)}}};
 #undef GNND_INIT

@@ -35,16 +35,19 @@ enum class Locks {
 
 /// The numbers that iterations on a GPU compare in place of floats. The graph's distances are exact in any case.
 enum class Codes {
-    automatic,  ///< int8 where the vectors allow it, as a build finds out, and none elsewhere
+    automatic,  ///< pca for long rows, and int8, where the vectors allow it, as a build finds out, and none elsewhere
     none,       ///< the vectors, as float16
     int8,       ///< a byte for each component: half the memory traffic, and twice the rate of the tensor cores
+    /// A byte for each of 128 projections, about onto the principal components, until lists lose more of the true
+    /// neighbours in them than the recall allows (without one: two iterations), and int8 then. Not under ip.
+    pca,
 };
 
 /// "auto", "selective" or "all".
 std::string_view name_of(Update update);
 /// "segment" or "list".
 std::string_view name_of(Locks locks);
-/// "auto", "none" or "int8".
+/// "auto", "none", "int8" or "pca".
 std::string_view name_of(Codes codes);
 /// \throws InvalidArgument that lists the known names
 Update parse_update(std::string_view name);

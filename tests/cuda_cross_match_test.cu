@@ -18,6 +18,13 @@ class CudaCrossMatchTest : public CudaEngineTest {};
 INSTANTIATE_TEST_SUITE_P(CudaKernel, CudaCrossMatchTest, testing::ValuesIn(kEngineCases),
                          testing::PrintToStringParamName());
 
+/// With room for an object's bias behind each bound.
+std::vector<float> in_pairs(const std::vector<float>& bounds) {
+    std::vector<float> paired(2 * bounds.size(), NAN);
+    for (std::size_t i = 0; i < bounds.size(); ++i) paired[2 * i] = bounds[i];
+    return paired;
+}
+
 /// The samples of one object as a set, NEW before OLD.
 struct Group {
     std::vector<u32> fresh, old;
@@ -67,11 +74,12 @@ TEST_P(CudaCrossMatchTest, UpdatesListsAsByDefinition) {
             const OnDevice<u32> list_ids(lists.ids), sample_ids(ids), sample_own(own), sample_reverse(reverse),
                 words(std::vector<u32>(kN * kFilterWords, 0)), counts(std::vector<u32>(kN, 0)),
                 locks(std::vector<u32>(kN * 2, 0));
-            const OnDevice<float> distances(lists.distances), bounds(lists.bounds);
+            const OnDevice<float> distances(lists.distances), bounds(in_pairs(lists.bounds));
             const OnDevice<u64> queue(std::vector<u64>(kN * capacity, ~u64(0)));
             const OnDevice<StopFlag> stop(std::vector<StopFlag>(1, StopFlag{}));
             const OnDevice<Counters> counters(std::vector<Counters>(kSpread, Counters{}));
-            Lists here{list_ids, distances, bounds, length, 1};
+            Lists here{list_ids, distances, bounds, length, 1, 2};
+            pair_bounds(here, points().bias, kN, nullptr);
             if (variant.segments > 1) {
                 HostLists divided(kN, length);
                 split(here, variant.segments, kN, nullptr);

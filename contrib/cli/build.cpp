@@ -54,6 +54,8 @@ const char* explain(gnnd::Codes codes) {
             return "";
         case gnnd::Codes::int8:
             return ", int8 in place of floats";
+        case gnnd::Codes::pca:
+            return ", int8 of 128 components in place of floats";
     }
     return "";
 }

@@ -115,7 +115,9 @@ void print_summary(const BuildOptions& options, const gnnd::BuildStats& stats, d
     std::printf("%s  %d, stopped: %s (%s)\n", searched ? "batches   " : "iterations",
                 searched ? int(stats.iterations.size()) : iterations_run(stats),
                 std::string(name_of(stats.stop)).c_str(), explain(stats.stop));
-    if (stats.choices.codes == gnnd::Codes::int8) std::printf("codes       int8, in place of floats while building\n");
+    if (stats.choices.codes != gnnd::Codes::none)
+        std::printf("codes       %s, in place of floats while building\n",
+                    std::string(name_of(stats.choices.codes)).c_str());
     std::printf("phi(G)      %.6g\n", phi);
     if (stats.recall.objects != 0) std::printf("recall      %s\n", gnnd::to_text(stats.recall).c_str());
     if (stats.recall_added.objects != 0) std::printf("  added     %s\n", gnnd::to_text(stats.recall_added).c_str());

@@ -37,6 +37,8 @@ struct Columns {
 
 /// Empty lists and no candidates.
 void clear(const Lists&, const Candidates&, std::int64_t n, cudaStream_t);
+/// Puts each object's bias (null: 0) behind its bound, where cross-matches read it; bound_stride is 2.
+void pair_bounds(const Lists&, const u32* bias, std::int64_t n, cudaStream_t);
 /// Bytes that sort() needs; and sorting keys along with the order by the low `bits` bits of the keys. The arrays swap
 /// places: afterwards keys[0] and order[0] hold the result.
 std::size_t sort_bytes(std::int64_t n);

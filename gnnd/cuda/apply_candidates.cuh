@@ -171,7 +171,7 @@ __global__ void __launch_bounds__(apply_warps(Chunks) * kWarp)
     }
     if (lane == 0) {
         candidates.counts[object] = 0;
-        lists.bounds[object] = bound;
+        lists.bound(object) = bound;
         Counters& sum = counters[blockIdx.x % kSpread];
         atomicAdd(&sum.offered, u64(offered));
         atomicAdd(&sum.accepted, u64(accepted));

@@ -14,6 +14,7 @@
 #include "gnnd/cuda/memory/layout.h"
 #include "gnnd/cuda/memory/transfer.h"
 #include "gnnd/cuda/recall/reach_recall.h"
+#include "gnnd/cuda/space/projection.h"
 #include "gnnd/detail/checks.h"
 #include "gnnd/detail/predict.h"
 #include "gnnd/detail/resolve.h"
@@ -79,9 +80,11 @@ BuildPlan plan_gnnd(const detail::Input& input, const InPlace& in_place, const B
     return plan(free);
 }
 
-/// Lists of codes have settled with less recall than was asked for: the last digits may be what is missing.
-void go_on_in_float16(BuildState& state, const Callbacks& callbacks, RecallMeter& meter, bool may_give_up,
-                      BuildStats& stats) {
+/// Lists have settled with less recall than was asked for: what their rows have lost may be what is missing. They start
+/// again from the neighbours that they have.
+/// \param form  what is compared from now on
+void go_on_in(BuildState& state, const VectorForm& form, const Callbacks& callbacks, RecallMeter* meter,
+              bool may_give_up, BuildStats& stats) {
     make_ids_plain(state.lists, state.n, state.stream);
     // Samples are not needed before the lists have started again. They have places for 4 p.
     auto* ids = reinterpret_cast<std::int32_t*>(state.samples.ids);
@@ -92,9 +95,28 @@ void go_on_in_float16(BuildState& state, const Callbacks& callbacks, RecallMeter
                       row = std::size_t(state.lists.length) * sizeof(u32);
     GNND_CUDA(cudaMemcpy2DAsync(ids, width, state.lists.ids, row, width, std::size_t(state.n), cudaMemcpyDeviceToDevice,
                                 state.stream));
-    use_float16(state);
+    use_form(state, form);
     GNND_CUDA(cudaMemsetAsync(state.stop, 0, sizeof(StopFlag), state.stream));
-    Iterations(state, callbacks, stats).run(&meter, may_give_up);
+    Iterations(state, callbacks, stats).run(meter, may_give_up);
+}
+
+/// Steps 1 to 4 with rows as short as the vectors and the recall that is asked for allow: of a projection first, then
+/// of all components, each a byte, then of float16.
+/// \param meter  null: nothing tells how good lists are
+void iterate_from_short_rows(BuildState& state, const Callbacks& callbacks, RecallMeter* meter, bool may_give_up,
+                             BuildStats& stats) {
+    const Codes codes = state.form.packed == PackedType::f16 ? state.choices.codes : Codes::none;
+    const bool project = codes == Codes::pca || (meter != nullptr && may_project(codes, state.n, state.raw.d));
+    if (project)
+        use_projection(state);
+    else if (codes != Codes::none)
+        use_codes(state);
+    Iterations iterations(state, callbacks, stats);
+    iterations.run(meter, may_give_up);
+    if (iterations.needs_finer_rows() && int(stats.iterations.size()) <= state.params.iterations)
+        go_on_in(state, code_form(state.raw.d), callbacks, meter, may_give_up, stats);
+    if (state.form.codes && state.coarse && meter != nullptr && stats.stop == StopReason::converged)
+        go_on_in(state, state.plan, callbacks, meter, may_give_up, stats);
 }
 
 void run_gnnd(const detail::Input& input, const BuildParams& params, const Callbacks& callbacks, Resources& resources,
@@ -118,17 +140,14 @@ void run_gnnd(const detail::Input& input, const BuildParams& params, const Callb
     // Lists without what was set aside say little of the graph.
     RecallMeter* const in_between = meter && !detail::sets_aside(input, params) ? &*meter : nullptr;
     const bool may_give_up = !params.deterministic && may_compare_all_pairs(state);
-    if (stats.choices.codes != Codes::none && state.form.packed == PackedType::f16) use_codes(state);
-    Iterations(state, callbacks, stats).run(in_between, may_give_up);
-    if (state.form.codes && state.coarse && in_between != nullptr && stats.stop == StopReason::converged)
-        go_on_in_float16(state, callbacks, *meter, may_give_up, stats);
-    finish(state);
-    stats.choices.codes = state.form.codes ? Codes::int8 : Codes::none;
+    iterate_from_short_rows(state, callbacks, in_between, may_give_up, stats);
+    stats.choices.codes = codes_in(state.form);
     stats.peak_work_bytes = std::int64_t(plan.work_bytes());
-    if (input.exact)
-        compare_all_pairs(state, nullptr, callbacks, stats);
-    else if (meter)
+    if (meter)
         reach_recall(state, *meter, callbacks, stats);
+    else
+        finish(state);
+    if (input.exact) compare_all_pairs(state, nullptr, callbacks, stats);
     stats.recall_seconds += measuring.seconds();
     if (!in_place.result)
         copy_graph_out(ids, distances, state.ids, state.distances, state.n * params.k, resources, stream);

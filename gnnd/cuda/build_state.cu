@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 // From the plan of a build to its arrays.
 #include "gnnd/cuda/build_state.h"
+#include "gnnd/cuda/memory/memory.h"
 #include "gnnd/cuda/runtime/errors.h"
+#include "gnnd/cuda/space/projection.h"
 
 namespace gnnd::cuda {
 
@@ -39,6 +41,7 @@ BuildState make_state(const detail::Input& input, const BuildParams& params, con
             .resources = resources,
             .stream = stream,
             .form = plan,
+            .has_projection = false,
             .coarse = true,
             .engine = &engine_for(plan.packed, params.metric),
             .memory = memory,
@@ -50,7 +53,8 @@ BuildState make_state(const detail::Input& input, const BuildParams& params, con
                       .distances = lists_in_result ? distances : floats(plan.list_distances),
                       .bounds = floats(plan.bounds),
                       .length = plan.length,
-                      .segments = 1},
+                      .segments = 1,
+                      .bound_stride = 2},
             .samples = {.ids = words(plan.sample_ids),
                         .own = words(plan.own),
                         .reverse = words(plan.reverse),
@@ -77,24 +81,41 @@ BuildState make_state(const detail::Input& input, const BuildParams& params, con
             .distances = distances};
 }
 
-namespace {
-
 void use_form(BuildState& state, const VectorForm& form) {
-    if (state.form.codes == form.codes) return;
+    if (state.form.codes == form.codes && state.form.components == form.components) return;
     auto* rows = reinterpret_cast<std::uint8_t*>(state.memory + state.plan.rows.offset);
     auto* bias = reinterpret_cast<u32*>(state.memory + state.plan.bias.offset);
-    auto* work = reinterpret_cast<float*>(state.memory + state.plan.candidates.offset);  // none wait there
-    pack_again(state.raw, state.params.metric, form, rows, bias, work, state.info, state.stream);
+    std::byte* work = state.memory + state.plan.candidates.offset;  // none wait there
+    if (form.components != 0) {
+        use_float16(state);
+        std::byte* projection = state.memory + state.plan.projection.offset;
+        if (!state.has_projection)
+            find_projection(state.points, state.seed_of(0x40000u), projection, work, state.stream);
+        state.has_projection = true;
+        project(state.points, projection, rows, bias, state.info, work, state.stream);
+    } else {
+        pack_again(state.raw, state.params.metric, form, rows, bias, reinterpret_cast<float*>(work), state.info,
+                   state.stream);
+    }
     state.form = form;
     state.engine = &engine_for(form.packed, state.params.metric);
     state.points = points_of(state.raw, state.params.metric, form, rows, bias, state.input.pairs());
     state.assigning = points_of(state.raw, Metric::L2, form, rows, bias);
 }
 
-}  // namespace
+SpaceInfo read_info(const BuildState& state) {
+    PinnedArray<SpaceInfo, 1> info;
+    GNND_CUDA(cudaMemcpyAsync(&info[0], state.info, sizeof(SpaceInfo), cudaMemcpyDeviceToHost, state.stream));
+    GNND_CUDA(cudaStreamSynchronize(state.stream));
+    return info[0];
+}
 
 void use_codes(BuildState& state) {
     use_form(state, code_form(state.raw.d));
+}
+
+void use_projection(BuildState& state) {
+    use_form(state, projected_form());
 }
 
 void use_float16(BuildState& state) {

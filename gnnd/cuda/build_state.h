@@ -20,8 +20,9 @@ struct BuildState {
     const BuildPlan& plan;
     Resources& resources;
     cudaStream_t stream;
-    VectorForm form;  ///< what the rows hold now: the plan's, or codes
-    bool coarse;      ///< of codes: they may be what keeps the recall low, as the first tree says; true without trees
+    VectorForm form;      ///< what the rows hold now: the plan's, or codes of it
+    bool has_projection;  ///< found already
+    bool coarse;  ///< of codes: they may be what keeps the recall low, as the first tree says; true without trees
     const Engine* engine;
     std::byte* memory;  ///< the block that the plan divides
     std::int64_t n;
@@ -56,10 +57,20 @@ BuildState make_state(const detail::Input& input, const BuildParams& params, con
                       bool vectors_in_place, Resources& resources, std::byte* memory, cudaStream_t stream,
                       std::int32_t* ids, float* distances);
 
-/// Packs the vectors in another form: as codes, or as float16 again, which all but the iterations need. Distances in
-/// the lists stay those of the form before. Between iterations.
+/// Packs the vectors in another form: as codes, of all components or of a projection, or as float16 again, which all
+/// but the iterations need. Distances in the lists stay those of the form before. Between iterations.
+void use_form(BuildState& state, const VectorForm& form);
 void use_codes(BuildState& state);
+void use_projection(BuildState& state);
 void use_float16(BuildState& state);
+
+/// What rows of a form are codes of.
+inline Codes codes_in(const VectorForm& form) {
+    return form.components != 0 ? Codes::pca : form.codes ? Codes::int8 : Codes::none;
+}
+
+/// What the device has found out about the vectors. Waits for the stream.
+SpaceInfo read_info(const BuildState& state);
 
 /// Step 1: the lists to start from.
 void initialize(BuildState& state);

@@ -113,8 +113,9 @@ struct CrossMatch {
         const int kind = threadIdx.x / T, place = threadIdx.x % T;
         const bool real = place < (kind == 0 ? new_count : old_count);
         const u32 id = real ? shared.samples.ids[threadIdx.x] : 0;
-        const float bound = update.bound_of(id);  // before the term, so that both wait for memory together
-        const Sum term = Keys::term(points, id, threadIdx.x);
+        u32 bias;
+        const float bound = update.bound_of(id, bias);
+        const Sum term = Keys::term_of(points, bias, threadIdx.x);
         shared.terms[threadIdx.x] = real ? term : Keys::no_term();
         shared.bounds[threadIdx.x] = bound;
     }

@@ -30,6 +30,8 @@ constexpr double kAllIterations = 40;
 constexpr double kTail = 1.15;
 /// Going on with longer lists takes as long as so many iterations.
 constexpr double kLongerLists = 8;
+/// Iterations of a projection where nothing tells what it loses.
+constexpr int kProjectedIterations = 2;
 
 int passes_of(const BuildState& state, int iteration) {
     if (state.variant.update != Update::automatic) return 1;  // those update lists at once
@@ -69,6 +71,7 @@ void Iterations::begin() {
     if (state_.variant.locks != nullptr)
         GNND_CUDA(cudaMemsetAsync(state_.variant.locks, 0, state_.plan.locks.bytes, state_.stream));
     if (state_.plan.segments > 1) split(state_.lists, state_.plan.segments, state_.n, state_.stream);
+    pair_bounds(state_.lists, state_.points.bias, state_.n, state_.stream);
 }
 
 void Iterations::run(RecallMeter* meter, bool may_give_up) {
@@ -79,15 +82,23 @@ void Iterations::run(RecallMeter* meter, bool may_give_up) {
     begin();
     submit(0, 0);
     int iteration = 0;
-    while (iteration < state_.params.iterations && !ended()) {
+    while (iteration < most_iterations() && !ended()) {
         iterate(state_, ++iteration);
         submit(iteration, threshold);
-        // The first ones may say that going on is in vain.
-        const int ahead = may_give_up_ && meter_ != nullptr && iteration <= kDecisive ? 0 : kAhead;
+        // The first ones may say that going on is in vain, each of a projection that it takes other rows.
+        const bool decides = projected() || (may_give_up_ && iteration <= kDecisive);
+        const int ahead = decides && meter_ != nullptr ? 0 : kAhead;
         while (awaited_ < iteration - ahead && !ended()) await(++awaited_);
     }
     while (awaited_ < iteration && !ended()) await(++awaited_);
+    finer_ = projected() && !reached_ && (finer_ || meter_ == nullptr);
     stats_.stop = reached_ ? StopReason::recall : converged_ ? StopReason::converged : StopReason::iterations;
+}
+
+int Iterations::most_iterations() const {
+    const int limit = state_.params.iterations;  // the caller's is one for all that follow each other
+    const int left = limit == BuildParams{}.iterations ? limit : limit - std::max(first_ - 1, 0);
+    return projected() && meter_ == nullptr ? std::min(left, kProjectedIterations) : left;
 }
 
 void Iterations::submit(int iteration, double convergence_threshold) {
@@ -106,13 +117,14 @@ void Iterations::measure(int iteration, Record* record) {
     const Stopwatch::Piece piece(meter_->watch());
     const Lists& lists = state_.lists;
     if (!meter_->has_truth()) {
-        const bool codes = state_.form.codes;
+        const VectorForm form = state_.form;
         use_float16(state_);
         meter_->find_truth(lists.ids, lists.length, lists.length);
-        if (codes) use_codes(state_);
+        use_form(state_, form);
     }
     const u64 wanted = u64(state_.n) * u64(std::min<std::int64_t>(state_.params.k, state_.n - 1));
     meter_->start(lists.ids, lists.length, lists.length, state_.stop, record, iteration == 0 ? wanted : 0);
+    if (projected()) meter_->count_lost(state_.points, lists, record);
 }
 
 /// The missing share falls by about the same factor in each iteration, until it hardly falls any more: then GNND has
@@ -157,7 +169,9 @@ void Iterations::await(int iteration) {
     here.accepted = std::int64_t(record.sum.accepted);
     here.distances = std::int64_t(record.sum.distances);
     last_ = record.measured;
-    if (iteration > 0 && record.found >= 0 && may_give_up_) {
+    const bool measured = iteration > 0 && record.found >= 0;
+    if (measured && projected()) finer_ = meter_->lost(record) > 1 - double(state_.params.recall);
+    if (measured && may_give_up_ && !finer_) {
         in_vain_ = in_vain_ || in_vain(meter_->estimate_of(record), here.seconds);
         gave_up_ = in_vain_ && iteration >= iterations_for_bounds(state_.params.k);
     }

@@ -22,10 +22,13 @@ class Iterations {
     Iterations(BuildState& state, const Callbacks& callbacks, BuildStats& stats)
         : state_(state), callbacks_(callbacks), stats_(stats), first_(int(stats.iterations.size())) {}
 
+    /// Of a projection also until more true neighbours are lost in it than may be missing; without a meter a few times.
     /// \param meter        null: the paper's stopping rule alone
     /// \param may_give_up  also stop where comparing all pairs takes less time than what is left
     /// \throws InvalidArgument for a vector that no build can work with, Interrupted
     void run(RecallMeter* meter, bool may_give_up);
+    /// After run() on a projection: it is what keeps the recall low, as far as that is known.
+    bool needs_finer_rows() const { return finer_; }
 
   private:
     void begin();
@@ -34,7 +37,9 @@ class Iterations {
     void await(int iteration);
     double iterations_left(double missing, double before) const;
     bool in_vain(const RecallEstimate& recall, double seconds);
-    bool ended() const { return converged_ || reached_ || gave_up_; }
+    bool projected() const { return state_.form.components != 0; }
+    int most_iterations() const;
+    bool ended() const { return converged_ || reached_ || gave_up_ || finer_; }
 
     BuildState& state_;
     const Callbacks& callbacks_;
@@ -48,7 +53,7 @@ class Iterations {
     u64 last_ = 0;         ///< the device's clock when the last iteration, and its measurement, ended
     int awaited_ = -1;     ///< the last iteration whose record was read
     double missing_ = -1;  ///< the share of true neighbours that the last iteration left to be found
-    bool converged_ = false, reached_ = false, in_vain_ = false, gave_up_ = false;
+    bool converged_ = false, reached_ = false, in_vain_ = false, gave_up_ = false, finer_ = false;
     Stopwatch first_steps_{state_.stream};  ///< of iteration 0
     Drain drain_{state_.stream};            // the last member: copies into the page-locked ones end first
 };

@@ -40,9 +40,14 @@ __global__ void clear_kernel(Lists lists, Candidates candidates, std::int64_t n)
         lists.distances[i] = INFINITY;
     }
     for (std::int64_t i = begin; i < n; i += step) {
-        lists.bounds[i] = INFINITY;
+        lists.bound(i) = INFINITY;
         candidates.counts[i] = 0;
     }
+}
+
+__global__ void pair_bounds_kernel(Lists lists, const u32* bias, std::int64_t n) {
+    const std::int64_t i = std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
+    if (i < n) lists.bounds[i * 2 + 1] = bias != nullptr ? __uint_as_float(bias[i]) : 0.0f;
 }
 
 __global__ void make_ids_plain_kernel(u32* ids, std::int64_t count) {
@@ -137,7 +142,7 @@ __global__ void check_convergence_kernel(int iteration, double threshold, const 
     mine.phi = mine.phi * info->unit + double(mine.entries) * info->offset;
     const bool converged = iteration > 0 && double(mine.fresh) < threshold;
     const u64 now = nanoseconds();
-    *record = {mine, now, now, converged, 0, -1, 0};
+    *record = {mine, now, now, converged, 0, -1, 0, 0};
     stop->raised = converged;
 }
 
@@ -146,6 +151,11 @@ __global__ void check_convergence_kernel(int iteration, double threshold, const 
 void clear(const Lists& lists, const Candidates& candidates, std::int64_t n, cudaStream_t stream) {
     clear_kernel<<<1024, kThreads, 0, stream>>>(lists, candidates, n);
     GNND_LAUNCHED("clear_kernel");
+}
+
+void pair_bounds(const Lists& lists, const u32* bias, std::int64_t n, cudaStream_t stream) {
+    pair_bounds_kernel<<<blocks_for(n, kThreads), kThreads, 0, stream>>>(lists, bias, n);
+    GNND_LAUNCHED("pair_bounds_kernel");
 }
 
 std::size_t sort_bytes(std::int64_t n) {

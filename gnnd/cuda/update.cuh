@@ -46,6 +46,8 @@ struct LockedLists {
             atomicExch(&locks[i], 0u);
         }
     }
+    /// Of u, from behind its bound.
+    __device__ u32 bias_of(u32 u) const { return __float_as_uint(lists.bounds[std::int64_t(u) * 2 + 1]); }
     /// By one lane of a warp.
     __device__ void count(u32 offered, u32 accepted) const {
         if (offered + accepted == 0) return;
@@ -101,11 +103,16 @@ struct LockedLists {
 struct BufferedUpdate {
     static constexpr int kKept = 2;  ///< with two, one iteration less reaches the same recall (measured, NOTEBOOK.md)
     static constexpr bool kOrderMatters = true;
-    const float* bounds;
+    const float2* bounds;  ///< n: the lists' bounds, and the bits of the objects' biases
     Filter filter;
     Candidates candidates;
 
-    __device__ float bound_of(u32 u) const { return bounds[u]; }
+    /// \param bias  set
+    __device__ float bound_of(u32 u, u32& bias) const {
+        const float2 both = bounds[u];
+        bias = __float_as_uint(both.y);
+        return both.x;
+    }
 
     /// By all threads of a block.
     template <int N>

@@ -52,7 +52,7 @@ constexpr void for_each_field(F&& f) {
     f(Field<Update>{"update", &P::update, "auto (the fastest), selective (the paper's) or all (classic NN-Descent)"});
     f(Field<Locks>{"locks", &P::locks,
                    "what a spinlock covers on a GPU with --update selective: segment (of 32 entries) or list"});
-    f(Field<Codes>{"codes", &P::codes, "what a GPU's iterations compare in place of floats: auto, none or int8"});
+    f(Field<Codes>{"codes", &P::codes, "what a GPU's iterations compare in place of floats: auto, none, int8 or pca"});
     f(Field<std::uint64_t>{"seed", &P::seed, "of all random choices", 0, std::numeric_limits<std::uint64_t>::max()});
     f(Field<bool>{
         "deterministic", &P::deterministic,

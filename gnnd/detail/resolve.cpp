@@ -53,13 +53,15 @@ bool has_product(Metric metric) {
 }
 
 void check_codes(const BuildParams& params, const Input& input, bool gpu) {
-    const auto refuse = [](const std::string& where) {
-        throw InvalidArgument("BuildParams::codes = int8 " + where + ", allowed are auto and none");
+    const auto refuse = [&](const std::string& where) {
+        throw InvalidArgument("BuildParams::codes = " + std::string(name_of(params.codes)) + " " + where +
+                              ", allowed are auto and none");
     };
-    if (params.codes != Codes::int8) return;
+    if (params.codes != Codes::int8 && params.codes != Codes::pca) return;
     if (!gpu) refuse("on the CPU");
     if (!has_product(params.metric)) refuse("under " + std::string(name_of(params.metric)));
     if (input.d() > kMaxIntegerDim) refuse("with d = " + std::to_string(input.d()));
+    if (params.codes == Codes::pca && params.metric == Metric::InnerProduct) refuse("under ip");
 }
 
 /// \param length  of the lists

@@ -22,7 +22,11 @@ struct Lists {
     float* bounds;     ///< n, of one segment only: the last distance of each list; what is not nearer cannot enter
     int length;
     int segments;
+    /// Bounds stand so far apart. 2: behind each stands its object's bias (pair_bounds()), so that a cross-match, which
+    /// looks at both, reads one sector of memory instead of two.
+    int bound_stride = 1;
 
+    __device__ float& bound(std::int64_t i) const { return bounds[i * bound_stride]; }
     __host__ __device__ int segment_of(u32 id) const { return int(mix(id) % u32(segments)); }
     __device__ int size_of(int segment) const { return (length - segment + segments - 1) / segments; }
     __device__ int place(int rank, int segment) const { return rank * segments + segment; }
@@ -108,6 +112,7 @@ struct Record {
     int converged;          ///< this iteration changed too little to go on
     int reached;            ///< the recall that was asked for is there
     double found, squares;  ///< of the objects that are measured, see recall.h
+    double lost;            ///< of their true neighbours those that a projection takes for farther than the list's last
 };
 
 /// Lets the device end the iterations by itself: launches that find the flag raised have nothing to do.

@@ -231,8 +231,11 @@ struct Key<int, Exact> {
     __device__ static int worst() { return 0x7fffffff; }
     /// The part of a column's keys that is the same for all rows.
     __device__ static int term(const Points& points, u32 id, int column) {
-        const int bias = points.bias == nullptr ? 0 : int(points.bias[id]);
-        return bias << points.shift | (Exact ? column : 0);
+        return term_of(points, points.bias == nullptr ? 0 : points.bias[id], column);
+    }
+    /// The same, given the object's bias, or 0 where there is none.
+    __device__ static int term_of(const Points& points, u32 bias, int column) {
+        return int(bias) << points.shift | (Exact ? column : 0);
     }
     /// Of a column that stands for no object.
     __device__ static int no_term() { return kLast; }
@@ -262,6 +265,7 @@ struct Key<float, Exact> {
     __device__ static float term(const Points& points, u32 id, int) {
         return points.bias == nullptr ? 0.0f : __uint_as_float(points.bias[id]);
     }
+    __device__ static float term_of(const Points&, u32 bias, int) { return __uint_as_float(bias); }
     /// Finite, since a column in the last bits would make a NaN of an infinity.
     __device__ static float no_term() { return 3e38f; }
     __device__ static float pair_term(float term, float row_term) { return term + row_term; }

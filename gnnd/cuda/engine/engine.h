@@ -55,7 +55,7 @@ struct Variant {
 /// Steps 3 and 4.
 struct CrossMatchArgs {
     Samples samples;
-    Lists lists;
+    Lists lists;  ///< with biases behind the bounds, see pair_bounds()
     Variant variant;
     /// n: objects in the order in which blocks take them, null: by number. Neighbours in space should be near each
     /// other there: their rows and lists meet in the cache.

@@ -51,10 +51,7 @@ void grow_tree(BuildState& state, u32 seed) {
 /// True where codes tell neighbours from others badly, by what the first tree has found. Waits for the stream.
 bool too_coarse(const BuildState& state, int take) {
     count_coarse(state.variant.candidates, take, state.n, state.info, state.stream);
-    PinnedArray<SpaceInfo, 1> info;
-    GNND_CUDA(cudaMemcpyAsync(&info[0], state.info, sizeof(SpaceInfo), cudaMemcpyDeviceToHost, state.stream));
-    GNND_CUDA(cudaStreamSynchronize(state.stream));
-    return info[0].coarse > state.n / kFewCoarse;
+    return read_info(state).coarse > state.n / kFewCoarse;
 }
 
 void start_from_trees(BuildState& state) {

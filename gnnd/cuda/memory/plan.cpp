@@ -5,6 +5,7 @@
 
 #include "gnnd/cuda/memory/layout.h"
 #include "gnnd/cuda/space/codes.h"
+#include "gnnd/cuda/space/projection.h"
 
 namespace gnnd::cuda {
 namespace {
@@ -52,6 +53,12 @@ VectorForm code_form(std::int64_t d) {
     return form;
 }
 
+VectorForm projected_form() {
+    VectorForm form = code_form(kComponents);
+    form.components = kComponents;
+    return form;
+}
+
 BuildPlan make_build_plan(const detail::Input& input, const InPlace& in_place, const BuildParams& params,
                           const Choices& choices, std::size_t sort_bytes, std::size_t beside, std::size_t all_pairs,
                           std::size_t free) {
@@ -76,7 +83,7 @@ BuildPlan make_build_plan(const detail::Input& input, const InPlace& in_place, c
             plan.graph_distances = layout.take(n * k * 4);
         }
         plan.bias = layout.take(n * 4);
-        plan.bounds = layout.take(n * 4);
+        plan.bounds = layout.take(n * 8);
         plan.small = layout.take(kSmallBytes);
         Layout finished = layout;
         if (plan.length != k) {
@@ -90,9 +97,15 @@ BuildPlan make_build_plan(const detail::Input& input, const InPlace& in_place, c
         if (buffered) plan.filter = layout.take(n * kFilterBytes);
         if (!buffered || params.deterministic) plan.locks = layout.take(n * plan.segments * 4);
         if (params.deterministic) plan.offsets = layout.take(n * 16 + 8);
-        // Holds in turn: means (2 d floats) and what codes are scaled by, candidates, and the edges of reverse samples.
+        // Holds in turn: means (2 d floats) and what codes are scaled by, or what projections are made in, candidates,
+        // and the edges of reverse samples.
         const std::int64_t edges = params.deterministic ? n * 2 * plan.samples * 4 : 0;
-        plan.candidates = layout.take(std::max({n * capacity * 8, edges, d * 8 + kCodeErrorBytes}));
+        std::int64_t projecting = 0;
+        if (may_project(choices.codes, n, d)) {
+            plan.projection = layout.take(projection_bytes(round_up(d * 2, kStep)));
+            projecting = projection_work_bytes(n, round_up(d * 2, kStep));
+        }
+        plan.candidates = layout.take(std::max({n * capacity * 8, edges, d * 8 + kCodeErrorBytes, projecting}));
         Layout starting = layout, growing = layout, ending = layout;
         plan.sample_ids = layout.take(n * 16 * plan.samples);
         for (Part& part : plan.keys) part = growing.take(n * 4);

@@ -29,6 +29,7 @@ struct VectorForm {
     bool vectors_in_place = false;  ///< the kernels read the caller's (or the copied) vectors as they are
     bool exact_distances = false;   ///< list distances are exact, nothing is computed again at the end
     bool codes = false;             ///< rows are int8 codes of floats, see codes.h
+    int components = 0;             ///< of codes: so many of a projection, see projection.h; 0: those of the vectors
     int row_bytes = 0;
     int shift = 0;  ///< of integer keys, see device/tile.cuh
 };
@@ -38,6 +39,8 @@ VectorForm integer_form(PackedType packed, std::int64_t d);
 
 /// The form of floats as codes.
 VectorForm code_form(std::int64_t d);
+/// The form of codes of a projection.
+VectorForm projected_form();
 
 /// The arrays that lie on the device and are worked on where they are.
 struct InPlace {
@@ -61,6 +64,7 @@ struct BuildPlan : VectorForm {
     Part keys[2], order[2], sort;  ///< for growing trees
     Part given[2];                 ///< before: the graphs to start from, or the columns of them that stay in the lists
     Part set_aside[2];             ///< at the end: the other columns
+    Part projection;               ///< of rows that may be projected
     Part all_pairs;                ///< after the end, to compare them; empty: there is no room, or nobody wants it
     std::size_t total = 0;
     std::size_t beside = 0;  ///< taken in other blocks

@@ -32,16 +32,16 @@ double slowest_iteration(const BuildStats& stats) {
     return seconds;
 }
 
-/// Measures the graph. \return whether it has the recall that was asked for
-bool measure(BuildState& state, RecallMeter& meter, BuildStats& stats) {
-    const auto* ids = reinterpret_cast<const u32*>(state.ids);
+/// Measures rows of ids that are the graph, or lists that hold it.
+/// \return whether it has the recall that was asked for
+bool measure(BuildState& state, const u32* ids, int length, RecallMeter& meter, BuildStats& stats) {
     const Stopwatch::Piece piece(meter.watch());
     const auto estimate = [&](RecallMeter& with) {
         if (!with.has_truth()) {
             use_float16(state);
-            with.find_truth(ids, state.params.k, state.params.k);
+            with.find_truth(ids, length, length);
         }
-        with.start(ids, state.params.k, state.params.k);
+        with.start(ids, length, length);
         stats.recall = with.estimate();
     };
     const double wanted = double(state.params.recall);
@@ -65,17 +65,18 @@ bool measure(BuildState& state, RecallMeter& meter, BuildStats& stats) {
 /// Goes on from the lists (or the graph) with longer ones, which have room for more to compare; of a merge from the
 /// whole as one set: what is missing may be missing anywhere, and of what longer lists hold beyond the graphs they know
 /// nothing.
-/// \param codes  compares those
+/// \param form  what is compared
 /// \return false where the memory does not hold them
-bool lengthen(const BuildState& state, const KnnGraphView& lists, int length, bool codes, RecallMeter& meter,
-              const Callbacks& callbacks, BuildStats& stats) {
+bool lengthen(const BuildState& state, const KnnGraphView& lists, int length, const VectorForm& form,
+              RecallMeter& meter, const Callbacks& callbacks, BuildStats& stats) {
     BuildParams params = state.params;
     params.list_size = length;
     params.samples = std::min(length / 2, kMaxGpuSamples);
     const detail::Input input{{{state.raw.data, state.n, state.raw.d, state.raw.dtype, state.raw.stride}, {}},
                               {lists, {}}};
     const InPlace in_place{true, {true, false}, true};
-    const Choices choices = detail::resolve(params, input, params.device);
+    Choices choices = detail::resolve(params, input, params.device);
+    choices.codes = codes_in(form);
     const std::size_t held = state.plan.total + state.plan.beside + meter.taken(),
                       free = state.resources.free_device_memory();
     try {
@@ -86,13 +87,13 @@ bool lengthen(const BuildState& state, const KnnGraphView& lists, int length, bo
         BuildState longer = make_state(input, params, choices, plan, true, state.resources, memory.data(), state.stream,
                                        state.ids, state.distances);
         longer.visit = state.visit;
-        if (codes) use_codes(longer);
+        use_form(longer, form);
         Iterations(longer, callbacks, stats).run(&meter, !params.deterministic);
         finish(longer);
         stats.peak_work_bytes = std::max(stats.peak_work_bytes, std::int64_t(state.plan.work_bytes() + plan.total));
         stats.choices.list_size = length;
         stats.choices.samples = choices.samples;
-        stats.choices.codes = codes ? Codes::int8 : Codes::none;
+        stats.choices.codes = choices.codes;
         return true;
     } catch (const OutOfDeviceMemory&) {
         return false;
@@ -152,9 +153,15 @@ void compare_all_pairs(BuildState& state, const RecallMeter* meter, const Callba
 
 void reach_recall(BuildState& state, RecallMeter& meter, const Callbacks& callbacks, BuildStats& stats) {
     // Codes that the first tree did not find too coarse are good for longer lists, too; the last round does without.
-    const bool codes = state.form.codes && !state.coarse;
-    bool reached = measure(state, meter, stats);
+    const VectorForm plain = state.plan, form = state.coarse ? plain : state.form;
+    const auto* graph = reinterpret_cast<const u32*>(state.ids);
     int length = state.lists.length;
+    // Lists become a graph, which takes long rows of floats long, once it is known that they stay what they are. Of a
+    // merge they need not hold it all.
+    bool finished = detail::sets_aside(state.input, state.params);
+    if (finished) finish(state);
+    bool reached = finished ? measure(state, graph, state.params.k, meter, stats)
+                            : measure(state, state.lists.ids, length, meter, stats);
     for (int round = 0; round < kRounds && !reached && may_lengthen(state); ++round) {
         const double predicted = kIterationsLeft * slowest_iteration(stats);
         const bool may_compare = may_compare_all_pairs(state);
@@ -163,15 +170,17 @@ void reach_recall(BuildState& state, RecallMeter& meter, const Callbacks& callba
         const bool faster = !state.params.deterministic && meter.seconds_of_all_pairs() < predicted;
         if (faster && may_compare) break;
         KnnGraphView from{state.n, state.params.k, state.params.metric, state.ids, state.distances};
-        if (round == 0 && !detail::sets_aside(state.input, state.params)) {
+        if (!finished) {
             make_ids_plain(state.lists, state.n, state.stream);
             from.k = length;
             from.ids = reinterpret_cast<const std::int32_t*>(state.lists.ids);
         }
         length *= kLonger;
-        if (!lengthen(state, from, length, codes && round + 1 < kRounds, meter, callbacks, stats)) break;
-        reached = measure(state, meter, stats);
+        if (!lengthen(state, from, length, round + 1 < kRounds ? form : plain, meter, callbacks, stats)) break;
+        finished = true;
+        reached = measure(state, graph, state.params.k, meter, stats);
     }
+    if (!finished) finish(state);
     if (reached) {
         stats.stop = StopReason::recall;
     } else if (may_compare_all_pairs(state)) {

@@ -3,6 +3,7 @@
 
 #include "gnnd/cuda/device/exact.cuh"
 #include "gnnd/cuda/device/raw.cuh"
+#include "gnnd/cuda/device/tile.cuh"
 #include "gnnd/cuda/recall/recall.h"
 
 namespace gnnd::cuda {
@@ -48,6 +49,26 @@ __global__ void decide_kernel(std::int64_t n, u32 count, int at, double wanted, 
     if (detail::estimate_recall(n, count, at, sums->found, sums->squares).low < wanted) return;
     stop->raised = 1;
     record->reached = 1;
+}
+
+/// A warp an object, four lanes a true neighbour. By products of int8, of which a row has kComponents.
+__global__ void __launch_bounds__(kThreads)
+    lost_kernel(Points points, const u32* objects, u32 count, Lists truth, Lists lists, RecallSums* sums) {
+    const u32 i = blockIdx.x * kWarps + threadIdx.x / kWarp;
+    if (i >= count) return;
+    const u32 object = objects[i];
+    int lost = 0;
+    for (int j = 0; j < truth.length; ++j) {
+        const u32 id = truth.ids[std::int64_t(i) * truth.length + j] & ~kNewBit;
+        if (id >= points.n) continue;
+        const int product = TensorProducts<PackedType::i8>::pair(points, object, id);
+        lost += float(int(points.bias[object] + points.bias[id]) + points.scale * product) > lists.bound(object);
+    }
+    if (lane_id() == 0 && lost != 0) atomicAdd(&sums->lost, double(lost));
+}
+
+__global__ void record_lost_kernel(const RecallSums* sums, Record* record) {
+    record->lost = sums->lost;
 }
 
 /// Bytes that may be taken beside all that is planned for a build.
@@ -122,6 +143,14 @@ void RecallMeter::start(const u32* ids, int stride, int width, StopFlag* stop, R
     if (record == nullptr) return;
     decide_kernel<<<1, 1, 0, stream_>>>(count_, count, at_, wanted_, entries, sums_, stop, record);
     GNND_LAUNCHED("decide_kernel");
+}
+
+void RecallMeter::count_lost(const Points& points, const Lists& lists, Record* record) {
+    const u32 count = u32(objects_.size());
+    lost_kernel<<<blocks_for(count, kWarps), kThreads, 0, stream_>>>(points, numbers_, count, truth_, lists, sums_);
+    GNND_LAUNCHED("lost_kernel");
+    record_lost_kernel<<<1, 1, 0, stream_>>>(sums_, record);
+    GNND_LAUNCHED("record_lost_kernel");
 }
 
 RecallEstimate RecallMeter::estimate_of(const Record& record) const {

@@ -21,6 +21,7 @@ SweepSpace sweep_space_of(const BuildState& state, std::size_t taken = 0);
 /// Sums over the sample, made by the device.
 struct RecallSums {
     double found, squares;  ///< of each object how many of its true neighbours are there, and of that the square
+    double lost;            ///< and how many a projection takes for farther than the last one of its list
 };
 
 class RecallMeter {
@@ -46,6 +47,11 @@ class RecallMeter {
     /// \param entries  but only if the lists have so many of the first k
     void start(const u32* ids, int stride, int width, StopFlag* stop = nullptr, Record* record = nullptr,
                u64 entries = 0);
+    /// Counts, behind start(), the true neighbours that are not in lists of a projection since it takes them for
+    /// farther than the last entry: these no iteration will find. \param points  of the projection
+    void count_lost(const Points& points, const Lists& lists, Record* record);
+    /// Their share, of what was counted with this record.
+    double lost(const Record& record) const { return record.lost / (double(objects_.size()) * at_); }
     /// Of what was started last; waits for the stream.
     RecallEstimate estimate();
     /// Of what was started with this record.

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: MIT
-#include <cfloat>
-
 #include "gnnd/cuda/device/launch.cuh"
 #include "gnnd/cuda/device/raw.cuh"
 #include "gnnd/cuda/device/row_scale.cuh"
 #include "gnnd/cuda/device/state.cuh"
 #include "gnnd/cuda/runtime/errors.h"
+#include "gnnd/cuda/space/code_scale.cuh"
 #include "gnnd/cuda/space/codes.h"
 
 namespace gnnd::cuda {
@@ -13,26 +12,17 @@ namespace {
 
 constexpr int kWarps = 8, kScaleThreads = 512;
 
-constexpr float kLargestCode = 127;  ///< of either sign
-
-/// The scales that are tried: each is 2^(1/4) of the one before, the first cuts nothing.
-__device__ float code_scale(const CodeSource& source, int i) {
-    const float largest = source.normalized ? 1.0f : __uint_as_float(source.info->largest);
-    return fminf(kLargestCode / fmaxf(largest, FLT_MIN) * exp2f(0.25f * float(i)), largest_scale(source.degree));
-}
-
-__device__ float code_of(float x) {
-    return fminf(fmaxf(rintf(x), -kLargestCode), kLargestCode);
+__device__ float scale_to_try(const CodeSource& source, int i) {
+    return code_scale(source.normalized ? 1.0f : __uint_as_float(source.info->largest), source.degree, i);
 }
 
 /// Squared errors of some rows with each scale, in the vectors' own units. One warp a row, one lane a scale.
 template <class T>
 __global__ void code_errors_kernel(RawVectors vectors, CodeSource source, float* errors) {
-    static_assert(kCodeScales == kWarp);
     const int r = blockIdx.x * kWarps + threadIdx.x / kWarp;
     const T* row = raw_row<T>(vectors, vectors.n * r / kCodeRows);
     const RowScale scale = scale_of_row(row, vectors.d, source.normalized, source.info);
-    const float step = code_scale(source, lane_id());
+    const float step = scale_to_try(source, lane_id());
     float sum = 0;
     for (std::int64_t first = 0; first < vectors.d; first += kWarp) {
         const std::int64_t c = first + lane_id();
@@ -57,13 +47,7 @@ __global__ void __launch_bounds__(kScaleThreads) code_scale_kernel(CodeSource so
     __syncthreads();
     if (part != 0) return;
     for (int p = 1; p < kParts; ++p) sum += parts[p][i];
-    sum = isfinite(sum) ? sum : FLT_MAX;  // of rows that scan_kernel refuses
-    float least = sum;
-    for (int step = kWarp / 2; step > 0; step /= 2) least = fminf(least, __shfl_xor_sync(kAllLanes, least, step));
-    if (i != __ffs(int(__ballot_sync(kAllLanes, sum == least))) - 1) return;
-    SpaceInfo* info = source.info;
-    set_scale(info, code_scale(source, i), source.degree);
-    info->code_error = least / float(kCodeRows) * info->scale * info->scale;
+    if (is_best_scale(sum)) take_step(step_of(sum, scale_to_try(source, i)), source.degree, source.info);
 }
 
 /// Writes one row and its bias. One warp a row, four components a lane at a time.

@@ -12,7 +12,10 @@ struct LockUpdate : LockedLists {
     static constexpr int kKept = 1;
     static constexpr bool kOrderMatters = false;
 
-    __device__ float bound_of(u32) const { return INFINITY; }  // each segment has its own, read when it is known
+    __device__ float bound_of(u32 u, u32& bias) const {
+        bias = bias_of(u);
+        return INFINITY;  // each segment has its own, read when it is known
+    }
 
     template <int N>
     __device__ void take(const Offer (&offers)[N]) const {

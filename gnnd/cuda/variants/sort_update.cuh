@@ -11,7 +11,8 @@ struct SortUpdate : LockedLists {
     static constexpr int kKept = 0;  ///< every pair
     static constexpr bool kOrderMatters = false;
 
-    __device__ float bound_of(u32 u) const {
+    __device__ float bound_of(u32 u, u32& bias) const {
+        bias = bias_of(u);
         return __ldcg(&lists.distances[u * std::int64_t(lists.length) + lists.length - 1]);
     }
 

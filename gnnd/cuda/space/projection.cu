@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: MIT
+#include "gnnd/cuda/device/k_tiles.cuh"
+#include "gnnd/cuda/memory/layout.h"
+#include "gnnd/cuda/memory/memory.h"
+#include "gnnd/cuda/runtime/errors.h"
+#include "gnnd/cuda/space/code_scale.cuh"
+#include "gnnd/cuda/space/projection.h"
+#include "gnnd/detail/orthonormal.h"
+
+namespace gnnd::cuda {
+namespace {
+
+constexpr int kSample = 2048;   ///< rows that the directions come from
+constexpr int kRowsAtOnce = 8;  ///< of the sample, by a block
+constexpr int kPartComponents = 32;
+constexpr int kGramTile = 16;
+
+/// What is kept of a projection.
+struct Kept {
+    __half* directions;  ///< kComponents x d, rows that tensor cores multiply
+    CodeStep* step;
+    std::int64_t bytes;
+
+    Kept(std::byte* memory, std::int64_t row_bytes) {
+        Layout layout;
+        directions = reinterpret_cast<__half*>(memory + layout.take(row_bytes * kComponents).offset);
+        step = reinterpret_cast<CodeStep*>(memory + layout.take(sizeof(CodeStep)).offset);
+        bytes = std::int64_t(layout.end_);
+    }
+};
+
+/// The arrays that finding it and projecting work in.
+struct Work {
+    std::uint8_t* codes;  ///< n x kComponents
+    float* spread;        ///< d x kComponents: combinations of sampled rows
+    float* basis;         ///< d x kComponents: orthonormal columns
+    float* sampled;       ///< sample x kComponents: sampled rows in the basis
+    double* gram;         ///< kComponents x kComponents
+    float* turn;          ///< the same: what makes columns orthonormal
+    std::int64_t bytes;
+
+    Work(std::byte* memory, std::int64_t n, std::int64_t row_bytes) {
+        Layout layout;
+        const std::int64_t d = row_bytes / 2;
+        const auto take = [&]<class T>(T*& array, std::int64_t count) {
+            array = reinterpret_cast<T*>(memory + layout.take(count * std::int64_t(sizeof(T))).offset);
+        };
+        take(codes, n * kComponents);
+        take(spread, d * kComponents);
+        take(basis, d * kComponents);
+        take(sampled, std::int64_t(kSample) * kComponents);
+        take(gram, std::int64_t(kComponents) * kComponents);
+        take(turn, std::int64_t(kComponents) * kComponents);
+        bytes = std::int64_t(layout.end_);
+    }
+};
+
+__device__ const __half* sampled_row(const Points& halves, int r) {
+    return reinterpret_cast<const __half*>(halves.row(u32(halves.n * r / kSample)));
+}
+
+/// spread = sampled rows' transpose x sampled, or x random signs where `sampled` is null. A block has 32 components of
+/// the rows, a thread 16 columns of one of them.
+__global__ void __launch_bounds__(256) combine_kernel(Points halves, const float* sampled, u32 seed, float* spread) {
+    constexpr int kRows = 32, kColumns = 16;
+    static_assert(kPartComponents * kComponents / kColumns == 256);
+    __shared__ float part[kRows][kPartComponents + 1];
+    __shared__ float other[kRows][kComponents];
+    const int d = halves.row_bytes / 2, first = int(blockIdx.x) * kPartComponents;
+    const int component = threadIdx.x % kPartComponents, column = threadIdx.x / kPartComponents * kColumns;
+    float sums[kColumns] = {};
+    for (int begin = 0; begin < kSample; begin += kRows) {
+        for (int i = threadIdx.x; i < kRows * kPartComponents; i += blockDim.x) {
+            const int r = i / kPartComponents, c = first + i % kPartComponents;
+            part[r][i % kPartComponents] = c < d ? __half2float(sampled_row(halves, begin + r)[c]) : 0.0f;
+        }
+        for (int i = threadIdx.x; i < kRows * kComponents; i += blockDim.x) {
+            const int at = begin * kComponents + i;
+            other[i / kComponents][i % kComponents] =
+                sampled != nullptr ? sampled[at] : (mix(seed + u32(at)) & 1 ? 1.0f : -1.0f);
+        }
+        __syncthreads();
+        for (int r = 0; r < kRows; ++r)
+#pragma unroll
+            for (int j = 0; j < kColumns; ++j) sums[j] += part[r][component] * other[r][column + j];
+        __syncthreads();
+    }
+    if (first + component < d)
+        for (int j = 0; j < kColumns; ++j) spread[std::int64_t(first + component) * kComponents + column + j] = sums[j];
+}
+
+/// gram = the transpose of a d x kComponents matrix x the matrix. A block has a tile of it, a thread an element.
+__global__ void gram_kernel(const float* matrix, int d, double* gram) {
+    const int i = int(blockIdx.y) * kGramTile + threadIdx.y, j = int(blockIdx.x) * kGramTile + threadIdx.x;
+    double sum = 0;
+    for (int c = 0; c < d; ++c)
+        sum += double(matrix[std::int64_t(c) * kComponents + i]) * double(matrix[std::int64_t(c) * kComponents + j]);
+    gram[i * kComponents + j] = sum;
+}
+
+/// basis = spread x turn, and its transpose as float16. A block a row.
+__global__ void turn_kernel(const float* spread, const float* turn, int d, float* basis, __half* directions) {
+    __shared__ float row[kComponents];
+    const int c = int(blockIdx.x), j = threadIdx.x;
+    row[j] = spread[std::int64_t(c) * kComponents + j];
+    __syncthreads();
+    float sum = 0;
+    for (int i = 0; i <= j; ++i) sum += row[i] * turn[i * kComponents + j];
+    basis[std::int64_t(c) * kComponents + j] = sum;
+    directions[std::int64_t(j) * d + c] = __float2half(sum);
+}
+
+/// sampled = sampled rows x basis. A block has kRowsAtOnce of them.
+__global__ void sample_kernel(Points halves, const float* basis, float* sampled) {
+    const int d = halves.row_bytes / 2, first = int(blockIdx.x) * kRowsAtOnce, j = threadIdx.x;
+    float sums[kRowsAtOnce] = {};
+    for (int c = 0; c < d; ++c) {
+        const float direction = basis[std::int64_t(c) * kComponents + j];
+#pragma unroll
+        for (int r = 0; r < kRowsAtOnce; ++r) sums[r] += __half2float(sampled_row(halves, first + r)[c]) * direction;
+    }
+    for (int r = 0; r < kRowsAtOnce; ++r) sampled[(first + r) * kComponents + j] = sums[r];
+}
+
+/// The step of least squared error of the sampled rows, as codes of all components have it (codes.cu). One block, a
+/// warp some of the rows, a lane a scale.
+__global__ void __launch_bounds__(1024) choose_step_kernel(const float* sampled, CodeStep* step) {
+    constexpr int kWarps = 1024 / kWarp, kValues = kSample * kComponents;
+    __shared__ float parts[kWarps][kWarp];
+    const int lane = lane_id(), warp = threadIdx.x / kWarp;
+    float largest = 0;
+    for (int i = threadIdx.x; i < kValues; i += blockDim.x) largest = fmaxf(largest, fabsf(sampled[i]));
+    parts[warp][lane] = largest;
+    __syncthreads();
+    for (int i = 0; i < kWarps; ++i) largest = fmaxf(largest, parts[i][lane]);
+    for (int step = kWarp / 2; step > 0; step /= 2) largest = fmaxf(largest, __shfl_xor_sync(kAllLanes, largest, step));
+    __syncthreads();
+    const float scale = code_scale(largest, 2, lane);
+    float sum = 0;
+    for (int r = warp; r < kCodeRows; r += kWarps) {
+        const float* row = sampled + r * (kSample / kCodeRows) * kComponents;
+#pragma unroll 4
+        for (int j = 0; j < kComponents; ++j) {
+            const float error = row[j] - code_of(row[j] * scale) / scale;
+            sum += error * error;
+        }
+    }
+    parts[warp][lane] = sum;
+    __syncthreads();
+    if (warp != 0) return;
+    for (int w = 1; w < kWarps; ++w) sum += parts[w][lane];
+    if (is_best_scale(sum)) *step = step_of(sum, scale);
+}
+
+constexpr int kProjectThreads = 2 * kBlockRows;
+
+/// The codes of kBlockRows rows and their norms.
+__global__ void __launch_bounds__(kProjectThreads)
+    project_kernel(Points halves, Points directions, const CodeStep* chosen, std::uint8_t* codes, u32* bias) {
+    using Arithmetic = TensorProducts<PackedType::f16>;
+    constexpr int kTiles = kComponents / kTileColumns;
+    __shared__ __align__(128) std::uint8_t tile[(kBlockRows + kComponents) * kTileBytes];
+    __shared__ u32 ids[kBlockRows + kComponents];
+    const std::int64_t begin = std::int64_t(blockIdx.x) * kBlockRows;
+    const int rows = int(min(std::int64_t(kBlockRows), halves.n - begin));
+    for (int i = threadIdx.x; i < kBlockRows + kComponents; i += kProjectThreads)
+        ids[i] = i < kBlockRows ? u32(begin) + u32(min(i, rows - 1)) : u32(i - kBlockRows);
+    __syncthreads();
+    const int stripe = threadIdx.x / kWarp * kTileRows;
+    float sums[kTiles][4] = {};
+    multiply_rows<Arithmetic, kTiles>(
+        sums, tile, stripe, kBlockRows, halves,
+        [&](int k, std::uint8_t* stage) {
+            load_rows<kProjectThreads, kBlockRows>(stage, 0, ids, rows, kBlockRows, halves, k);
+            load_rows<kProjectThreads, kComponents>(stage, kBlockRows, ids + kBlockRows, kComponents, kComponents,
+                                                    directions, k);
+            commit_loads();
+        },
+        [](int) { return true; });
+    const float step = chosen->scale;
+    int norms[2] = {0, 0};
+#pragma unroll
+    for (int t = 0; t < kTiles; ++t)
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+            const int low = int(code_of(sums[t][half * 2] * step)), high = int(code_of(sums[t][half * 2 + 1] * step));
+            norms[half] += low * low + high * high;
+            const int row = stripe + lane_id() / 4 + half * 8, column = t * kTileColumns + lane_id() % 4 * 2;
+            if (row < rows)
+                *reinterpret_cast<std::uint16_t*>(codes + (begin + row) * kComponents + column) =
+                    std::uint16_t((low & 0xff) | (high & 0xff) << 8);
+        }
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+        norms[half] += __shfl_xor_sync(kAllLanes, norms[half], 1);
+        norms[half] += __shfl_xor_sync(kAllLanes, norms[half], 2);
+        const int row = stripe + lane_id() / 4 + half * 8;
+        if (lane_id() % 4 == 0 && row < rows) bias[begin + row] = u32(norms[half]);
+    }
+}
+
+__global__ void take_step_kernel(const CodeStep* step, SpaceInfo* info) {
+    take_step(*step, 2, info);
+}
+
+}  // namespace
+
+std::int64_t projection_bytes(std::int64_t row_bytes) {
+    return Kept(nullptr, row_bytes).bytes;
+}
+
+std::int64_t projection_work_bytes(std::int64_t n, std::int64_t row_bytes) {
+    return Work(nullptr, n, row_bytes).bytes;
+}
+
+void find_projection(const Points& halves, u32 seed, std::byte* projection, std::byte* memory, cudaStream_t stream) {
+    const Kept kept(projection, halves.row_bytes);
+    const Work work(memory, halves.n, halves.row_bytes);
+    const int d = halves.row_bytes / 2;
+    PinnedArray<double, kComponents * kComponents> gram;
+    PinnedArray<float, kComponents * kComponents> turn;
+    const Drain drain(stream);
+    const auto find_basis = [&](const float* sampled) {
+        combine_kernel<<<blocks_for(d, kPartComponents), 256, 0, stream>>>(halves, sampled, seed, work.spread);
+        GNND_LAUNCHED("combine_kernel");
+        const dim3 tiles(kComponents / kGramTile, kComponents / kGramTile), threads(kGramTile, kGramTile);
+        gram_kernel<<<tiles, threads, 0, stream>>>(work.spread, d, work.gram);
+        GNND_LAUNCHED("gram_kernel");
+        constexpr std::size_t kElements = std::size_t(kComponents) * kComponents;
+        GNND_CUDA(cudaMemcpyAsync(&gram[0], work.gram, kElements * sizeof(double), cudaMemcpyDeviceToHost, stream));
+        GNND_CUDA(cudaStreamSynchronize(stream));
+        detail::orthonormalize(&gram[0], kComponents, &turn[0]);
+        GNND_CUDA(cudaMemcpyAsync(work.turn, &turn[0], kElements * sizeof(float), cudaMemcpyHostToDevice, stream));
+        turn_kernel<<<unsigned(d), kComponents, 0, stream>>>(work.spread, work.turn, d, work.basis, kept.directions);
+        GNND_LAUNCHED("turn_kernel");
+        sample_kernel<<<kSample / kRowsAtOnce, kComponents, 0, stream>>>(halves, work.basis, work.sampled);
+        GNND_LAUNCHED("sample_kernel");
+    };
+    find_basis(nullptr);
+    find_basis(work.sampled);
+    choose_step_kernel<<<1, 1024, 0, stream>>>(work.sampled, kept.step);
+    GNND_LAUNCHED("choose_step_kernel");
+}
+
+void project(const Points& halves, const std::byte* projection, std::uint8_t* rows, u32* bias, SpaceInfo* info,
+             std::byte* memory, cudaStream_t stream) {
+    const Kept kept(const_cast<std::byte*>(projection), halves.row_bytes);
+    const Work work(memory, halves.n, halves.row_bytes);
+    Points directions = halves;
+    directions.rows = reinterpret_cast<const std::uint8_t*>(kept.directions);
+    directions.n = kComponents;
+    project_kernel<<<blocks_for(halves.n, kBlockRows), kProjectThreads, 0, stream>>>(halves, directions, kept.step,
+                                                                                     work.codes, bias);
+    GNND_LAUNCHED("project_kernel");
+    take_step_kernel<<<1, 1, 0, stream>>>(kept.step, info);
+    GNND_LAUNCHED("take_step_kernel");
+    GNND_CUDA(cudaMemcpyAsync(rows, work.codes, std::size_t(halves.n) * kComponents, cudaMemcpyDeviceToDevice, stream));
+}
+
+}  // namespace gnnd::cuda
