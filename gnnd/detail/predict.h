@@ -40,9 +40,9 @@ Prediction predict_on_gpu(const GpuTraits& gpu, const ComparedSet& set);
 /// \param threads  among which the work is divided evenly
 Prediction predict_on_cpu(int threads, const ComparedSet& set);
 
-/// True where all pairs are predicted to cost less than the least that iterations take to reach the recall of `params`, as
-/// far as it is known before any ran. The target counts by the lists and samples that resolve() has chosen for it; and
-/// where even a sample that lacks nothing does not show it, so that the lists have to settle. Sets for which three
+/// True where all pairs are predicted to cost less than the least that iterations take to reach the recall of `params`,
+/// as far as it is known before any ran. The target counts by the lists and samples that resolve() has chosen for it;
+/// and where even a sample that lacks nothing does not show it, so that the lists have to settle. Sets for which three
 /// iterations are not enough, as sentence embeddings at 0.9988, are not known from easier ones of the same size, as
 /// descriptors at 0.999, before two iterations have said what they find (NOTEBOOK.md): a build decides again then.
 /// \param prediction  of the choices for these parameters; where nothing is predicted the answer is false

@@ -72,7 +72,8 @@ void cross_match(const Points& points, const CrossMatchArgs& args, cudaStream_t 
 #endif
         return;
     }
-    const BufferedUpdate buffered{reinterpret_cast<const float2*>(args.lists.bounds), args.variant.filter, args.variant.candidates};
+    const BufferedUpdate buffered{reinterpret_cast<const float2*>(args.lists.bounds), args.variant.filter,
+                                  args.variant.candidates};
     const CompleteUpdate complete{buffered, {args.lists, args.variant.locks, args.counters}};
     const bool short_rows = has_short_rows<Arithmetic>(points), ordered = args.variant.locks != nullptr;
     constexpr bool kTensor = Arithmetic::kTensor;
