@@ -192,6 +192,16 @@ TEST(RecallAsked, HoldsForRefineAndMerge) {
     }
 }
 
+/// The recall counts ten neighbours, and a graph that has just these is not what a wider one is wanted for.
+TEST(RecallAsked, ColumnsThatAGraphLacksAreFound) {
+    const Vectors vectors = test::random_vectors(20000, 16, DType::f32);
+    const KnnGraph narrow = build_exact(vectors, test::cpu_params(10)).graph;
+    const BuildResult wide = refine(vectors, narrow, asked_for(0.99, 40));
+    EXPECT_EQ(wide.stats.stop, StopReason::recall);
+    EXPECT_GE(Truth(vectors, Metric::L2, 40).recall_of(wide.graph), 0.98);
+    EXPECT_EQ(refine(vectors, wide.graph, asked_for(0.99, 40)).stats.iterations.size(), 1u);
+}
+
 /// A limit on the trees that is none keeps it from comparing all pairs, so that the lists have to grow.
 TEST(RecallAsked, IsMissedWhereMemoryForbidsMore) {
     const Vectors vectors = test::vectors_of(test::hard_sets()[1], 9000, DType::f32);

@@ -29,7 +29,8 @@ Iterations::Iterations(State& state, const detail::Input& input, const Callbacks
       clock_(clock),
       stats_(stats),
       threshold_(detail::convergence_threshold(state.params, input)),
-      records_(int(stats.iterations.size())) {
+      records_(int(stats.iterations.size())),
+      first_that_counts_(detail::first_that_counts(input, state.params)) {
     if (state.params.recall > 0)
         measurement_.emplace(state.space, state.team, state.params, input.measured(), state.resources);
     set_aside_ = detail::sets_aside(input, state.params);
@@ -77,10 +78,11 @@ bool Iterations::reached() {
     gain_ = -stats_.recall.value;
     stats_.recall = measure(false);
     gain_ += stats_.recall.value;
-    return stats_.recall.low >= state_.params.recall && (iteration_ > 0 || rows_are_full());
+    return stats_.recall.low >= state_.params.recall && iteration_ >= first_that_counts_ &&
+           (iteration_ > 0 || rows_are_full());
 }
 
-/// A graph to refine may have fewer columns than are wanted, and what it lacks counts less than its first columns.
+/// A graph to refine may have rows that are not full, and what they lack counts less than their first columns.
 bool Iterations::rows_are_full() const {
     const std::int64_t n = state_.lists.n(), last = std::min<std::int64_t>(state_.params.k, n - 1) - 1;
     for (std::int64_t i = 0; i < n; ++i)

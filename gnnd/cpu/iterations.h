@@ -66,6 +66,7 @@ class Iterations {
     double changed_ = 0;      ///< NEW entries after the last iteration
     double gain_ = 0;         ///< in recall, of the last iteration
     int records_;             ///< that there were before
+    int first_that_counts_;   ///< from this iteration on a recall that is reached ends them
     int iteration_ = 0;       ///< the last one that ran
     int since_growth_ = 0;    ///< iterations with lists of this length
     bool further_ = false;    ///< the lists have settled once

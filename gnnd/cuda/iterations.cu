@@ -111,8 +111,8 @@ void Iterations::submit(int iteration, double convergence_threshold) {
     GNND_CUDA(cudaEventRecord(events_[slot], state_.stream));
 }
 
-/// A graph to refine may be good already, but have fewer columns than are wanted: then it does not count as reached
-/// before its rows are full.
+/// A graph to refine may be good already, but have rows that are not full: then it does not count as reached before
+/// they are, and where it has fewer columns than are wanted, not before these are found.
 void Iterations::measure(int iteration, Record* record) {
     const Stopwatch::Piece piece(meter_->watch());
     const Lists& lists = state_.lists;
@@ -122,8 +122,10 @@ void Iterations::measure(int iteration, Record* record) {
         meter_->find_truth(lists.ids, lists.length, lists.length);
         use_form(state_, form);
     }
-    const u64 wanted = u64(state_.n) * u64(std::min<std::int64_t>(state_.params.k, state_.n - 1));
-    meter_->start(lists.ids, lists.length, lists.length, state_.stop, record, iteration == 0 ? wanted : 0);
+    const u64 full = u64(state_.n) * u64(std::min<std::int64_t>(state_.params.k, state_.n - 1));
+    const bool counts = iteration >= detail::first_that_counts(state_.input, state_.params);
+    const u64 least_entries = !counts ? UINT64_MAX : iteration == 0 ? full : 0;
+    meter_->start(lists.ids, lists.length, lists.length, state_.stop, record, least_entries);
     if (projected()) meter_->count_lost(state_.points, lists, record);
 }
 
