@@ -92,7 +92,7 @@ TEST(Cuda, BadRowsAreNamed) {
 
 TEST(Cuda, GraphsAreAsGoodAtBothEndsOfFloats) {
     SKIP_WITHOUT_GPU();
-    for (const Codes codes : {Codes::none, Codes::int8}) {
+    for (const Codes codes : {Codes::none, Codes::automatic}) {
         SCOPED_TRACE(name_of(codes));
         BuildParams params = converging(gpu_params(20));
         params.codes = codes;

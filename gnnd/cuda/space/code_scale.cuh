@@ -36,9 +36,13 @@ __device__ inline bool is_best_scale(float error) {
     return lane_id() == __ffs(int(__ballot_sync(kAllLanes, error == least))) - 1;
 }
 
-/// \param error  squared errors of kCodeRows rows, in the vectors' units
-__device__ inline CodeStep step_of(float error, float scale) {
-    return {scale, (isfinite(error) ? error : FLT_MAX) / float(kCodeRows) * scale * scale};
+/// Components that are too small for any scale become codes of few steps or of none, and their squared errors vanish in
+/// float32: nothing is to be believed of these.
+/// \param error   squared errors of kCodeRows rows, in the vectors' units
+/// \param degree  list distances grow by this power of the scale
+__device__ inline CodeStep step_of(float error, float scale, int degree) {
+    const bool known = isfinite(error) && scale < largest_scale(degree);
+    return {scale, known ? error / float(kCodeRows) * scale * scale : FLT_MAX};
 }
 
 /// Components are multiplied by the scale from now on.

@@ -47,7 +47,7 @@ __global__ void __launch_bounds__(kScaleThreads) code_scale_kernel(CodeSource so
     __syncthreads();
     if (part != 0) return;
     for (int p = 1; p < kParts; ++p) sum += parts[p][i];
-    if (is_best_scale(sum)) take_step(step_of(sum, scale_to_try(source, i)), source.degree, source.info);
+    if (is_best_scale(sum)) take_step(step_of(sum, scale_to_try(source, i), source.degree), source.degree, source.info);
 }
 
 /// Writes one row and its bias. One warp a row, four components a lane at a time.

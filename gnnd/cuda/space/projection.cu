@@ -135,7 +135,8 @@ __global__ void __launch_bounds__(1024) choose_step_kernel(const float* sampled,
     for (int i = 0; i < kWarps; ++i) largest = fmaxf(largest, parts[i][lane]);
     for (int step = kWarp / 2; step > 0; step /= 2) largest = fmaxf(largest, __shfl_xor_sync(kAllLanes, largest, step));
     __syncthreads();
-    const float scale = code_scale(largest, 2, lane);
+    constexpr int kDegree = 2;  // squared distances
+    const float scale = code_scale(largest, kDegree, lane);
     float sum = 0;
     for (int r = warp; r < kCodeRows; r += kWarps) {
         const float* row = sampled + r * (kSample / kCodeRows) * kComponents;
@@ -149,7 +150,7 @@ __global__ void __launch_bounds__(1024) choose_step_kernel(const float* sampled,
     __syncthreads();
     if (warp != 0) return;
     for (int w = 1; w < kWarps; ++w) sum += parts[w][lane];
-    if (is_best_scale(sum)) *step = step_of(sum, scale);
+    if (is_best_scale(sum)) *step = step_of(sum, scale, kDegree);
 }
 
 constexpr int kProjectThreads = 2 * kBlockRows;
