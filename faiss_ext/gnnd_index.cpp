@@ -18,6 +18,7 @@
 #include "faiss_ext/detail/grow_links.h"
 #include "faiss_ext/detail/index_change.h"
 #include "faiss_ext/detail/index_rows.h"
+#include "faiss_ext/detail/index_sample.h"
 #include "faiss_ext/detail/optimize.h"
 #include "faiss_ext/detail/print.h"
 #include "gnnd/cuda/backend.h"
@@ -79,6 +80,8 @@ GnndIndex<FaissIndex>::GnndIndex(const GnndIndex& other) : GnndIndex(static_cast
     builder = other.builder;
     graph_ = other.graph_;
     parents_ = other.parents_;
+    graph_fits_ = other.graph_fits_;
+    parents_fit_ = other.parents_fit_;
     chosen_ = other.chosen_;
     unmeasured_ = other.unmeasured_;
     most_on_gpu_ = other.most_on_gpu_;
@@ -104,6 +107,20 @@ void GnndIndex<FaissIndex>::check_kind() const {
              std::string(gnnd::name_of(metric())));
 }
 
+/// Whether graph_ is of the vectors that there are.
+template <class FaissIndex>
+bool GnndIndex<FaissIndex>::has_graph() const {
+    return graph_.n() == this->ntotal && detail::sample_of(*this, codes()).vectors == graph_fits_;
+}
+
+/// graph_ and parents_ are those of what the index holds now.
+template <class FaissIndex>
+void GnndIndex<FaissIndex>::remember(const faiss::IndexFlatCodes& storage) {
+    const detail::IndexSample now = detail::sample_of(*this, storage);
+    graph_fits_ = now.vectors;
+    parents_fit_ = now.links;
+}
+
 template <class FaissIndex>
 gnnd::KnnGraph GnndIndex<FaissIndex>::graph_of(const FaissIndex& index, const faiss::IndexFlat& rows) {
     if (const auto* made_here = dynamic_cast<const GnndIndex*>(&index); made_here != nullptr && made_here->has_graph())
@@ -120,9 +137,14 @@ gnnd::KnnGraph GnndIndex<FaissIndex>::graph_of(const FaissIndex& index, const fa
 template <class FaissIndex>
 void GnndIndex<FaissIndex>::prepare() {
     builder.verbose = this->verbose;
-    if (this->ntotal == 0 || has_graph()) return;
+    if (this->ntotal == 0) return;
+    const faiss::IndexFlatCodes& storage = codes();
+    const detail::IndexSample now = detail::sample_of(*this, storage);
+    if (now.links != parents_fit_) parents_.clear();
+    if (has_graph()) return;
     on_gpu_.reset();
-    graph_ = graph_of(*this, FloatRows(codes()).flat());
+    graph_ = graph_of(*this, FloatRows(storage).flat());
+    graph_fits_ = now.vectors;
     parents_.clear();  // those of other links
 }
 
@@ -147,6 +169,7 @@ void GnndIndex<FaissIndex>::add(idx_t n, const float* x) {
             graph.keep();
         }
         added.keep();
+        remember(storage);
     });
 }
 
@@ -228,6 +251,7 @@ bool GnndIndex<FaissIndex>::build_on_gpu(idx_t n, const float* x) {
     keep(links, n, 0);
     graph_ = std::move(graph);
     added->keep();
+    remember(storage);
     return true;
 }
 
@@ -331,6 +355,7 @@ void GnndIndex<FaissIndex>::merge_copy_of(const faiss::Index& other) {
         link_all(rows.flat());
         change.keep();
         added.keep();
+        remember(storage);
     });
 }
 
@@ -369,6 +394,7 @@ std::size_t GnndIndex<FaissIndex>::remove_ids(const faiss::IDSelector& selector)
         link_all(kept);
         change.keep();
         detail::keep_rows(storage, left);
+        remember(storage);
         return std::size_t(n - count);
     });
 }

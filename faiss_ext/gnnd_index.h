@@ -33,9 +33,9 @@ class WithGnnd {
   public:
     virtual ~WithGnnd() = default;
 
-    /// The k-NN graph of the objects, ntotal x graph_k(), as of the last call that changed the index; of no objects
-    /// where that was FAISS. Where the storage compresses, its distances are those of the vectors as they were when
-    /// they were compared: those given to add() in it, those decoded from the storage afterwards.
+    /// The k-NN graph of the objects, ntotal x graph_k(), as of the last call of GnndIndex that changed the index; of
+    /// no objects where there was none. Where the storage compresses, its distances are those of the vectors as they
+    /// were when they were compared: those given to add() in it, those decoded from the storage afterwards.
     const gnnd::KnnGraph& graph() const { return graph_; }
     /// Columns of the graphs to be built.
     virtual int graph_k() const = 0;
@@ -71,6 +71,8 @@ class WithGnnd {
 
     gnnd::KnnGraph graph_;               ///< of so many objects as there are, or out of date
     std::vector<std::int32_t> parents_;  ///< the tree that holds all objects, see detail/link_tree.h; like graph_
+    std::uint64_t graph_fits_ = 0;       ///< the vectors that graph_ is of, see detail/index_sample.h
+    std::uint64_t parents_fit_ = 0;      ///< the links that parents_ are of
     std::int64_t chosen_ = 0;            ///< objects whose links were chosen since those of all were
     std::int64_t unmeasured_ = 0;        ///< objects added since the recall was measured
     std::int64_t most_on_gpu_ = -1;      ///< bytes, see keep_on_gpu()
@@ -81,8 +83,11 @@ class WithGnnd {
 /// cosine add and search normalised vectors under inner product. Storages that compress compare under L2 and inner
 /// product.
 ///
-/// Beside FAISS's links an index keeps the k-NN graph, 8 n k bytes. Where FAISS has changed the index in the meantime,
-/// or has read it, the graph is made of the links by gnnd::refine() when it is needed.
+/// Beside FAISS's links an index keeps the k-NN graph, 8 n k bytes. Where FAISS has read the index, or has changed it
+/// in the meantime by methods of its own classes, the graph is made of the links by gnnd::refine() when it is needed,
+/// and all links are chosen anew. Each call notices that by the number of objects and by 256 of them, evenly among all;
+/// who overwrites single vectors of the storage in place must remove them and add the others. A storage or links of
+/// another number of objects than the index are an error.
 ///
 /// Where the storage compresses, the first add() builds the graph from the vectors that it is given. They are gone
 /// afterwards: for every later call the storage's reconstructions stand for them, n x d floats for the time of the
@@ -145,7 +150,8 @@ class GnndIndex : public FaissIndex, public WithGnnd {
     void check_size(idx_t n) const;
     gnnd::Metric metric() const;
     faiss::IndexFlatCodes& codes() const;
-    bool has_graph() const { return graph_.n() == this->ntotal; }
+    bool has_graph() const;
+    void remember(const faiss::IndexFlatCodes& storage);
     /// Of any index of the kind, whose vectors are given.
     gnnd::KnnGraph graph_of(const FaissIndex& index, const faiss::IndexFlat& rows);
     void prepare();

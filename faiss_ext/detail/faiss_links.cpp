@@ -100,17 +100,37 @@ void set_count(faiss::IndexHNSW& index, std::int64_t n) {
     index.hnsw.neighbors.resize(n * degree_of(index));
 }
 
-void require_links(const faiss::IndexNSG& index) {
+bool links_are_of(const faiss::IndexNSG& index, std::int64_t n) {
     const auto& graph = index.nsg.final_graph;
-    if (!graph || graph->N != index.ntotal || graph->K != index.nsg.R)
-        fail(class_of(index) + " is damaged: it has not links of all objects");
+    return graph && graph->N == n && graph->K == index.nsg.R;
+}
+bool links_are_of(const faiss::IndexHNSW& index, std::int64_t n) {
+    return index.hnsw.offsets.size() == std::size_t(n) + 1;
+}
+
+bool has_links(const faiss::IndexNSG& index, std::int64_t object) {
+    return object < index.nsg.final_graph->N;
+}
+bool has_links(const faiss::IndexHNSW& index, std::int64_t object) {
+    return index.hnsw.offsets[object] + std::size_t(degree_of(index)) <= index.hnsw.neighbors.size();
+}
+
+namespace {
+
+template <class GraphIndex>
+void require(const GraphIndex& index) {
+    bool whole = links_are_of(index, index.ntotal);
+    for (idx_t i = 0; whole && i < index.ntotal; ++i) whole = has_links(index, i);
+    if (!whole) fail(class_of(index) + " is damaged: it has not links of all objects");
+}
+
+}  // namespace
+
+void require_links(const faiss::IndexNSG& index) {
+    require(index);
 }
 void require_links(const faiss::IndexHNSW& index) {
-    const faiss::HNSW& hnsw = index.hnsw;
-    bool whole = hnsw.offsets.size() == std::size_t(index.ntotal) + 1;
-    for (idx_t i = 0; whole && i < index.ntotal; ++i)
-        whole = hnsw.offsets[i] + std::size_t(degree_of(index)) <= hnsw.neighbors.size();
-    if (!whole) fail(class_of(index) + " is damaged: it has not links of all objects");
+    require(index);
 }
 
 const std::int32_t* links_of(const faiss::IndexNSG& index, std::int64_t object) {

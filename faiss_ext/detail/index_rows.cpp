@@ -39,7 +39,9 @@ faiss::IndexFlatCodes& codes_of(const faiss::Index& index, faiss::Index* storage
     auto* codes = dynamic_cast<faiss::IndexFlatCodes*>(storage);
     if (codes == nullptr || !(holds_plain_rows(*codes) || compresses(*codes)))
         fail(class_of(index) + " keeps its vectors neither as a faiss::IndexFlat nor as codes of a quantizer");
-    if (codes->ntotal != index.ntotal || codes->d != index.d) fail(class_of(index) + " does not fit its storage");
+    const bool whole = codes->codes.size() == std::size_t(codes->ntotal) * codes->code_size;
+    if (!whole || codes->ntotal != index.ntotal || codes->d != index.d)
+        fail(class_of(index) + " does not fit its storage");
     return *codes;
 }
 
