@@ -11,6 +11,7 @@
 
 #include "faiss_ext/detail/errors.h"
 #include "faiss_ext/detail/faiss_links.h"
+#include "faiss_ext/detail/index_rows.h"
 #include "faiss_ext/detail/optimize.h"
 #include "faiss_ext/detail/print.h"
 #include "faiss_ext/detail/rows.h"
@@ -37,6 +38,10 @@ const faiss::IndexFlat& add_vectors(Index& index, const VectorSource& source) {
     return storage;
 }
 
+VectorSource stored_rows(const faiss::IndexHNSWFlat& index, gnnd::Metric metric) {
+    return detail::view_rows(dynamic_cast<const faiss::IndexFlat&>(*index.storage), 0, index.ntotal, metric);
+}
+
 void report(bool verbose, const char* who, const SearchGraph& made) {
     if (!verbose) return;
     const auto used = made.links.size() - std::size_t(std::count(made.links.begin(), made.links.end(), -1));
@@ -48,10 +53,11 @@ void report(bool verbose, const char* who, const SearchGraph& made) {
 
 /// Draws the levels of all objects as FAISS does, fills those above 0 and sets the entry point. Each level gets a graph
 /// over its members.
-/// \param made  level 0
+/// \param source  on the host
+/// \param made    level 0
 void add_upper_levels(faiss::HNSW& hnsw, const VectorSource& source, const SearchGraph& made,
                       const HnswParams& params) {
-    const gnnd::VectorView& x = source.on_host();
+    const gnnd::VectorView& x = source.vectors();
     const auto bytes = std::size_t(x.d) * size_of(x.dtype);
     GnndParams on_cpu;
     on_cpu.device.kind = gnnd::Device::Kind::cpu;
@@ -126,7 +132,7 @@ std::unique_ptr<faiss::IndexHNSWFlat> to_hnsw(const VectorSource& source, const 
             detail::make_links(source, add_vectors(*index, source), graph, hnsw.nb_neighbors(0), params.gpu);
         report(params.verbose, who, made);
         if (params.upper_levels)
-            add_upper_levels(hnsw, source, made, params);
+            add_upper_levels(hnsw, source.device() < 0 ? source : stored_rows(*index, source.metric()), made, params);
         else
             detail::set_links(*index, std::move(made));
         hnsw.efSearch = int(std::min<std::int64_t>(params.efSearch, x.n));

@@ -6,6 +6,8 @@
 /// indexes from then on: search, write_index, read_index. They number the vectors as the source's rows are; see
 /// VectorSource::id_of() for the ids of the index that the vectors came from.
 ///
+/// Vectors that lie on a GPU are copied once, into the index. Links are chosen where the vectors lie.
+///
 /// Metrics: L2, inner product, L1 and Linf. Cosine becomes an index of normalised vectors under inner product, the way
 /// FAISS is used for it: normalise the queries too (faiss::fvec_renorm_L2).
 ///
@@ -31,7 +33,7 @@ namespace faiss_ext {
 struct NsgParams {
     int R = 32;            ///< out-degree, at least 1
     int search_L = 64;     ///< beam width set on the index for searching, at least 1; lowered to n
-    Gpu gpu = {};          ///< where links are chosen
+    Gpu gpu = {};          ///< where links are chosen; without resources where the vectors lie
     bool verbose = false;  ///< the index's own: FAISS prints what it does
 };
 
@@ -49,7 +51,9 @@ struct HnswParams {
     /// Levels above the graph's, which need graphs of their own over ever smaller samples of the objects: they help
     /// searches that start far away, as in clustered data.
     bool upper_levels = false;
-    Gpu gpu = {};          ///< where links are chosen, and the graphs of upper levels built
+    /// The GPU that links are chosen on, and the graphs of upper levels built. Without its resources links are chosen
+    /// where the vectors lie, and those graphs built on the CPU.
+    Gpu gpu = {};
     bool verbose = false;  ///< the index's own: FAISS prints what it does
 };
 
@@ -68,7 +72,7 @@ struct NNDescentIndexParams {
 struct HnswCagraParams {
     int degree = 32;       ///< links of every object, even, at least 4 and at most n - 1
     int efSearch = 64;     ///< beam width set on the index for searching, at least 1
-    Gpu gpu = {};          ///< where links are chosen
+    Gpu gpu = {};          ///< where links are chosen; without resources where the vectors lie
     bool verbose = false;  ///< the index's own: FAISS prints what it does
 };
 

@@ -8,11 +8,13 @@
 #include <utility>
 
 #include "faiss_ext/detail/errors.h"
+#include "faiss_ext/detail/index_rows.h"
 #include "faiss_ext/detail/optimize.h"
 #include "faiss_ext/detail/pages.h"
 #include "faiss_ext/detail/rows.h"
 #include "faiss_ext/faiss_resources.h"
 #include "gnnd/cpu/parallel.h"
+#include "gnnd/device.h"
 #include "gnnd/search_links.h"
 
 namespace faiss_ext::detail {
@@ -22,13 +24,15 @@ namespace {
 constexpr std::int64_t kChunk = 4096;  // objects
 
 /// Chooses links by the steps of gnnd/search_links.h.
-void choose_links(const VectorSource& source, const gnnd::KnnGraphView& graph, const LinkPlace& place, LinkTree& tree) {
+void choose_links(const VectorSource& source, const faiss::IndexFlat& storage, const gnnd::KnnGraphView& graph,
+                  const LinkPlace& place, LinkTree& tree) {
     gnnd::LinkParams params;
     params.degree = tree.degree;
     const bool on_gpu = place.device.kind == gnnd::Device::Kind::cuda && tree.degree <= gnnd::kMaxGpuDegree;
     params.device = on_gpu ? place.device : gnnd::Device{gnnd::Device::Kind::cpu, 0};
-    gnnd::search_links(on_gpu ? source.vectors() : source.on_host(), graph, params, tree.links.data(),
-                       interrupt_hooks(), on_gpu ? place.resources : nullptr);
+    const bool stored = source.device() >= 0 && !on_gpu;
+    gnnd::search_links(stored ? view_rows(storage, 0, storage.ntotal, source.metric()).vectors() : source.vectors(),
+                       graph, params, tree.links.data(), interrupt_hooks(), on_gpu ? place.resources : nullptr);
 }
 
 /// The object nearest to the mean.
@@ -72,7 +76,7 @@ void check_fit(const char* who, const VectorSource& source, const gnnd::KnnGraph
 
 void check_graph(const char* who, const VectorSource& source, const gnnd::KnnGraphView& graph) {
     check_fit(who, source, graph);
-    check_request(source, 1);
+    if (source.device() < 0) check_request(source, 1);
     gnnd::check_structure(graph);
 }
 
@@ -90,7 +94,7 @@ void make_links(const VectorSource& source, const faiss::IndexFlat& storage, con
     const bool beside = place.device.kind == gnnd::Device::Kind::cuda;
     std::future<std::int32_t> entry =
         std::async(beside ? std::launch::async : std::launch::deferred, [&storage] { return find_entry(storage); });
-    choose_links(source, graph, place, tree);
+    choose_links(source, storage, graph, place, tree);
     tree.entry = entry.get();
     LinkRows rows = tree.rows();
     StorageDistances distances(storage);
@@ -103,7 +107,10 @@ LinkTree make_links(const VectorSource& source, const faiss::IndexFlat& storage,
                     int degree, const Gpu& gpu) {
     LinkTree tree = room_for_links(graph.n, degree);
     if (gpu.resources == nullptr) {
-        make_links(source, storage, graph, LinkPlace{}, tree);
+        std::string why;
+        const bool there = source.device() >= 0 && gnnd::device_usable(source.device(), why);
+        make_links(source, storage, graph, there ? LinkPlace{{gnnd::Device::Kind::cuda, source.device()}} : LinkPlace{},
+                   tree);
     } else {
         FaissResources resources(gpu);
         make_links(source, storage, graph, {{gnnd::Device::Kind::cuda, gpu.device}, &resources}, tree);

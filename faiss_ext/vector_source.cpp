@@ -11,6 +11,7 @@
 #include <faiss/IndexRefine.h>
 
 #include <algorithm>
+#include <atomic>
 #include <mutex>
 #include <typeinfo>
 
@@ -99,6 +100,7 @@ std::optional<faiss::MetricType> searched_metric(gnnd::Metric metric) {
 /// Made once, whoever asks first.
 struct VectorSource::HostCopy {
     std::once_flag once;
+    std::atomic<bool> made = false;
     std::vector<std::byte> bytes;
     gnnd::VectorView view;
 };
@@ -128,8 +130,13 @@ const gnnd::VectorView& VectorSource::on_host() const {
         host_copy_->bytes.resize(std::size_t(view_.n) * view_.d * size_of(view_.dtype));
         gnnd::copy_to_host(view_, host_copy_->bytes.data());
         host_copy_->view = {host_copy_->bytes.data(), view_.n, view_.d, view_.dtype, 0};
+        host_copy_->made = true;
     });
     return host_copy_->view;
+}
+
+bool VectorSource::copied_to_host() const {
+    return host_copy_ != nullptr && host_copy_->made;
 }
 
 void VectorSource::read(const faiss::Index* index) {

@@ -51,6 +51,8 @@ class VectorSource {
     int device() const { return device_; }
     /// The vectors on the host; those of a GPU are copied at the first call. \throws gnnd::DeviceError
     const gnnd::VectorView& on_host() const;
+    /// Whether on_host() has copied them.
+    bool copied_to_host() const;
     /// The index's metric, or the one given.
     gnnd::Metric metric() const { return metric_; }
     /// The index's id of row i; i itself unless the index has ids of its own.

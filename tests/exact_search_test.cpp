@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "gnnd/builder.h"
 #include "tests/faiss_helpers.h"
 
 namespace {

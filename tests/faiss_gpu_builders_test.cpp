@@ -164,7 +164,41 @@ TEST_F(FaissGpu, GraphIndexesAreMadeFromGpuIndexes) {
     expect_finds(*faiss_ext::to_nndescent(source, graph));
     expect_finds(*faiss_ext::to_nsg(source, graph, {.R = 32, .gpu = gpu()}));
     expect_finds(*faiss_ext::to_hnsw(source, graph, {.M = 16, .gpu = gpu()}));
+    expect_finds(*faiss_ext::to_hnsw(source, graph, {.M = 16, .upper_levels = true}));
     expect_finds(*faiss_ext::to_hnsw(source, graph, {.M = 16, .upper_levels = true, .gpu = gpu()}));
+    expect_finds(*faiss_ext::to_nsg(source, graph, {.R = 200}));  // the CPU's, of what the index holds
+    EXPECT_FALSE(source.copied_to_host());
+    EXPECT_EQ(faiss_ext::optimize_graph(source, graph, 32).links,
+              faiss_ext::optimize_graph(source, graph, 32, gpu()).links);
+    EXPECT_FALSE(source.copied_to_host());
+}
+
+TEST_F(FaissGpu, GraphIndexesOfGpuIndexesRefuseWhatTheHostRefuses) {
+    for (const bool float16 : {false, true}) {
+        faiss::gpu::GpuIndexFlatConfig config;
+        config.useFloat16 = float16;
+        for (const auto metric : {faiss::METRIC_L2, faiss::METRIC_INNER_PRODUCT}) {
+            faiss::gpu::GpuIndexFlat index(&*resources, kDim, metric, config);
+            index.add(kRows, rows.data());
+            const VectorSource source(&index);
+            const gnnd::KnnGraph graph = builder().build(source, 16);
+            const auto nsg = faiss_ext::to_nsg(source, graph);
+            std::vector<float> stored(kRows * kDim), expected(kRows * kDim);
+            nsg->reconstruct_n(0, kRows, stored.data());
+            index.reconstruct_n(0, kRows, expected.data());
+            EXPECT_EQ(stored, expected);
+            // A graph of other vectors, of which one is no number.
+            std::vector<float> bad = rows;
+            bad[(kRows - 1) * kDim + 3] = NAN;
+            faiss::gpu::GpuIndexFlat broken(&*resources, kDim, metric, config);
+            broken.add(kRows, bad.data());
+            const VectorSource of_broken(&broken);
+            expect_faiss_error("vector 2999 ", [&] { faiss_ext::to_nsg(of_broken, graph); });
+            expect_faiss_error("vector 2999 ", [&] { faiss_ext::to_hnsw(of_broken, graph, {.gpu = gpu()}); });
+            EXPECT_FALSE(of_broken.copied_to_host());
+        }
+    }
+    expect_usable();
 }
 
 TEST_F(FaissGpu, GraphsAreOptimizedAsOnTheCpu) {

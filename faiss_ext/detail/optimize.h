@@ -15,7 +15,7 @@ namespace faiss_ext::detail {
 void check_fit(const char* who, const VectorSource& source, const gnnd::KnnGraphView& graph);
 
 /// \throws faiss::FaissException unless graph and source fit, the graph is valid and there are vectors to build from;
-/// `who` asks
+/// `who` asks. Those on a GPU are checked when they are in the storage, see fill_storage()
 void check_graph(const char* who, const VectorSource& source, const gnnd::KnnGraphView& graph);
 
 /// The device that chooses links.
@@ -27,12 +27,13 @@ struct LinkPlace {
 /// Room for the links of n objects.
 LinkTree room_for_links(std::int64_t n, int degree);
 
-/// \param source   on the host, or on the GPU of `place`
+/// \param source   on the host, or on the GPU of `place`; where the CPU chooses, the storage stands for one on a GPU
 /// \param storage  the source's vectors, normalised under cosine; its distances decide what reaches what
 /// \param graph    lies where the source does or on the host
 /// \param tree     room_for_links(), written
 void make_links(const VectorSource& source, const faiss::IndexFlat& storage, const gnnd::KnnGraphView& graph,
                 const LinkPlace& place, LinkTree& tree);
+/// \param gpu  who chooses; without resources the GPU that the source lies on, or the CPU
 LinkTree make_links(const VectorSource& source, const faiss::IndexFlat& storage, const gnnd::KnnGraphView& graph,
                     int degree, const Gpu& gpu);
 

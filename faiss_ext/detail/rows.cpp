@@ -33,6 +33,25 @@ bool is_normalized(gnnd::Metric metric) {
     return gnnd::visit(metric, [](auto m) { return m.normalized; });
 }
 
+namespace {
+
+/// Copies all rows from a GPU, as float32.
+void copy_from_gpu(const gnnd::VectorView& x, float* out) {
+    if (x.dtype == gnnd::DType::f32) return gnnd::copy_to_host(x, out);
+    const std::int64_t block = gpu_block(x.d);
+    std::vector<std::byte> bytes(std::size_t(std::min(block, x.n)) * x.d * size_of(x.dtype));
+    for (std::int64_t begin = 0; begin < x.n; begin += block) {
+        check_interrupt();
+        gnnd::VectorView part = x;
+        part.data = x.row(begin);
+        part.n = std::min(block, x.n - begin);
+        gnnd::copy_to_host(part, bytes.data());
+        gnnd::copy_as_f32({bytes.data(), part.n, x.d, x.dtype, 0}, 0, part.n, out + begin * x.d);
+    }
+}
+
+}  // namespace
+
 void float_rows(const VectorSource& source, std::int64_t begin, std::int64_t count, float* out) {
     const std::int64_t d = source.vectors().d;
     const gnnd::VectorView& x = source.on_host();
@@ -47,7 +66,13 @@ void fill_storage(faiss::IndexFlat& storage, const VectorSource& source) {
     const std::int64_t n = source.vectors().n;
     // IndexFlat::add() in parts would move all rows each time that it grows.
     resize_with_pages(storage.codes, std::size_t(n) * storage.code_size);
-    float_rows(source, 0, n, storage.get_xb());
+    if (source.device() < 0) {
+        float_rows(source, 0, n, storage.get_xb());
+    } else {
+        copy_from_gpu(source.vectors(), storage.get_xb());
+        check_request({{storage.get_xb(), n, storage.d, gnnd::DType::f32, 0}, source.metric()}, 1);
+        if (is_normalized(source.metric())) faiss::fvec_renorm_L2(storage.d, n, storage.get_xb());
+    }
     storage.ntotal = n;
 }
 

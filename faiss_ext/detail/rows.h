@@ -27,7 +27,9 @@ bool is_normalized(gnnd::Metric metric);
 /// Copies rows [begin, begin + count) to out (count x d) as float32; under cosine every row is normalised.
 void float_rows(const VectorSource& source, std::int64_t begin, std::int64_t count, float* out);
 
-/// Puts all rows of a source into an empty index.
+/// Puts all rows of a source into an empty index: those of a GPU without another copy on the host, and what
+/// gnnd::build() would refuse of them is refused here.
+/// \throws gnnd::InvalidArgument, gnnd::Interrupted, gnnd::DeviceError
 void fill_storage(faiss::IndexFlat& storage, const VectorSource& source);
 
 /// All rows of a source as one float32 array, n x d. The source's own memory where that is one already; otherwise a
