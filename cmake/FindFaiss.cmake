@@ -2,7 +2,8 @@
 # Finds FAISS, target faiss. FAISS's own package names libraries that it does not look for, so they are found first.
 # Used by this build, which cannot go on without, and by the installed package, which leaves that to its user.
 # GNND_FAISS_GPU: OFF, or AUTO or ON to prefer one with GPU support where contrib/build_faiss_gpu.sh left it; one that
-# CMAKE_PREFIX_PATH names comes first all the same. Sets GNND_WITH_FAISS_GPU.
+# CMAKE_PREFIX_PATH names comes first all the same. Sets GNND_WITH_FAISS_GPU, and GNND_WITH_FAISS_CAGRA where its GPU
+# support is one with cuVS.
 if(NOT CMAKE_FIND_PACKAGE_NAME)
     set(_gnnd_required REQUIRED)
 endif()
@@ -39,6 +40,7 @@ endif()
 
 # GPU headers may be there without what they declare, so a program is linked.
 set(GNND_WITH_FAISS_GPU OFF)
+set(GNND_WITH_FAISS_CAGRA OFF)
 if(faiss_FOUND AND TARGET CUDA::cublas AND _gnnd_gpu)
     include(CheckCXXSourceCompiles)
     set(CMAKE_REQUIRED_LIBRARIES faiss CUDA::cudart CUDA::cublas)
@@ -50,10 +52,21 @@ if(faiss_FOUND AND TARGET CUDA::cublas AND _gnnd_gpu)
         #include <faiss/gpu/StandardGpuResources.h>
         int main() { return faiss::gpu::StandardGpuResources().getResources() == nullptr; }"
         GNND_FAISS_HAS_GPU_${_gnnd_faiss})
+    check_cxx_source_compiles("
+        #include <faiss/gpu/GpuIndexCagra.h>
+        #include <faiss/gpu/StandardGpuResources.h>
+        int main() {
+            faiss::gpu::StandardGpuResources resources;
+            return int(faiss::gpu::GpuIndexCagra(&resources, 4).ntotal);
+        }"
+        GNND_FAISS_HAS_CAGRA_${_gnnd_faiss})
     unset(CMAKE_REQUIRED_LIBRARIES)
     unset(CMAKE_REQUIRED_QUIET)
     if(GNND_FAISS_HAS_GPU_${_gnnd_faiss})
         set(GNND_WITH_FAISS_GPU ON)
+        if(GNND_FAISS_HAS_CAGRA_${_gnnd_faiss})
+            set(GNND_WITH_FAISS_CAGRA ON)
+        endif()
     endif()
     unset(_gnnd_faiss)
 endif()
@@ -62,7 +75,7 @@ if(GNND_FAISS_GPU STREQUAL "ON" AND NOT GNND_WITH_FAISS_GPU)
                         "contrib/build_faiss_gpu.sh builds one that has")
 endif()
 if(NOT CMAKE_FIND_PACKAGE_NAME)
-    message(STATUS "FAISS: ${faiss_DIR}, on GPUs: ${GNND_WITH_FAISS_GPU}")
+    message(STATUS "FAISS: ${faiss_DIR}, on GPUs: ${GNND_WITH_FAISS_GPU}, CAGRA: ${GNND_WITH_FAISS_CAGRA}")
 endif()
 unset(_gnnd_required)
 unset(_gnnd_hints)

@@ -67,8 +67,7 @@ struct NNDescentIndexParams {
     bool verbose = false;  ///< the index's own: FAISS prints what it does
 };
 
-#ifdef GNND_FAISS_HAS_CAGRA
-/// Parameters of to_hnsw_cagra().
+/// Parameters of to_hnsw_cagra() and to_gpu_cagra().
 struct HnswCagraParams {
     int degree = 32;       ///< links of every object, even, at least 4 and at most n - 1
     int efSearch = 64;     ///< beam width set on the index for searching, at least 1
@@ -76,11 +75,22 @@ struct HnswCagraParams {
     bool verbose = false;  ///< the index's own: FAISS prints what it does
 };
 
+#ifdef GNND_FAISS_HAS_CAGRA
 /// An IndexHNSWCagra (FAISS 1.9 and later) of its base level only, linked as to_nsg() does, every row full: what
 /// GpuIndexCagra::copyFrom() takes in builds of FAISS with cuVS. L2, inner product and cosine.
 std::unique_ptr<faiss::IndexHNSWCagra> to_hnsw_cagra(const VectorSource& source, const gnnd::KnnGraphView& graph,
                                                      const HnswCagraParams& params = {});
 #endif
+
+/// True where faiss_ext was built with a FAISS that has CAGRA: 1.10 and later, with cuVS.
+bool faiss_has_cagra();
+
+/// A faiss::gpu::GpuIndexCagra over the graph, of what to_hnsw_cagra() makes. FAISS lets it go on using the vectors of
+/// that one, which lives as long. It numbers the vectors as the source's rows are.
+/// \param params  `gpu` has resources, and the index lies on its device; `efSearch` counts for nothing
+/// \throws faiss::FaissException where FAISS has no CAGRA, without resources, and as to_hnsw_cagra()
+std::shared_ptr<faiss::Index> to_gpu_cagra(const VectorSource& source, const gnnd::KnnGraphView& graph,
+                                           const HnswCagraParams& params = {});
 
 /// An IndexNNDescent whose final graph is the graph: its first min(k, n - 1) columns, since FAISS cannot search one
 /// with missing neighbours.

@@ -211,6 +211,14 @@ TEST(Cagra, RowsAreFullAndSearchFindsItsWay) {
 }
 #endif
 
+TEST(Cagra, OnAGpuNeedsAFaissThatHasIt) {
+    if (faiss_ext::faiss_has_cagra()) GTEST_SKIP() << "FAISS has CAGRA; the tests on a GPU make one";
+    const std::vector<float> rows = random_rows(50, 4);
+    const VectorSource source(view_of(rows, 4), Metric::L2);
+    expect_faiss_error("to_gpu_cagra: faiss_ext was built with a FAISS that has no GpuIndexCagra",
+                       [&] { faiss_ext::to_gpu_cagra(source, ExactGraphBuilder().build(source, 8)); });
+}
+
 TEST(AdapterParameters, AreChecked) {
     const std::vector<float> rows = random_rows(50, 4);
     const VectorSource source(view_of(rows, 4), Metric::L2);

@@ -201,6 +201,30 @@ TEST_F(FaissGpu, GraphIndexesOfGpuIndexesRefuseWhatTheHostRefuses) {
     expect_usable();
 }
 
+TEST_F(FaissGpu, CagraIsMadeWhereFaissHasIt) {
+    const VectorSource source(sample(5000), Metric::L2);
+    const gnnd::KnnGraph graph = builder().build(source, 32);
+    if (!faiss_ext::faiss_has_cagra()) {
+        expect_faiss_error("no GpuIndexCagra", [&] { faiss_ext::to_gpu_cagra(source, graph, {.gpu = gpu()}); });
+        GTEST_SKIP() << "FAISS was built without cuVS";
+    }
+    expect_faiss_error("to_gpu_cagra", [&] { faiss_ext::to_gpu_cagra(source, graph); });
+    expect_faiss_error("degree = 2", [&] { faiss_ext::to_gpu_cagra(source, graph, {.degree = 2, .gpu = gpu()}); });
+    const std::shared_ptr<faiss::Index> index = faiss_ext::to_gpu_cagra(source, graph, {.gpu = gpu()});
+    ASSERT_EQ(index->ntotal, 5000);
+    std::vector<float> floats(5000 * 128);
+    gnnd::copy_as_f32(source.vectors(), 0, 5000, floats.data());
+    faiss::IndexFlatL2 flat(128);
+    flat.add(5000, floats.data());
+    std::vector<float> truth(1000 * 10), distances(1000 * 10);
+    std::vector<idx_t> labels(1000 * 10);
+    flat.search(1000, floats.data(), 10, truth.data(), labels.data());
+    index->search(1000, floats.data(), 10, distances.data(), labels.data());
+    int hits = 0;
+    for (int i = 0; i < 1000 * 10; ++i) hits += distances[i] <= truth[i / 10 * 10 + 9];
+    EXPECT_GT(hits / 1e4, 0.95);
+}
+
 TEST_F(FaissGpu, GraphsAreOptimizedAsOnTheCpu) {
     const VectorSource source(sample(5000), Metric::L2);  // uint8: distances are exact
     const gnnd::KnnGraph graph = builder().build(source, 64);
