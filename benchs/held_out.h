@@ -25,8 +25,9 @@ class HeldOut {
     /// \param count  queries
     /// \param wanted  vectors, the first; 0: all but the queries
     /// \param k       neighbours of a query
+    /// \param metric_name  l2, ip or cosine, which is ip of normalised vectors
     HeldOut(const std::string& path, std::int64_t count, std::int64_t wanted, int k, const std::string& metric_name)
-        : metric(faiss_ext::to_faiss_metric(parse_metric(metric_name))), k_(k) {
+        : metric(metric_of(metric_name)), k_(k) {
         const io::VectorFile file(path);
         d = file.d();
         const std::int64_t most = file.n() - count;
@@ -34,10 +35,9 @@ class HeldOut {
         n = wanted > 0 ? std::min(wanted, most) : most;
         rows.resize(std::size_t(file.n()) * d);
         copy_as_f32(file.view(), 0, file.n(), rows.data());
+        if (parse_metric(metric_name) == Metric::Cosine) faiss::fvec_renorm_L2(d, file.n(), rows.data());
         queries.assign(rows.end() - count * d, rows.end());
         rows.resize(std::size_t(most) * d);
-        if (metric != faiss::METRIC_L2 && metric != faiss::METRIC_INNER_PRODUCT)
-            throw InvalidArgument("metric " + metric_name + ": l2 and ip are measured");
     }
     const float* row(std::int64_t i) const { return &rows[i * d]; }
 
@@ -73,6 +73,12 @@ class HeldOut {
     const faiss::MetricType metric;
 
   private:
+    static faiss::MetricType metric_of(const std::string& name) {
+        const Metric metric = parse_metric(name);
+        if (metric == Metric::L2) return faiss::METRIC_L2;
+        if (metric == Metric::InnerProduct || metric == Metric::Cosine) return faiss::METRIC_INNER_PRODUCT;
+        throw InvalidArgument("metric " + name + ": l2, ip and cosine are measured");
+    }
     /// Distances to what was found, smaller is nearer: those of the vectors, whatever codes an index compares.
     std::vector<float> keys(const std::vector<idx_t>& labels, std::int64_t begin) const {
         std::vector<float> found(labels.size(), INFINITY);

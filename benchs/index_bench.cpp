@@ -5,6 +5,7 @@
 //   index_bench base.u8bin search --rows 50000 --index NSG32 --index GNND64,NSG32 --index HNSW16 efConstruction=200
 //   index_bench base.u8bin grow --rows 35000 --adds 150 --step 100 --index GNND64,NSG32
 //   index_bench base.u8bin merge --rows 20000 --index GNND64,HNSW16
+//   index_bench embeddings.fbin search --metric cosine --index GNND64,NSG32 --index NSG32 > lines.json
 #include <faiss/IndexHNSW.h>
 #include <faiss/IndexNSG.h>
 #include <faiss/impl/IDSelector.h>
@@ -223,7 +224,8 @@ int main(int argc, char** argv) {
             ->capture_default_str();
         mode->add_option("--rows", options.rows, "the first so many vectors; 0: all but the queries");
         mode->add_option("--queries", options.queries)->capture_default_str();
-        mode->add_option("--metric", options.metric)->capture_default_str();
+        mode->add_option("--metric", options.metric, "l2, ip, or cosine: ip of the normalised vectors")
+            ->capture_default_str();
         mode->add_option("-k", options.k, "neighbours of a query")->capture_default_str();
         mode->add_option("--beams", options.beams, "search_L or efSearch")->delimiter(',')->capture_default_str();
         mode->add_option("--repeat", options.repeat, "the best, or so many lines of a merge")->capture_default_str();
