@@ -178,11 +178,32 @@ TEST_P(GnndIndexFailures, InterruptAtAnyQuestion) {
 TEST_P(GnndIndexFailures, VectorsThatAreNoNumbers) {
     const AnyGnndIndex made = GetParam().index_of(GetParam().call.before);
     const State before(made);
-    for (const int count : {1, 3, 200}) {
-        std::vector<float> rows = random_rows(count, kDim, false, 5);
-        rows[(count - 1) * kDim + 2] = std::numeric_limits<float>::quiet_NaN();
-        expect_faiss_error("vector " + std::to_string(count - 1), [&] { made.index->add(count, rows.data()); });
-        EXPECT_EQ(State(made), before);
+    for (const int count : {1, 3, 200})
+        for (const int bad : {0, count / 2, count - 1})
+            for (const float value :
+                 {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
+                std::vector<float> rows = random_rows(count, kDim, false, 5);
+                rows[bad * kDim + 2] = value;
+                expect_faiss_error("vector " + std::to_string(bad), [&] { made.index->add(count, rows.data()); });
+                EXPECT_EQ(State(made), before) << count << " rows, of which " << bad;
+            }
+}
+
+// They came there past this class, which does not believe it.
+TEST(GnndIndexMerges, OfVectorsThatAreNoNumbersLeaveBoth) {
+    for (const GnndKind& kind : kGnndKinds) {
+        const AnyGnndIndex made = kind.make(kDim, faiss::METRIC_L2), other = kind.make(kDim, faiss::METRIC_L2);
+        add(*made.index, 200, 1);
+        add(*other.index, 70, 2);
+        const faiss_ext::VectorSource rows(&*other.index);
+        static_cast<float*>(const_cast<void*>(rows.vectors().data))[7 * kDim] = std::numeric_limits<float>::quiet_NaN();
+        const State before(made);
+        expect_faiss_error("vector 7 ", [&] { made.index->merge_from(*other.index); });
+        EXPECT_EQ(State(made), before) << kind;
+        EXPECT_EQ(other.index->ntotal, 70);
+        expect_faiss_error("vector 7 ", [&] { add(*other.index, 5, 3); });
+        expect_faiss_error("vector 7 ", [&] { other.index->remove_ids(faiss::IDSelectorRange(0, 5)); });
+        EXPECT_EQ(other.index->ntotal, 70);
     }
 }
 

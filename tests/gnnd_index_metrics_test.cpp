@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: MIT
+// Merges and removals of IndexNSGGnnd and IndexHNSWGnnd under every metric, and searches by many threads.
+#include <faiss/impl/IDSelector.h>
+
+#include <string>
+#include <thread>
+#include <tuple>
+
+#include "faiss_ext/index_operations.h"
+#include "tests/gnnd_indexes.h"
+
+namespace {
+
+using gnnd::test::add_rows;
+using gnnd::test::AnyGnndIndex;
+using gnnd::test::expect_as_good;
+using gnnd::test::expect_whole;
+using gnnd::test::GnndKind;
+using gnnd::test::kGnndKinds;
+using gnnd::test::random_rows;
+using gnnd::test::search_index;
+using gnnd::test::search_recall;
+
+constexpr int kComponentsOfAll = 12;
+
+class EveryMetric : public testing::TestWithParam<std::tuple<GnndKind, faiss::MetricType>> {
+  protected:
+    AnyGnndIndex make() const {
+        const auto& [kind, metric] = GetParam();
+        return kind.make(kComponentsOfAll, metric);
+    }
+    faiss::IndexFlat flat_{kComponentsOfAll, std::get<1>(GetParam())};
+    const std::vector<float> queries_ = random_rows(500, kComponentsOfAll, false, 9);
+};
+
+INSTANTIATE_TEST_SUITE_P(All, EveryMetric,
+                         testing::Combine(testing::ValuesIn(kGnndKinds),
+                                          testing::Values(faiss::METRIC_L2, faiss::METRIC_INNER_PRODUCT,
+                                                          faiss::METRIC_L1, faiss::METRIC_Linf)),
+                         [](const auto& info) {
+                             const gnnd::Metric metric = faiss_ext::to_gnnd_metric(std::get<1>(info.param));
+                             return std::string(std::get<0>(info.param).name) + '_' + std::string(name_of(metric));
+                         });
+
+TEST_P(EveryMetric, MergesAsGoodAsOneBuild) {
+    const AnyGnndIndex one = make(), other = make(), built = make();
+    add_rows(*one.index, flat_, random_rows(2000, kComponentsOfAll, false, 1));
+    add_rows(*other.index, flat_, random_rows(1500, kComponentsOfAll, false, 2));
+    built.index->add(flat_.ntotal, flat_.get_xb());
+    const std::unique_ptr<faiss::Index> both = faiss_ext::merge_indexes(*one.index, *other.index);
+    EXPECT_EQ(both->metric_type, flat_.metric_type);
+    one.index->merge_from(*other.index);
+    expect_whole(one, flat_);
+    expect_as_good(one, built, flat_, queries_, 0.01);
+    const bool nsg = dynamic_cast<const faiss::IndexNSG*>(&*both) != nullptr;
+    faiss_ext::ParameterSpace().set_index_parameter(&*both, nsg ? "search_L" : "efSearch", 64);
+    EXPECT_GE(search_recall(*both, flat_, queries_, 10), search_recall(*one.index, flat_, queries_, 10) - 0.01);
+}
+
+TEST_P(EveryMetric, LosesThreeOfTenAndGetsAsMany) {
+    const AnyGnndIndex made = make(), built = make();
+    add_rows(*made.index, flat_, random_rows(3000, kComponentsOfAll, false, 1));
+    std::vector<faiss_ext::idx_t> removed;
+    for (int i = 0; i < 3000; ++i)
+        if (i % 10 < 3) removed.push_back(i);
+    const faiss::IDSelectorBatch selector(removed.size(), removed.data());
+    EXPECT_EQ(made.index->remove_ids(selector), 900U);
+    flat_.remove_ids(selector);
+    expect_whole(made, flat_);
+    for (int part = 0; part < 9; ++part)
+        add_rows(*made.index, flat_, random_rows(100, kComponentsOfAll, false, 20 + part));
+    ASSERT_EQ(flat_.ntotal, 3000);
+    expect_whole(made, flat_, 0.98);
+    built.index->add(flat_.ntotal, flat_.get_xb());
+    expect_as_good(made, built, flat_, queries_, 0.01);
+}
+
+class Threads : public testing::TestWithParam<GnndKind> {};
+INSTANTIATE_TEST_SUITE_P(All, Threads, testing::ValuesIn(kGnndKinds), testing::PrintToStringParamName());
+
+TEST_P(Threads, SearchTogetherAndFindTheSame) {
+    // The index of 40 is searched by comparing all, that of 3,000 along its links.
+    for (const int count : {40, 3000}) {
+        const AnyGnndIndex made = GetParam().make(kComponentsOfAll, faiss::METRIC_L2);
+        made.index->add(count, random_rows(count, kComponentsOfAll).data());
+        made.set_beam(32);
+        constexpr int kThreads = 8;
+        std::vector<std::vector<float>> queries;
+        std::vector<gnnd::test::SearchResult> alone, together(kThreads);
+        for (int i = 0; i < kThreads; ++i) {
+            queries.push_back(random_rows(200, kComponentsOfAll, false, 30 + i));
+            alone.push_back(search_index(*made.index, queries[i], 10));
+        }
+        std::vector<std::thread> threads;
+        for (int i = 0; i < kThreads; ++i)
+            threads.emplace_back([&, i] {
+                for (int round = 0; round < 3; ++round) together[i] = search_index(*made.index, queries[i], 10);
+            });
+        for (std::thread& thread : threads) thread.join();
+        EXPECT_EQ(together, alone) << count << " objects";
+    }
+}
+
+}  // namespace
