@@ -5,7 +5,6 @@
 #include <faiss/impl/IDSelector.h>
 
 #include <algorithm>
-#include <future>
 #include <memory>
 #include <optional>
 #include <string>
@@ -15,23 +14,19 @@
 #include "faiss_ext/detail/class_name.h"
 #include "faiss_ext/detail/errors.h"
 #include "faiss_ext/detail/faiss_links.h"
-#include "faiss_ext/detail/grow_links.h"
+#include "faiss_ext/detail/gnnd_index_add.h"
 #include "faiss_ext/detail/index_change.h"
 #include "faiss_ext/detail/index_rows.h"
 #include "faiss_ext/detail/index_sample.h"
 #include "faiss_ext/detail/optimize.h"
 #include "faiss_ext/detail/print.h"
-#include "gnnd/cuda/backend.h"
-#include "gnnd/detail/checks.h"
-#include "gnnd/merge.h"
-#include "gnnd/search_links.h"
+#include "gnnd/detail/device_graph.h"
 
 namespace faiss_ext {
 
 using detail::AddedRows;
 using detail::fail;
 using detail::FloatRows;
-using detail::graph_of_one;
 using detail::GraphChange;
 using detail::LinkChange;
 using detail::Unmeasured;
@@ -146,146 +141,6 @@ void GnndIndex<FaissIndex>::prepare() {
     graph_ = graph_of(*this, FloatRows(storage).flat());
     graph_fits_ = now.vectors;
     parents_.clear();  // those of other links
-}
-
-template <class FaissIndex>
-void GnndIndex<FaissIndex>::add(idx_t n, const float* x) {
-    detail::with_faiss_errors([&] {
-        if (!this->is_trained) fail(detail::class_of(*this) + "::add: the index is not trained");
-        if (n == 0) return;
-        faiss::IndexFlatCodes& storage = codes();
-        const idx_t old = storage.ntotal;
-        check_size(old + n);
-        prepare();
-        if (old == 0 && build_on_gpu(n, x)) return;
-        AddedRows added(storage, n, x);
-        const FloatRows rows(storage, old, n, x);
-        if (old > 0) {
-            append(rows.flat(), old);
-        } else {
-            GraphChange graph(graph_, n == 1 ? graph_of_one(x, this->d, metric(), graph_k(), builder)
-                                             : builder.build(view_rows(rows.flat(), 0, n, metric()), graph_k()));
-            link_all(rows.flat());
-            graph.keep();
-        }
-        added.keep();
-        remember(storage);
-    });
-}
-
-template <class FaissIndex>
-void GnndIndex<FaissIndex>::append(const faiss::IndexFlat& rows, idx_t old) {
-    constexpr idx_t kShare = 100;  // of the objects: to measure the recall takes longer than to add a few
-    idx_t unmeasured = unmeasured_ + rows.ntotal - old;
-    const bool measured =
-        !detail::compresses(*this->storage) && (builder.params.recall == 1 || unmeasured * kShare >= old);
-    if (measured) unmeasured = 0;
-    const VectorSource all = view_rows(rows, 0, rows.ntotal, metric());
-    const bool grows = !detail::compresses(*this->storage) && old > graph_.k() && graph_.k() == graph_k();
-    gnnd::detail::DeviceGraph* const there = grows ? place_on_gpu(rows.ntotal) : nullptr;
-    detail::OnGpu on_gpu(on_gpu_);
-    GraphChange graph = there != nullptr ? append_on_gpu(*there, rows, old, measured)
-                        : !measured && appends_rows(old, rows.ntotal)
-                            ? GraphChange(graph_, builder.append_rows(all, graph_))
-                            : GraphChange(graph_, append_all(rows, old, measured));
-    // Of farther ones hardly any are linked. Measured: with 8, 16, 32 and 64 columns searches find as much.
-    const std::vector<std::int32_t> changed = graph.changed(std::max(detail::degree_of(*this) / 2, 1));
-    const idx_t concerned = chosen_ + idx_t(changed.size()) + rows.ntotal - old;
-    if (idx_t(parents_.size()) != old || concerned > rows.ntotal) {
-        link_all(rows, there);
-    } else {
-        LinkChange links(static_cast<GraphIndex&>(*this), parents_);
-        const detail::PrunedRows pruned =
-            there != nullptr ? detail::PrunedRows{there->vectors(), there->graph(), builder.resources()}
-                             : detail::PrunedRows{all.on_host(), graph_};
-        const std::int64_t chosen = links.choose_added(pruned, rows, graph_, changed);
-        keep(links, rows.ntotal, chosen_ + chosen);
-    }
-    graph.keep();
-    if (there != nullptr) on_gpu.keep();
-    unmeasured_ = unmeasured;
-}
-
-/// What is kept on the GPU where the builder runs, of any number of objects, which has room for n; null where that is
-/// the CPU, or where the GPU is not to hold them.
-template <class FaissIndex>
-gnnd::detail::DeviceGraph* GnndIndex<FaissIndex>::place_on_gpu(idx_t n) {
-    const gnnd::Device device = builder.place();
-    const bool may = device.kind == gnnd::Device::Kind::cuda && most_on_gpu_ != 0 &&
-                     builder.params.device_memory == 0 && detail::degree_of(*this) <= gnnd::kMaxGpuDegree;
-    const bool fits = on_gpu_ != nullptr && on_gpu_->device() == device.index && on_gpu_->graph().k == graph_k();
-    if (!may || !fits) on_gpu_.reset();
-    if (may && !fits)
-        on_gpu_ = gnnd::cuda::make_device_graph(device.index, this->d, graph_k(), metric(),
-                                                std::size_t(std::max<std::int64_t>(most_on_gpu_, 0)));
-    if (on_gpu_ != nullptr && n > on_gpu_->room()) on_gpu_.reset();
-    return on_gpu_.get();
-}
-
-/// The first vectors: their graph is built on a GPU, and links chosen by it there, while the host stores them and takes
-/// memory for the rest.
-template <class FaissIndex>
-bool GnndIndex<FaissIndex>::build_on_gpu(idx_t n, const float* x) {
-    gnnd::detail::DeviceGraph* const there = n > 1 ? place_on_gpu(n) : nullptr;
-    if (there == nullptr) return false;
-    const detail::OnGpu not_kept(on_gpu_);  // that is for indexes that grow
-    faiss::IndexFlatCodes& storage = codes();
-    LinkChange links(static_cast<GraphIndex&>(*this), parents_);
-    gnnd::KnnGraph graph;
-    std::optional<AddedRows> added;
-    std::optional<FloatRows> rows;
-    {
-        std::future<void> storing = std::async(std::launch::async, [&] {
-            added.emplace(storage, n, x);
-            rows.emplace(storage, 0, n, x);
-            links.make_room_for_all(n);
-            graph = gnnd::KnnGraph(n, graph_k(), metric());
-        });
-        builder.build_on(*there, VectorSource({x, n, this->d, gnnd::DType::f32, 0}, metric()), graph_k());
-        storing.get();
-    }
-    std::future<void> copying =
-        std::async(std::launch::async, [&] { there->copy_graph(graph.ids(), graph.distances()); });
-    choose_all(links, rows->flat(), graph, there);
-    copying.get();
-    keep(links, n, 0);
-    graph_ = std::move(graph);
-    added->keep();
-    remember(storage);
-    return true;
-}
-
-/// \param there  was given the vectors of graph_, or is empty
-template <class FaissIndex>
-GraphChange GnndIndex<FaissIndex>::append_on_gpu(gnnd::detail::DeviceGraph& there, const faiss::IndexFlat& rows,
-                                                 idx_t old, bool measured) {
-    constexpr idx_t kShare = 4;  // where more of the rows change, all are copied
-    std::optional<Unmeasured> without;
-    if (!measured) without.emplace(builder);
-    gnnd::Resources& resources = gnnd::detail::or_heap(builder.resources());
-    if (there.n() != old) there.load(view_rows(rows, 0, old, metric()).vectors(), graph_, resources);
-    builder.append_on(there, view_rows(rows, old, rows.ntotal, metric()), graph_k());
-    gnnd::detail::AppendedRows changed = there.changed(old / kShare, resources);
-    if (changed.rows.n() > 0) return GraphChange(graph_, std::move(changed));
-    gnnd::KnnGraph whole(rows.ntotal, graph_k(), metric());
-    there.copy_graph(whole.ids(), whole.distances());
-    return GraphChange(graph_, std::move(whole));
-}
-
-/// Whether the CPU may change the rows of the graph that little is added to, instead of making another.
-template <class FaissIndex>
-bool GnndIndex<FaissIndex>::appends_rows(idx_t old, idx_t n) const {
-    return old > graph_.k() && graph_.k() == graph_k() && n - old <= gnnd::detail::kMostAppended &&
-           double(n - old) <= gnnd::kSearchedShare * double(old) && builder.resources() == nullptr &&
-           gnnd::detail::choose(builder.params.device).kind == gnnd::Device::Kind::cpu;
-}
-
-template <class FaissIndex>
-gnnd::KnnGraph GnndIndex<FaissIndex>::append_all(const faiss::IndexFlat& rows, idx_t old, bool measured) {
-    std::optional<Unmeasured> without;
-    if (!measured) without.emplace(builder);
-    return builder.append(view_rows(rows, 0, old, metric()), graph_, view_rows(rows, old, rows.ntotal, metric()),
-                          graph_k());
 }
 
 /// Chooses the links of all objects of a graph.
