@@ -3,13 +3,22 @@
 #pragma once
 /// \file operations.h
 /// Makes of a k-NN graph what others work with: symmetric and mutual graphs, cuts by a radius, weights
-/// for clustering and embedding, components and duplicates. In: a k-NN graph in host memory. Out: a sparse matrix in
-/// compressed rows (CSR), whose arrays SciPy, cuGraph and others take as they are, or a label for each object.
+/// for clustering and embedding, components and duplicates. In: a k-NN graph in host memory or on a GPU. Out, in host
+/// memory: a sparse matrix in compressed rows (CSR), whose arrays SciPy, cuGraph and others take as they are, or a
+/// label for each object.
 ///
-/// All of them run on the CPU, and give the same bits on any number of threads. The graph's rows must be as graph.h
-/// says: best first, -1 at their end only, no object in its own row or twice in one; where they are not, or a value is
-/// NaN, they throw InvalidArgument that names the row. Ids are of the graph's own rows, [0, n): the rows of some
-/// objects of a larger set are no graph here. n may be 0, k larger than n - 1.
+/// Each runs on the `device` of its parameters. `automatic` is the GPU in whose memory the graph lies, and the CPU for
+/// a graph in host memory. On a GPU ids and distances may each lie on the host or on that device, and work is in order
+/// with Resources::stream(). The result has the same bits on any number of threads and on a GPU, but for weights of
+/// fuzzy_simplicial_set(), which see. A GPU takes, beside the graph where it lies on the host, at its peak 33 bytes for
+/// each of the n k entries that are looked at for a matrix of both directions, 4 n k more for distances and for
+/// weights, and 16 n for components. `resources` are where a GPU's work memory comes from, the driver's pool when null.
+/// Beside what stands with the functions they throw Unavailable for a device that is not there, InvalidArgument for a
+/// graph in a memory that it cannot reach, OutOfDeviceMemory and DeviceError.
+///
+/// The graph's rows must be as graph.h says: best first, -1 at their end only, no object in its own row or twice in
+/// one; where they are not, or a value is NaN, they throw InvalidArgument that names the row. Ids are of the graph's
+/// own rows, [0, n): the rows of some objects of a larger set are no graph here. n may be 0, k larger than n - 1.
 
 #include <cstdint>
 #include <optional>
@@ -18,7 +27,9 @@
 
 #include "gnnd/array.h"
 #include "gnnd/builder.h"
+#include "gnnd/device.h"
 #include "gnnd/graph.h"
+#include "gnnd/resources.h"
 
 namespace gnnd {
 
@@ -61,7 +72,8 @@ struct EdgeParams {
     /// Entries farther than this do not count (for similarities under GraphValues::metric: those of less than this).
     /// Not NaN. Without: all do.
     std::optional<float> radius;
-    int threads = 0;  ///< 0: as many as OpenMP gives
+    int threads = 0;     ///< 0: as many as OpenMP gives
+    Device device = {};  ///< where to run, see operations.h
 };
 
 /// Every object's own entries: scikit-learn's kneighbors_graph, without the objects themselves. With a radius it is
@@ -70,32 +82,37 @@ struct EdgeParams {
 /// \throws InvalidArgument for parameters or a graph outside of what is allowed, Interrupted when the callback (of
 /// which
 ///         only `interrupt` is asked) asked for it, std::bad_alloc
-CsrGraph neighbors_graph(const KnnGraphView& graph, const EdgeParams& params = {}, const Callbacks& callbacks = {});
+CsrGraph neighbors_graph(const KnnGraphView& graph, const EdgeParams& params = {}, const Callbacks& callbacks = {},
+                         Resources* resources = nullptr);
 
 /// The objects all of whose entries (the first params.neighbors, n - 1 where there are fewer objects) are within
 /// params.radius: an object of these may have more neighbours there than its row tells.
 /// \throws as neighbors_graph()
-std::int64_t full_rows(const KnnGraphView& graph, const EdgeParams& params, const Callbacks& callbacks = {});
+std::int64_t full_rows(const KnnGraphView& graph, const EdgeParams& params, const Callbacks& callbacks = {},
+                       Resources* resources = nullptr);
 
 /// The union: i and j are joined where either is among the other's entries. Both directions hold the same value, that
 /// of the pair; where a graph from elsewhere has two for it, the nearer one. SciPy: A.maximum(A.T) for similarities.
 /// Takes at its peak, with E entries that count, up to 12 E bytes beside the result of up to 16 E (reserved, as far as
 /// it is not needed untouched), under GraphValues::distance 4 n k more.
 /// \throws as neighbors_graph()
-CsrGraph symmetric_graph(const KnnGraphView& graph, const EdgeParams& params = {}, const Callbacks& callbacks = {});
+CsrGraph symmetric_graph(const KnnGraphView& graph, const EdgeParams& params = {}, const Callbacks& callbacks = {},
+                         Resources* resources = nullptr);
 
 /// The intersection: i and j are joined where each is among the other's entries. Values and memory as
 /// symmetric_graph(), the result of up to 8 E bytes.
 /// \throws as neighbors_graph()
-CsrGraph mutual_graph(const KnnGraphView& graph, const EdgeParams& params = {}, const Callbacks& callbacks = {});
+CsrGraph mutual_graph(const KnnGraphView& graph, const EdgeParams& params = {}, const Callbacks& callbacks = {},
+                      Resources* resources = nullptr);
 
 /// The parameters of jaccard_graph().
 struct JaccardParams {
     int neighbors = 0;  ///< first entries of a row that count; 0: all k
     /// An object counts as one of its own neighbours, as in Seurat's SNN graphs. PhenoGraph and cuGraph say no.
     bool include_self = false;
-    float prune = 0;  ///< pairs of less weight than this are left out, 0 to 1; Seurat takes 1/15
-    int threads = 0;  ///< 0: as many as OpenMP gives
+    float prune = 0;     ///< pairs of less weight than this are left out, 0 to 1; Seurat takes 1/15
+    int threads = 0;     ///< 0: as many as OpenMP gives
+    Device device = {};  ///< where to run, see operations.h
 };
 
 /// Shared-neighbour weights (Jarvis and Patrick 1973; PhenoGraph, Levine et al. 2015): the union, where the value of a
@@ -103,7 +120,8 @@ struct JaccardParams {
 /// out. Distances do not matter. Compares about k n rows of k ids: the one operation that takes long, seconds for a
 /// million objects of 32 neighbours. Takes at its peak 4 n k bytes and n / 8 for each thread beside what
 /// symmetric_graph() does. \throws as neighbors_graph()
-CsrGraph jaccard_graph(const KnnGraphView& graph, const JaccardParams& params = {}, const Callbacks& callbacks = {});
+CsrGraph jaccard_graph(const KnnGraphView& graph, const JaccardParams& params = {}, const Callbacks& callbacks = {},
+                       Resources* resources = nullptr);
 
 /// The parameters of fuzzy_simplicial_set(); names and defaults are umap-learn's.
 struct FuzzyParams {
@@ -113,6 +131,7 @@ struct FuzzyParams {
     float set_op_mix_ratio = 1;    ///< 1: fuzzy union, 0: fuzzy intersection, between: a mix
     float bandwidth = 1;           ///< more than 0: the weights of a row add up to log2(neighbors + 1) times this
     int threads = 0;               ///< 0: as many as OpenMP gives
+    Device device = {};            ///< where to run, see operations.h
 };
 
 /// UMAP's weights (McInnes, Healy, Melville, arXiv 1802.03426): a row's entries get exp(-(d - rho) / sigma), where d is
@@ -120,11 +139,11 @@ struct FuzzyParams {
 /// row adds up as FuzzyParams::bandwidth says; both directions a and b become a + b - a b. As umap-learn 0.5.12
 /// computes it from a graph that has each object in its own row in addition; its n_neighbors is k + 1. Weights agree to
 /// 1e-4, by umap's own stop of the search for sigma. Rows with fewer entries are weighed by these (umap takes missing
-/// ones as infinitely far, which makes all of the row's weights 1). Takes at its peak 4 n k bytes beside what
-/// symmetric_graph() does. \throws as neighbors_graph(), and InvalidArgument for values that are no distances: see
-/// true_distances()
+/// ones as infinitely far, which makes all of the row's weights 1). A GPU's and the CPU's weights agree to 3e-5. Takes
+/// at its peak 4 n k bytes beside what symmetric_graph() does. \throws as neighbors_graph(), and InvalidArgument for
+/// values that are no distances: see true_distances()
 CsrGraph fuzzy_simplicial_set(const KnnGraphView& graph, const FuzzyParams& params = {},
-                              const Callbacks& callbacks = {});
+                              const Callbacks& callbacks = {}, Resources* resources = nullptr);
 
 /// The parameters of mutual_reachability_graph(); names and defaults are hdbscan's.
 struct ReachabilityParams {
@@ -133,13 +152,14 @@ struct ReachabilityParams {
                           ///< 1 to the number of entries that count. scikit-learn's min_samples counts it: one more
     float alpha = 1;      ///< distances are divided by it, core distances are not; more than 0
     int threads = 0;      ///< 0: as many as OpenMP gives
+    Device device = {};   ///< where to run, see operations.h
 };
 
 /// The true distance of every object's min_samples-th neighbour, or of its last where it has fewer; +inf of one
 /// without. \return n values \throws as neighbors_graph(), and InvalidArgument for values that are no distances: see
 /// true_distances()
 Array<float> core_distances(const KnnGraphView& graph, const ReachabilityParams& params = {},
-                            const Callbacks& callbacks = {});
+                            const Callbacks& callbacks = {}, Resources* resources = nullptr);
 
 /// HDBSCAN's mutual reachability (Campello, Moulavi, Sander 2013): the union, where the value of a pair is the largest
 /// of its distance and both core distances. As hdbscan's for all pairs, of those pairs that are in the graph and not
@@ -147,7 +167,7 @@ Array<float> core_distances(const KnnGraphView& graph, const ReachabilityParams&
 /// Takes at its peak 4 n k + 4 n bytes beside what symmetric_graph() does.
 /// \throws as core_distances()
 CsrGraph mutual_reachability_graph(const KnnGraphView& graph, const ReachabilityParams& params = {},
-                                   const Callbacks& callbacks = {});
+                                   const Callbacks& callbacks = {}, Resources* resources = nullptr);
 
 /// A number for each object's component.
 struct Components {
@@ -158,7 +178,7 @@ struct Components {
 /// Connected components of the union: along an entry one may go either way. Takes 8 n bytes.
 /// \throws as neighbors_graph()
 Components connected_components(const KnnGraphView& graph, const EdgeParams& params = {},
-                                const Callbacks& callbacks = {});
+                                const Callbacks& callbacks = {}, Resources* resources = nullptr);
 
 /// Those of a matrix, for instance of a mutual graph; also where it is not symmetric.
 /// \throws InvalidArgument for columns outside of [0, n) or offsets that do not ascend, Interrupted
@@ -178,7 +198,8 @@ struct DuplicateParams {
     int threads = 0;                           ///< 0: as many as OpenMP gives
     /// n, as equal_rows() gives it, or null: each object and the one that is named are copies too, if the threshold
     /// lets through a distance of 0, or a cosine of 1. Under ip they are in any case.
-    const std::int32_t* equal = nullptr;
+    const std::int32_t* equal = nullptr;  ///< in host memory
+    Device device = {};                   ///< where to run, see operations.h
 };
 
 /// Groups of objects that are copies, or near copies, of each other.
@@ -199,7 +220,8 @@ struct Duplicates {
 /// is possible; DuplicateParams::equal joins those that are equal, and a graph with a larger k, or an exact one,
 /// decides for the others. Takes as connected_components(). \throws as neighbors_graph(), and for ids in
 /// DuplicateParams::equal that are outside of [0, n)
-Duplicates duplicates(const KnnGraphView& graph, const DuplicateParams& params = {}, const Callbacks& callbacks = {});
+Duplicates duplicates(const KnnGraphView& graph, const DuplicateParams& params = {}, const Callbacks& callbacks = {},
+                      Resources* resources = nullptr);
 
 /// The same of vectors: one of each kind of equal rows goes into the graph, so that however many there are of it, they
 /// are one group, and no row is full of them. Takes a copy of the vectors that differ, where some are equal.

@@ -122,9 +122,9 @@ TEST_P(OperationsTest, HardSets) {
 TEST_P(OperationsTest, NoObjectsAndOne) {
     const KnnGraphView none{0, 0, GetParam(), nullptr, nullptr};
     for (const auto& operation : {neighbors_graph, symmetric_graph, mutual_graph}) {
-        expect_valid(operation(none, {}, {}), 0);
-        expect_valid(operation(KnnGraph(), {}, {}), 0);
-        const CsrGraph one = operation(KnnGraph(1, 4, GetParam()), {0, GraphValues::distance, {}, 0}, {});
+        expect_valid(operation(none, {}, {}, nullptr), 0);
+        expect_valid(operation(KnnGraph(), {}, {}, nullptr), 0);
+        const CsrGraph one = operation(KnnGraph(1, 4, GetParam()), {0, GraphValues::distance, {}, 0}, {}, nullptr);
         expect_valid(one, 1);
         EXPECT_EQ(one.entries(), 0);
     }
@@ -161,7 +161,7 @@ TEST_P(OperationsTest, BadRowsAreNamed) {
             KnnGraph bad = good;
             spoil(bad.ids() + 4321 * 8, bad.distances() + 4321 * 8);
             for (const auto& operation : {neighbors_graph, symmetric_graph, mutual_graph}) {
-                const std::string told = refusal([&] { operation(bad, {0, {}, {}, threads}, {}); });
+                const std::string told = refusal([&] { operation(bad, {0, {}, {}, threads}, {}, nullptr); });
                 EXPECT_NE(told.find("row 4321"), std::string::npos) << told;
                 EXPECT_NE(told.find(text), std::string::npos) << told;
             }
@@ -204,7 +204,7 @@ TEST(Operations, TheNearerValueOfAPairCounts) {
         graph.distances()[0] = 3, graph.distances()[1] = 5;
         const float expected = larger ? 5 : 3;
         for (const auto& operation : {symmetric_graph, mutual_graph}) {
-            const CsrGraph joined = operation(graph, {}, {});
+            const CsrGraph joined = operation(graph, {}, {}, nullptr);
             EXPECT_EQ(joined.values, (Array<float>{expected, expected}));
         }
     }
@@ -253,12 +253,24 @@ TEST(Operations, NamesOfValues) {
     EXPECT_NE(refusal([] { parse_graph_values("squared"); }).find("known are metric, distance"), std::string::npos);
 }
 
+TEST(Operations, ADeviceThatIsNotThere) {
+    const KnnGraph graph = graph_for(Metric::L2, 20, 4);
+    EdgeParams params;
+    params.device = {Device::Kind::cuda, 4000};
+    EXPECT_THROW(symmetric_graph(graph, params), Unavailable);
+    EXPECT_THROW(connected_components(graph, params), Unavailable);
+    params.device.index = -1;
+    EXPECT_THROW(symmetric_graph(graph, params), InvalidArgument);
+    params.device = {Device::Kind::cpu, 0};
+    EXPECT_TRUE(same(symmetric_graph(graph, params), symmetric_graph(graph)));
+}
+
 TEST(Operations, AnInterruptEndsThem) {
     const KnnGraph graph = random_graph(Metric::L2, 60000, 8, 1, false);
     for (const auto& operation : {neighbors_graph, symmetric_graph, mutual_graph}) {
         int calls = 0;
         const auto count = [&] { return ++calls, false; };
-        operation(graph, {0, {}, {}, 1}, {{}, count, {}});
+        operation(graph, {0, {}, {}, 1}, {{}, count, {}}, nullptr);
         EXPECT_GT(calls, 20);
         for (const int last : {1, calls / 4, calls / 2, calls - 1, calls}) {
             int asked = 0;
@@ -266,7 +278,7 @@ TEST(Operations, AnInterruptEndsThem) {
             for (const int threads : {1, 2}) {
                 asked = 0;
                 if (threads == 1 || last == 1) {
-                    EXPECT_THROW(operation(graph, {0, {}, {}, threads}, {{}, stop, {}}), Interrupted) << last;
+                    EXPECT_THROW(operation(graph, {0, {}, {}, threads}, {{}, stop, {}}, nullptr), Interrupted) << last;
                 }
             }
         }

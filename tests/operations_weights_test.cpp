@@ -36,10 +36,10 @@ void expect_near(const Sparse& made, const Sparse& expected, float tolerance) {
 template <class Operation, class Params>
 CsrGraph on_threads(const Operation& operation, const KnnGraphView& graph, Params params) {
     params.threads = 1;
-    CsrGraph one = operation(graph, params, {});
+    CsrGraph one = operation(graph, params, {}, nullptr);
     expect_valid(one, graph.n);
     params.threads = 3;
-    EXPECT_TRUE(test::same(one, operation(graph, params, {})));
+    EXPECT_TRUE(test::same(one, operation(graph, params, {}, nullptr)));
     const Sparse rows = sparse_of(one);
     for (std::size_t i = 0; i < rows.size(); ++i)
         for (const auto& [j, value] : rows[i]) {

@@ -66,7 +66,7 @@ Made matrix_of(gnnd::CsrGraph matrix, bool symmetric = true) {
 template <class Make>
 Made cut_matrix(const GraphOptions& options, const gnnd::KnnGraphView& graph, const gnnd::Callbacks& callbacks,
                 const Make& make, bool symmetric) {
-    Made made = matrix_of(make(graph, options.edges, callbacks), symmetric);
+    Made made = matrix_of(make(graph, options.edges, callbacks, nullptr), symmetric);
     made.report["values"] = name_of(options.edges.values);
     if (options.edges.radius) made.report["full_rows"] = full_rows(graph, options.edges, callbacks);
     return made;

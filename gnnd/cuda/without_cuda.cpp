@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
-// The functions of backend.h without the CUDA backend: each says that it was not compiled in.
+// The functions of backend.h and operations/operations.h without the CUDA backend: each says that it was not compiled
+// in.
 #include "gnnd/cuda/backend.h"
+#include "gnnd/cuda/operations/operations.h"
 #include "gnnd/detail/device_graph.h"
 #include "gnnd/error.h"
 
@@ -63,6 +65,56 @@ void prune_rows(const VectorView& /*vectors*/, const KnnGraphView& /*graph*/, co
 
 std::unique_ptr<detail::DeviceGraph> make_device_graph(int /*device*/, std::int64_t /*d*/, std::int64_t /*k*/,
                                                        Metric /*metric*/, std::size_t /*most*/) {
+    refuse();
+}
+
+CsrGraph neighbors_graph(const KnnGraphView& /*graph*/, const EdgeParams& /*params*/, const Callbacks& /*callbacks*/,
+                         Resources& /*resources*/) {
+    refuse();
+}
+
+std::int64_t full_rows(const KnnGraphView& /*graph*/, const EdgeParams& /*params*/, const Callbacks& /*callbacks*/,
+                       Resources& /*resources*/) {
+    refuse();
+}
+
+CsrGraph symmetric_graph(const KnnGraphView& /*graph*/, const EdgeParams& /*params*/, const Callbacks& /*callbacks*/,
+                         Resources& /*resources*/) {
+    refuse();
+}
+
+CsrGraph mutual_graph(const KnnGraphView& /*graph*/, const EdgeParams& /*params*/, const Callbacks& /*callbacks*/,
+                      Resources& /*resources*/) {
+    refuse();
+}
+
+CsrGraph jaccard_graph(const KnnGraphView& /*graph*/, const JaccardParams& /*params*/, const Callbacks& /*callbacks*/,
+                       Resources& /*resources*/) {
+    refuse();
+}
+
+CsrGraph fuzzy_simplicial_set(const KnnGraphView& /*graph*/, const FuzzyParams& /*params*/,
+                              const Callbacks& /*callbacks*/, Resources& /*resources*/) {
+    refuse();
+}
+
+Array<float> core_distances(const KnnGraphView& /*graph*/, const ReachabilityParams& /*params*/,
+                            const Callbacks& /*callbacks*/, Resources& /*resources*/) {
+    refuse();
+}
+
+CsrGraph mutual_reachability_graph(const KnnGraphView& /*graph*/, const ReachabilityParams& /*params*/,
+                                   const Callbacks& /*callbacks*/, Resources& /*resources*/) {
+    refuse();
+}
+
+Components connected_components(const KnnGraphView& /*graph*/, const EdgeParams& /*params*/,
+                                const Callbacks& /*callbacks*/, Resources& /*resources*/) {
+    refuse();
+}
+
+Duplicates duplicates(const KnnGraphView& /*graph*/, const DuplicateParams& /*params*/, const Callbacks& /*callbacks*/,
+                      Resources& /*resources*/) {
     refuse();
 }
 

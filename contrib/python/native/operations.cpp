@@ -58,7 +58,7 @@ EdgeParams edges(int neighbors, const std::string& values, std::optional<float> 
     return params;
 }
 
-using EdgeOperation = CsrGraph (*)(const KnnGraphView&, const EdgeParams&, const Callbacks&);
+using EdgeOperation = CsrGraph (*)(const KnnGraphView&, const EdgeParams&, const Callbacks&, Resources*);
 
 /// An operation whose only parameters are which entries count.
 void bind_edges(nb::module_& module, const char* name, EdgeOperation operation) {
@@ -68,7 +68,7 @@ void bind_edges(nb::module_& module, const char* name, EdgeOperation operation) 
                     int threads) {
             const EdgeParams params = edges(neighbors, values, radius, threads);
             return to_arrays(run(graph, [&](const KnnGraphView& view, const Callbacks& callbacks) {
-                return operation(view, params, callbacks);
+                return operation(view, params, callbacks, nullptr);
             }));
         },
         nb::arg("graph"), nb::arg("neighbors"), nb::arg("values"), nb::arg("radius").none(), nb::arg("threads"));

@@ -11,14 +11,11 @@
 #include <vector>
 
 #include "gnnd/cpu/operations/edges.h"
+#include "gnnd/cpu/operations/operations.h"
 #include "gnnd/detail/checks.h"
 
-namespace gnnd {
+namespace gnnd::cpu {
 namespace {
-
-using cpu::Edges;
-using cpu::OwnedEdges;
-using cpu::Team;
 
 using Parents = Array<std::int32_t>;
 
@@ -44,10 +41,10 @@ void link(Parents& parents, std::int32_t a, std::int32_t b) {
 template <class ForRow>
 Parents find_roots(std::int64_t n, const Team& team, const ForRow& for_row) {
     Parents parents(static_cast<std::size_t>(n));
-    team.for_chunks(n, cpu::kRowsAtOnce, [&](int, std::int64_t begin, std::int64_t end) {
+    team.for_chunks(n, kRowsAtOnce, [&](int, std::int64_t begin, std::int64_t end) {
         for (std::int64_t i = begin; i < end; ++i) parents[std::size_t(i)] = std::int32_t(i);
     });
-    team.for_chunks(n, cpu::kRowsAtOnce, [&](int, std::int64_t begin, std::int64_t end) {
+    team.for_chunks(n, kRowsAtOnce, [&](int, std::int64_t begin, std::int64_t end) {
         for (std::int64_t i = begin; i < end; ++i) {
             for_row(i, [&](std::int32_t j) { link(parents, std::int32_t(i), j); });
             // Shortens the way of those that come later.
@@ -59,7 +56,7 @@ Parents find_roots(std::int64_t n, const Team& team, const ForRow& for_row) {
         }
     });
     Parents roots(static_cast<std::size_t>(n));
-    team.for_chunks(n, cpu::kRowsAtOnce, [&](int, std::int64_t begin, std::int64_t end) {
+    team.for_chunks(n, kRowsAtOnce, [&](int, std::int64_t begin, std::int64_t end) {
         for (std::int64_t i = begin; i < end; ++i) {
             std::int32_t root = parents[std::size_t(i)];
             while (root != parents[std::size_t(root)]) root = parents[std::size_t(root)];
@@ -107,35 +104,9 @@ struct Numbered {
 }  // namespace
 
 Components connected_components(const KnnGraphView& graph, const EdgeParams& params, const Callbacks& callbacks) {
-    const Team team = cpu::team_of(params.threads, &callbacks.interrupt);
+    const Team team = team_of(params.threads, &callbacks.interrupt);
     const OwnedEdges own = edges_of("connected_components", graph, params, team);
     Numbered numbered(roots_of(own.edges, team), 1);
-    return {std::move(numbered.labels), std::move(numbered.sizes)};
-}
-
-Components connected_components(const CsrGraph& graph, int threads, const Callbacks& callbacks) {
-    const Team team = cpu::team_of(threads, &callbacks.interrupt);
-    const std::int64_t n = graph.n;
-    const auto refuse = [](const std::string& what) { throw InvalidArgument("connected_components: " + what); };
-    if (n < 0 || n > kMaxObjects || std::int64_t(graph.indptr.size()) != n + 1)
-        refuse(std::to_string(graph.indptr.size()) + " offsets of " + std::to_string(n) + " rows");
-    const auto entries = std::int64_t(graph.indices.size());
-    if (graph.indptr[0] != 0 || graph.indptr[std::size_t(n)] != entries)
-        refuse("offsets from " + std::to_string(graph.indptr[0]) + " to " +
-               std::to_string(graph.indptr[std::size_t(n)]) + " of " + std::to_string(entries) + " columns");
-    for (std::int64_t i = 0; i < n; ++i)
-        if (graph.indptr[std::size_t(i)] > graph.indptr[std::size_t(i) + 1])
-            refuse("the offsets of row " + std::to_string(i) + " do not ascend");
-    const Parents roots = find_roots(n, team, [&](std::int64_t i, const auto& join) {
-        for (std::int64_t e = graph.indptr[std::size_t(i)]; e < graph.indptr[std::size_t(i) + 1]; ++e) {
-            const std::int32_t j = graph.indices[std::size_t(e)];
-            if (j < 0 || j >= n)
-                refuse("row " + std::to_string(i) + ": column " + std::to_string(j) + " is outside of [0, " +
-                       std::to_string(n) + ")");
-            join(j);
-        }
-    });
-    Numbered numbered(roots, 1);
     return {std::move(numbered.labels), std::move(numbered.sizes)};
 }
 
@@ -149,14 +120,9 @@ struct Copies {
     Copies(const KnnGraphView& graph, const DuplicateParams& params, const Team& team)
         : own(edges_of("duplicates", graph, {params.neighbors, params.values, params.threshold, params.threads},
                        team)) {
-        // Under ip their value depends on their length; they are copies all the same.
-        equal_rows_count = own.edges.counts(0, own.edges.larger_is_nearer ? best_value(graph.metric) : 0);
+        equal_rows_count = detail::equal_rows_count(own.edges, graph.metric);
     }
 };
-
-void check_threshold(const DuplicateParams& params) {
-    if (std::isnan(params.threshold)) throw InvalidArgument("duplicates: DuplicateParams::threshold is NaN");
-}
 
 Duplicates of_roots(const Parents& roots) {
     Numbered numbered(roots, 2);
@@ -181,7 +147,7 @@ struct Distinct {
 Array<std::byte> gathered(const VectorView& vectors, const std::vector<std::int32_t>& rows, const Team& team) {
     const std::size_t bytes = std::size_t(vectors.d) * size_of(vectors.dtype);
     Array<std::byte> gathered(rows.size() * bytes);
-    team.for_chunks(std::ssize(rows), cpu::kRowsAtOnce, [&](int, std::int64_t begin, std::int64_t end) {
+    team.for_chunks(std::ssize(rows), kRowsAtOnce, [&](int, std::int64_t begin, std::int64_t end) {
         for (std::int64_t i = begin; i < end; ++i)
             std::copy_n(vectors.row(rows[std::size_t(i)]), bytes, gathered.data() + std::size_t(i) * bytes);
     });
@@ -191,8 +157,8 @@ Array<std::byte> gathered(const VectorView& vectors, const std::vector<std::int3
 }  // namespace
 
 Duplicates duplicates(const KnnGraphView& graph, const DuplicateParams& params, const Callbacks& callbacks) {
-    check_threshold(params);
-    const Team team = cpu::team_of(params.threads, &callbacks.interrupt);
+    detail::check_threshold(params);
+    const Team team = team_of(params.threads, &callbacks.interrupt);
     const Copies copies(graph, params, team);
     const Edges& edges = copies.own.edges;
     if (params.equal != nullptr) detail::check_ids(params.equal, graph.n, 0, graph.n, "DuplicateParams::equal");
@@ -205,11 +171,41 @@ Duplicates duplicates(const KnnGraphView& graph, const DuplicateParams& params, 
     return found;
 }
 
+}  // namespace gnnd::cpu
+
+namespace gnnd {
+
+Components connected_components(const CsrGraph& graph, int threads, const Callbacks& callbacks) {
+    const cpu::Team team = cpu::team_of(threads, &callbacks.interrupt);
+    const std::int64_t n = graph.n;
+    const auto refuse = [](const std::string& what) { throw InvalidArgument("connected_components: " + what); };
+    if (n < 0 || n > kMaxObjects || std::int64_t(graph.indptr.size()) != n + 1)
+        refuse(std::to_string(graph.indptr.size()) + " offsets of " + std::to_string(n) + " rows");
+    const auto entries = std::int64_t(graph.indices.size());
+    if (graph.indptr[0] != 0 || graph.indptr[std::size_t(n)] != entries)
+        refuse("offsets from " + std::to_string(graph.indptr[0]) + " to " +
+               std::to_string(graph.indptr[std::size_t(n)]) + " of " + std::to_string(entries) + " columns");
+    for (std::int64_t i = 0; i < n; ++i)
+        if (graph.indptr[std::size_t(i)] > graph.indptr[std::size_t(i) + 1])
+            refuse("the offsets of row " + std::to_string(i) + " do not ascend");
+    const cpu::Parents roots = cpu::find_roots(n, team, [&](std::int64_t i, const auto& join) {
+        for (std::int64_t e = graph.indptr[std::size_t(i)]; e < graph.indptr[std::size_t(i) + 1]; ++e) {
+            const std::int32_t j = graph.indices[std::size_t(e)];
+            if (j < 0 || j >= n)
+                refuse("row " + std::to_string(i) + ": column " + std::to_string(j) + " is outside of [0, " +
+                       std::to_string(n) + ")");
+            join(j);
+        }
+    });
+    cpu::Numbered numbered(roots, 1);
+    return {std::move(numbered.labels), std::move(numbered.sizes)};
+}
+
 Duplicates duplicates(const VectorView& vectors, const DuplicateParams& params, const BuildParams& build_params,
                       const Callbacks& callbacks, Resources* resources) {
-    check_threshold(params);
-    const Team team = cpu::team_of(params.threads, &callbacks.interrupt);
-    const Distinct distinct(equal_rows(vectors, params.threads, callbacks));
+    detail::check_threshold(params);
+    const cpu::Team team = cpu::team_of(params.threads, &callbacks.interrupt);
+    const cpu::Distinct distinct(equal_rows(vectors, params.threads, callbacks));
     const std::int64_t rows = std::ssize(distinct.firsts);
     KnnGraph graph(rows, 1, build_params.metric);
     if (rows > 1) {
@@ -218,14 +214,14 @@ Duplicates duplicates(const VectorView& vectors, const DuplicateParams& params, 
         Array<std::byte> gathered_rows;
         VectorView view = vectors;
         if (rows < vectors.n) {
-            gathered_rows = gathered(vectors, distinct.firsts, team);
+            gathered_rows = cpu::gathered(vectors, distinct.firsts, team);
             view = {gathered_rows.data(), rows, vectors.d, vectors.dtype, 0};
         }
         graph = build(view, of_rows, callbacks, resources).graph;
     }
-    const Copies copies(graph, params, team);
-    const Parents of_distinct = roots_of(copies.own.edges, team);
-    Parents roots(distinct.number_of.size());
+    const cpu::Copies copies(graph, params, team);
+    const cpu::Parents of_distinct = cpu::roots_of(copies.own.edges, team);
+    cpu::Parents roots(distinct.number_of.size());
     std::vector<std::int64_t> of_kind(distinct.firsts.size());
     for (std::size_t i = 0; i < roots.size(); ++i) {
         const auto number = std::size_t(distinct.number_of[i]);
@@ -233,7 +229,7 @@ Duplicates duplicates(const VectorView& vectors, const DuplicateParams& params, 
         roots[i] = distinct.firsts[std::size_t(of_distinct[number])];
     }
     if (!copies.equal_rows_count) std::iota(roots.begin(), roots.end(), 0);  // then no pair counts
-    Duplicates found = of_roots(roots);
+    Duplicates found = cpu::of_roots(roots);
     found.full = count_full(copies.own.edges, team, of_kind);
     return found;
 }

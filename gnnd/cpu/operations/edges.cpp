@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "gnnd/cpu/operations/edges.h"
 
+#include <algorithm>
 #include <atomic>
-#include <string>
 #include <vector>
 
 #include "gnnd/detail/checks.h"
@@ -23,18 +23,6 @@ class First {
     std::atomic<std::int64_t> value_;
 };
 
-/// Says what is wrong with the entry; the row before it is good.
-std::string fault_of_entry(const Edges& edges, std::int64_t i, std::int64_t j) {
-    const std::int32_t* ids = edges.ids_of(i);
-    const float* values = edges.values_of(i);
-    if (ids[j] < -1 || ids[j] >= edges.n)
-        return "id " + std::to_string(ids[j]) + " is outside of [0, " + std::to_string(edges.n) + ")";
-    if (ids[j] == i) return "holds itself";
-    if (j > 0 && ids[j] >= 0 && ids[j - 1] < 0) return "-1 before id " + std::to_string(ids[j]);
-    if (std::isnan(values[j])) return "the value of entry " + std::to_string(j) + " is NaN";
-    return "entry " + std::to_string(j) + " is nearer than the one before it";
-}
-
 /// True if the whole row is good, without a branch for each entry.
 bool is_good(const Edges& edges, std::int64_t i) {
     const std::int32_t* ids = edges.ids_of(i);
@@ -48,20 +36,6 @@ bool is_good(const Edges& edges, std::int64_t i) {
     return bad == 0;
 }
 
-[[noreturn]] void refuse_row(const char* who, const Edges& edges, std::int64_t i) {
-    const float sign = edges.larger_is_nearer ? -1.f : 1.f;
-    std::int64_t j = 0;
-    for (; j + 1 < edges.columns; ++j) {
-        const std::int32_t id = edges.ids_of(i)[j];
-        const float value = edges.values_of(i)[j];
-        const bool good =
-            id >= -1 && id < edges.n && id != i && !std::isnan(value) &&
-            (j == 0 || (!(edges.ids_of(i)[j - 1] < 0 && id >= 0) && sign * edges.values_of(i)[j - 1] <= sign * value));
-        if (!good) break;
-    }
-    throw InvalidArgument(std::string(who) + ": graph row " + std::to_string(i) + ": " + fault_of_entry(edges, i, j));
-}
-
 }  // namespace
 
 Team team_of(int threads, const std::function<bool()>* interrupt) {
@@ -70,40 +44,21 @@ Team team_of(int threads, const std::function<bool()>* interrupt) {
 }
 
 Edges checked_edges(const char* who, const KnnGraphView& graph, int neighbors, const Team& team) {
-    const std::string call(who);
-    Edges edges;
-    edges.larger_is_nearer = is_similarity(graph.metric);  // throws for a number that is no metric
-    edges.n = graph.n;
-    edges.k = graph.k;
-    edges.columns = neighbors > 0 ? neighbors : graph.k;
-    edges.ids = graph.ids;
-    edges.values = graph.distances;
-    if (graph.n < 0 || graph.n > kMaxObjects)
-        throw InvalidArgument(call + ": the graph has " + std::to_string(graph.n) + " rows, allowed are 0 to " +
-                              std::to_string(kMaxObjects));
-    if (graph.n == 0) return edges;  // of no columns, perhaps
-    if (graph.k < 1 || graph.k > kMaxColumns)
-        throw InvalidArgument(call + ": the graph has " + std::to_string(graph.k) + " columns, allowed are 1 to " +
-                              std::to_string(kMaxColumns));
-    if (neighbors < 0 || neighbors > graph.k)
-        throw InvalidArgument(call + ": neighbors = " + std::to_string(neighbors) + ", allowed are 1 to the graph's " +
-                              std::to_string(graph.k) + ", and 0 for all of them");
-    if (graph.ids == nullptr || graph.distances == nullptr)
-        throw InvalidArgument(call + ": the graph's arrays are null pointers");
+    const Edges edges = detail::edges_of_shape(who, graph, neighbors);
+    if (graph.n == 0) return edges;
     detail::check_reach({Device::Kind::cpu, 0}, {graph.ids, graph.distances});
     First bad(edges.n);
     team.for_chunks(edges.n, kRowsAtOnce, [&](int, std::int64_t begin, std::int64_t end) {
         for (std::int64_t i = begin; i < end; ++i)
             if (!is_good(edges, i)) return bad.offer(i);
     });
-    if (bad.get() < edges.n) refuse_row(who, edges, bad.get());
+    if (const std::int64_t i = bad.get(); i < edges.n)
+        detail::refuse_row(who, edges, i, edges.ids_of(i), edges.values_of(i));
     return edges;
 }
 
 OwnedEdges edges_of(const char* who, const KnnGraphView& graph, const EdgeParams& params, const Team& team) {
-    name_of(params.values);  // throws for a number that is none
-    if (params.radius && std::isnan(*params.radius))
-        throw InvalidArgument(std::string(who) + ": EdgeParams::radius is NaN");
+    detail::check_cut(who, params);
     OwnedEdges own{checked_edges(who, graph, params.neighbors, team), {}};
     Edges& edges = own.edges;
     if (params.values == GraphValues::distance) {
@@ -119,11 +74,9 @@ OwnedEdges edges_of(const char* who, const KnnGraphView& graph, const EdgeParams
 void convert_to_distances(const char* who, Metric metric, const float* values, std::int64_t count, std::int64_t k,
                           float* out, const Team& team) {
     constexpr std::int64_t kAtOnce = 1 << 16;
-    constexpr float kRounded =
-        1.01f;  // bfloat16 vectors of length 1 have inner products of up to 1.004 with themselves
     First bad(count);
     visit(metric, [&](auto m) {
-        const auto is_bad = [&](float value) { return m.similarity ? !(value <= kRounded) : !(value >= 0); };
+        const auto is_bad = [](float value) { return detail::has_no_distance<decltype(m)>(value); };
         team.for_chunks(count, kAtOnce, [&](int, std::int64_t begin, std::int64_t end) {
             // First, since `out` may be `values`, of which the message tells.
             int faults = 0;
@@ -132,14 +85,7 @@ void convert_to_distances(const char* who, Metric metric, const float* values, s
             for (std::int64_t i = begin; i < end; ++i) out[i] = m.true_distance(values[i]);
         });
     });
-    if (bad.get() == count) return;
-    const std::string where =
-        k > 0 ? "graph row " + std::to_string(bad.get() / k) + ", entry " + std::to_string(bad.get() % k)
-              : "value " + std::to_string(bad.get());
-    throw InvalidArgument(std::string(who) + ": " + where + ": " + std::to_string(values[bad.get()]) +
-                          (is_similarity(metric) && values[bad.get()] > kRounded
-                               ? " is no similarity of vectors of length 1, for others there is no distance"
-                               : " is no value of " + std::string(name_of(metric))));
+    if (bad.get() < count) detail::refuse_value(who, metric, values[bad.get()], bad.get(), k);
 }
 
 std::int64_t count_full(const Edges& edges, const Team& team, std::span<const std::int64_t> times) {

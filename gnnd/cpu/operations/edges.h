@@ -1,17 +1,13 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 /// \file edges.h
-/// The entries of a k-NN graph that an operation counts.
+/// The entries of a k-NN graph that an operation counts, in host memory.
 
-#include <algorithm>
-#include <cmath>
 #include <cstdint>
-#include <limits>
 #include <span>
 
 #include "gnnd/cpu/parallel.h"
-#include "gnnd/graph.h"
-#include "gnnd/operations.h"
+#include "gnnd/detail/edges.h"
 
 namespace gnnd::cpu {
 
@@ -21,25 +17,7 @@ inline constexpr std::int64_t kRowsAtOnce = 2048;
 /// \param threads  0: all. \throws InvalidArgument
 Team team_of(int threads, const std::function<bool()>* interrupt);
 
-/// The first columns of a graph with a value for each entry. Those outside of [low, high] do not count.
-struct Edges {
-    std::int64_t n = 0, k = 0;  ///< k: from a row to the next one
-    std::int64_t columns = 0;   ///< that are looked at, up to k
-    const std::int32_t* ids = nullptr;
-    const float* values = nullptr;
-    float low = -std::numeric_limits<float>::infinity(), high = std::numeric_limits<float>::infinity();
-    bool larger_is_nearer = false;
-
-    const std::int32_t* ids_of(std::int64_t i) const { return ids + i * k; }
-    const float* values_of(std::int64_t i) const { return values + i * k; }
-    bool counts(std::int32_t id, float value) const { return id >= 0 && value >= low && value <= high; }
-    /// Entries of the row before the padding.
-    int length_of(std::int64_t i) const {
-        std::int64_t length = columns;
-        while (length > 0 && ids_of(i)[length - 1] < 0) --length;
-        return int(length);
-    }
-};
+using detail::Edges;
 
 /// The same, and the values where they are not the graph's own.
 struct OwnedEdges {

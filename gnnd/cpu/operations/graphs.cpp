@@ -3,32 +3,29 @@
 #include <vector>
 
 #include "gnnd/cpu/operations/join.h"
+#include "gnnd/cpu/operations/operations.h"
 
-namespace gnnd {
+namespace gnnd::cpu {
 namespace {
-
-using cpu::Edges;
-using cpu::OwnedEdges;
-using cpu::Team;
 
 template <bool kUnion>
 CsrGraph join(const char* who, const KnnGraphView& graph, const EdgeParams& params, const Callbacks& callbacks) {
-    const Team team = cpu::team_of(params.threads, &callbacks.interrupt);
+    const Team team = team_of(params.threads, &callbacks.interrupt);
     const OwnedEdges own = edges_of(who, graph, params, team);
-    return own.edges.larger_is_nearer ? cpu::join_directions(own.edges, cpu::Nearer<kUnion, true>(), team)
-                                      : cpu::join_directions(own.edges, cpu::Nearer<kUnion, false>(), team);
+    return own.edges.larger_is_nearer ? join_directions(own.edges, Nearer<kUnion, true>(), team)
+                                      : join_directions(own.edges, Nearer<kUnion, false>(), team);
 }
 
 }  // namespace
 
 CsrGraph neighbors_graph(const KnnGraphView& graph, const EdgeParams& params, const Callbacks& callbacks) {
-    const Team team = cpu::team_of(params.threads, &callbacks.interrupt);
+    const Team team = team_of(params.threads, &callbacks.interrupt);
     const OwnedEdges own = edges_of("neighbors_graph", graph, params, team);
     const Edges& edges = own.edges;
     CsrGraph result;
     result.n = edges.n;
     result.indptr.resize(std::size_t(edges.n) + 1);
-    team.for_chunks(edges.n, cpu::kRowsAtOnce, [&](int, std::int64_t begin, std::int64_t end) {
+    team.for_chunks(edges.n, kRowsAtOnce, [&](int, std::int64_t begin, std::int64_t end) {
         for (std::int64_t i = begin; i < end; ++i) {
             std::int64_t count = 0;
             for (std::int64_t j = 0; j < edges.columns; ++j)
@@ -39,13 +36,13 @@ CsrGraph neighbors_graph(const KnnGraphView& graph, const EdgeParams& params, co
     const std::int64_t entries = add_up(result.indptr, team);
     result.indices.resize(std::size_t(entries));
     result.values.resize(std::size_t(entries));
-    team.for_chunks(edges.n, cpu::kRowsAtOnce, [&](int, std::int64_t begin, std::int64_t end) {
-        std::vector<cpu::Key> keys(std::size_t(edges.columns) + 1);
+    team.for_chunks(edges.n, kRowsAtOnce, [&](int, std::int64_t begin, std::int64_t end) {
+        std::vector<Key> keys(std::size_t(edges.columns) + 1);
         for (std::int64_t i = begin; i < end; ++i) {
-            const int count = cpu::sorted_row(edges, i, keys.data());
+            const int count = sorted_row(edges, i, keys.data());
             for (int j = 0; j < count; ++j) {
-                result.indices[std::size_t(result.indptr[i] + j)] = cpu::id_of(keys[j]);
-                result.values[std::size_t(result.indptr[i] + j)] = cpu::value_of(keys[j]);
+                result.indices[std::size_t(result.indptr[i] + j)] = id_of(keys[j]);
+                result.values[std::size_t(result.indptr[i] + j)] = value_of(keys[j]);
             }
         }
     });
@@ -53,7 +50,7 @@ CsrGraph neighbors_graph(const KnnGraphView& graph, const EdgeParams& params, co
 }
 
 std::int64_t full_rows(const KnnGraphView& graph, const EdgeParams& params, const Callbacks& callbacks) {
-    const Team team = cpu::team_of(params.threads, &callbacks.interrupt);
+    const Team team = team_of(params.threads, &callbacks.interrupt);
     const OwnedEdges own = edges_of("full_rows", graph, params, team);
     return count_full(own.edges, team);
 }
@@ -66,4 +63,4 @@ CsrGraph mutual_graph(const KnnGraphView& graph, const EdgeParams& params, const
     return join<false>("mutual_graph", graph, params, callbacks);
 }
 
-}  // namespace gnnd
+}  // namespace gnnd::cpu

@@ -3,12 +3,10 @@
 #include <vector>
 
 #include "gnnd/cpu/operations/join.h"
-#include "gnnd/detail/checks.h"
+#include "gnnd/cpu/operations/operations.h"
 
-namespace gnnd {
+namespace gnnd::cpu {
 namespace {
-
-using cpu::Edges;
 
 /// A set of ids, one bit each.
 class Bits {
@@ -45,9 +43,9 @@ void weigh_row(const Edges& edges, std::int64_t i, bool with_self, const Bits& s
 }  // namespace
 
 CsrGraph jaccard_graph(const KnnGraphView& graph, const JaccardParams& params, const Callbacks& callbacks) {
-    detail::check_range("JaccardParams", "prune", params.prune, 0.f, 1.f);
-    const cpu::Team team = cpu::team_of(params.threads, &callbacks.interrupt);
-    Edges edges = cpu::checked_edges("jaccard_graph", graph, params.neighbors, team);
+    detail::check_params(params);
+    const Team team = team_of(params.threads, &callbacks.interrupt);
+    Edges edges = checked_edges("jaccard_graph", graph, params.neighbors, team);
     Array<float> weights(static_cast<std::size_t>(edges.n * edges.k));
     std::vector<Bits> sets(std::size_t(team.threads), Bits(edges.n));
     team.for_chunks(edges.n, 256, [&](int thread, std::int64_t begin, std::int64_t end) {
@@ -63,8 +61,8 @@ CsrGraph jaccard_graph(const KnnGraphView& graph, const JaccardParams& params, c
         }
     });
     edges.values = weights.data();
-    edges.low = std::max(params.prune, std::numeric_limits<float>::denorm_min());  // those that share nobody go
-    return cpu::join_directions(edges, cpu::Nearer<true, true>(), team);
+    edges.low = detail::least_weight(params);
+    return join_directions(edges, Nearer<true, true>(), team);
 }
 
-}  // namespace gnnd
+}  // namespace gnnd::cpu

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "gnnd/cpu/operations/rows.h"
+#include "gnnd/detail/join_rules.h"
 
 namespace gnnd::cpu {
 
@@ -33,8 +34,7 @@ struct Buckets {
 };
 
 /// Merges two rows of ascending ids. Which of both is next cannot be foreseen, so there is no branch on it.
-/// \param rule  both(a, b) is the value of what is in both, in either order; one(a) that of what is in one of them, if
-///              rule.keeps_one; only those with keeps(value) remain
+/// \param rule  see join_rules.h
 /// \return how many
 template <class Rule>
 std::int64_t merge_rows(const Key* a, const Key* a_end, const Key* b, const Key* b_end, const Rule& rule,
@@ -81,7 +81,7 @@ struct JoinScratch {
     void load(const Edges& edges, const Buckets& buckets, std::int64_t bucket);
 };
 
-/// The matrix of both directions by the rule, which see.
+/// The matrix of both directions by the rule of join_rules.h.
 template <class Rule>
 CsrGraph join_directions(const Edges& edges, const Rule& rule, const Team& team) {
     CsrGraph joined;
@@ -131,13 +131,6 @@ CsrGraph join_directions(const Edges& edges, const Rule& rule, const Team& team)
     return joined;
 }
 
-/// The rule of symmetric and mutual graphs: the nearer value.
-template <bool kUnion, bool kLarger>
-struct Nearer {
-    static constexpr bool keeps_one = kUnion;
-    float one(float a) const { return a; }
-    float both(float a, float b) const { return kLarger ? std::max(a, b) : std::min(a, b); }
-    bool keeps(float) const { return true; }
-};
+using detail::Nearer;
 
 }  // namespace gnnd::cpu

@@ -6,10 +6,8 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
-#include <string>
 
 #include "gnnd/cpu/operations/edges.h"
-#include "gnnd/error.h"
 
 namespace gnnd::cpu {
 
@@ -61,7 +59,7 @@ inline int sorted_row(const Edges& edges, std::int64_t i, Key* keys) {
         std::sort(keys, keys + count);
     int twice = 0;
     for (int j = 1; j < count; ++j) twice |= int(id_of(keys[j]) <= id_of(keys[j - 1]));
-    if (twice != 0) throw InvalidArgument("graph row " + std::to_string(i) + " holds an id twice");
+    if (twice != 0) detail::refuse_double(i);
     return count;
 }
 
