@@ -140,6 +140,7 @@ TEST_F(CliGraph, MatricesAreThoseOfTheLibrary) {
     expect_matrix({"symmetric"}, symmetric_graph(g));
     expect_matrix({"mutual", "-k", "5"}, mutual_graph(g, {5, {}, {}, 0}));
     expect_matrix({"mutual", "-k", "0", "--threads", "1"}, mutual_graph(g));
+    EXPECT_EQ(expect_matrix({"mutual", "--device", "cpu"}, mutual_graph(g))["device"], "cpu");
     const EdgeParams cut{0, {}, 30000.f, 0};
     const json report = expect_matrix({"symmetric", "--radius", "30000"}, symmetric_graph(g, cut));
     EXPECT_EQ(report["full_rows"], full_rows(g, cut));
@@ -225,7 +226,7 @@ TEST_F(CliGraph, AGraphInShardsIsOne) {
 TEST_F(CliGraph, TellsWhatItDidAsText) {
     const std::string out = good({"graph", "mutual", graph(), "-o", file("m.NPZ"), "--radius", "1e5"}).out;
     EXPECT_TRUE(matches(out,
-                        "^operation +mutual\nn +2000\nk +16\nmetric +l2\nentries +[0-9]+\nvalues +metric\n"
+                        "^operation +mutual\nn +2000\nk +16\nmetric +l2\ndevice +cpu\nentries +[0-9]+\nvalues +metric\n"
                         "full_rows +[0-9]+\nseconds +[0-9.e-]+\noutput +.*m.NPZ\nbytes +[0-9]+\n$"))
         << out;
 }

@@ -34,6 +34,7 @@ struct GraphOptions {
     gnnd::ReachabilityParams reachability;
     float threshold = 0, radius = 0;
     int neighbors = 0, threads = 0;
+    gnnd::Device device;
     gnnd::Array<std::int32_t> equal;  ///< rows of the base that are equal; empty: it was not given
     bool mutual = false, json = false;
 };
@@ -91,7 +92,7 @@ Made components_of(const GraphOptions& options, const gnnd::KnnGraphView& graph,
 Made duplicates_of(const GraphOptions& options, const gnnd::KnnGraphView& graph, const gnnd::Callbacks& callbacks) {
     gnnd::Duplicates found = duplicates(graph,
                                         {options.threshold, options.edges.values, options.neighbors, options.threads,
-                                         options.equal.empty() ? nullptr : options.equal.data()},
+                                         options.equal.empty() ? nullptr : options.equal.data(), options.device},
                                         callbacks);
     std::int64_t copies = 0;
     for (const std::int64_t size : found.sizes) copies += size;
@@ -186,7 +187,11 @@ void require_usage(const CLI::App& command, const Operation& operation, const Gr
 
 void share_parameters(GraphOptions& options) {
     options.threads = allowed_threads(options.threads);
-    const auto share = [&](auto& params) { params.neighbors = options.neighbors, params.threads = options.threads; };
+    const auto share = [&](auto& params) {
+        params.neighbors = options.neighbors;
+        params.threads = options.threads;
+        params.device = options.device;
+    };
     share(options.edges);
     share(options.jaccard);
     share(options.fuzzy);
@@ -201,6 +206,8 @@ void run(const CLI::App& command, GraphOptions options) {
         throw gnnd::InvalidArgument("-k " + std::to_string(options.neighbors) + ": " + options.graph + " has " +
                                     std::to_string(file.k()) + " neighbours per object");
     if (command.get_option("--radius")->count() > 0) options.edges.radius = options.radius;
+    // A graph of a file lies in host memory.
+    if (options.device.kind == gnnd::Device::Kind::automatic) options.device = {gnnd::Device::Kind::cpu, 0};
     share_parameters(options);
     const gnnd::KnnGraph graph = file.read();
     gnnd::Callbacks callbacks;
@@ -222,7 +229,8 @@ void run(const CLI::App& command, GraphOptions options) {
     Json report{{"operation", operation.name},
                 {"n", graph.n()},
                 {"k", options.neighbors > 0 ? options.neighbors : graph.k()},
-                {"metric", name_of(graph.metric())}};
+                {"metric", name_of(graph.metric())},
+                {"device", options.device.name()}};
     report.update(made.report);
     report["seconds"] = seconds.count();
     report["output"] = options.out;
@@ -284,6 +292,7 @@ void add_graph_operations(CLI::App& app) {
     add_real(command, "--alpha", options->reachability.alpha, 1e-6F, 1e6F,
              owners("--alpha") + "distances, but not core distances, are divided by it");
     add_whole(command, "--threads", options->threads, 0, 4096, "CPU threads; 0: all");
+    add_device(command, options->device)->description("auto (the CPU, where files are read to), cpu, cuda or cuda:N");
     add_json(command, options->json);
     command.footer(
         "scipy.sparse.load_npz and scipy.io.mmread read the matrices, numpy.load the numbers. jaccard, fuzzy and\n"
