@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from . import _native
+from ._device_array import LEGACY_STREAM
+from ._process import use_cuda
 
 # The element types of vectors: numpy's name (ml_dtypes' for bfloat16) and gnnd's.
 _DTYPES = {"float32": "f32", "float16": "f16", "bfloat16": "bf16", "uint8": "u8", "int8": "i8"}
@@ -17,9 +19,6 @@ _DTYPE_NAMES = "float32, float16, bfloat16, uint8 and int8"
 
 # Kinds of devices in DLPack.
 _CPU, _CUDA, _CUDA_HOST = 1, 2, 3
-
-# CUDA's names for its two default streams, in DLPack and in the CUDA array interface.
-LEGACY_STREAM = 1
 
 
 @dataclass(frozen=True)
@@ -42,6 +41,50 @@ class Vectors:
     def device(self) -> int:
         """The GPU in whose memory they lie, -1 for the host."""
         return self.native.device
+
+
+class Place(NamedTuple):
+    """Where the arrays of one call lie."""
+
+    gpu: int  #: that holds some of them; -1: none
+    stream: int  #: of that GPU, which all of them are in order with; 0: none
+
+    def wait(self) -> None:
+        """Until the arrays are complete, for work that runs on a stream of its own."""
+        if self.gpu >= 0:
+            _native.synchronize(self.gpu, self.stream)
+
+
+def place_of(stream: Any, **arrays: Any) -> Place:
+    """The one GPU and the one stream of a call, whose arrays these are, by their names.
+
+    A build runs on one stream: what made the arrays is in order with it only if every producer is told that stream,
+    whichever library the others are of.
+
+    :param stream: None: the current one (torch, cupy) of the first array on a GPU, else the legacy default stream
+    :raises ValueError: where arrays lie on two GPUs
+    """
+    gpu, number, first = -1, 0, ""
+    for name, x in arrays.items():
+        there = _gpu_of(x)
+        if there >= 0 > gpu:
+            gpu, number, first = there, stream_of(stream, x, there), name
+        elif there not in (-1, gpu):
+            raise ValueError(f"{name} lies on cuda:{there} and {first} on cuda:{gpu}; a call takes arrays of one GPU")
+    return Place(gpu, number)
+
+
+def _gpu_of(x: Any) -> int:
+    """In whose memory an array lies, -1 for the host and for what is no array."""
+    if isinstance(x, np.ndarray):
+        return -1
+    if hasattr(x, "__dlpack_device__"):
+        kind, index = x.__dlpack_device__()
+        return int(index) if kind == _CUDA else -1
+    if hasattr(x, "__cuda_array_interface__"):
+        use_cuda()
+        return _native.device_of(x.__cuda_array_interface__["data"][0])
+    return -1
 
 
 def vectors(x: Any, *, stream: Any = None, name: str = "x") -> Vectors:
@@ -91,7 +134,7 @@ def stream_of(given: Any, x: Any, device: int) -> int:
         if library == "torch":
             given = sys.modules["torch"].cuda.current_stream(device)
         elif library == "cupy":
-            given = sys.modules["cupy"].cuda.get_current_stream()
+            given = sys.modules["cupy"].cuda.get_current_stream(device)
         else:
             return LEGACY_STREAM
     if hasattr(given, "__cuda_stream__"):
@@ -141,6 +184,7 @@ def _of_dlpack(x: Any, stream: Any, name: str) -> Vectors:
     if dtype not in _DTYPES and (dtype != "float64" or kind == _CUDA):
         raise TypeError(f"{name} is of {dtype}; vectors are of {_DTYPE_NAMES}, and float64 on the host is converted")
     if kind == _CUDA:
+        use_cuda()
         number = stream_of(stream, x, index)
         return Vectors(_native.Array.from_dlpack(x.__dlpack__(stream=number)), x, number)
     if dtype == "float64":
@@ -166,11 +210,14 @@ def _of_cuda_array(x: Any, stream: Any, name: str) -> Vectors:
         raise ValueError(f"{name}: rows whose components do not lie one behind the other; make it contiguous")
     if rows == 0 or columns == 0:
         raise ValueError(f"{name} is of shape {tuple(shape)}; there are no vectors in it")
+    use_cuda()
     device = _native.device_of(pointer)
     if device < 0:
         raise ValueError(f"{name}: the CUDA array interface gives a pointer that is not one of a GPU's memory")
     number = stream_of(stream, x, device)
     producer = interface.get("stream")
+    if producer is not None and not (isinstance(producer, int) and producer > 0):
+        raise ValueError(f"{name}: the CUDA array interface knows no stream {producer!r}; it is a handle, 1 or 2")
     if producer is not None and producer != number:
         _native.synchronize(device, producer)  # what is still written there is complete then
     native = _native.Array(

@@ -6,45 +6,66 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import numpy as np
 
 from . import _native
 from ._allocators import Allocator, allocator_of
-from ._arrays import LEGACY_STREAM, Vectors, on_host, vectors
-from ._device_array import DeviceArray
+from ._arrays import Vectors, on_host, place_of, vectors
+from ._device_array import LEGACY_STREAM, DeviceArray
 from ._graph import Graph, Recall, checked_ids, graph_of, recall_of
+from ._process import named
 from ._progress import Progress, shown
 
 
-class _How(NamedTuple):
-    """What of a call is no parameter of the builders."""
+class _Call:
+    """A call: where its arrays lie, and what of it is no parameter of the builders."""
 
-    progress: bool | Progress | None
-    allocator: str | Allocator | None
+    def __init__(
+        self,
+        name: str,
+        progress: bool | Progress | None,
+        allocator: str | Allocator | None,
+        stream: Any,
+        **arrays: Any,
+    ) -> None:
+        self.name, self._progress, self._arrays = name, progress, arrays
+        self.place = place_of(stream, **arrays)
+        self.allocator = allocator_of(allocator)
+        #: Of the work; 0: one of the build's own, which allocators know nothing of.
+        self.stream = self.place.stream or (0 if self.allocator is None else LEGACY_STREAM)
 
-    def memory(self, given: Vectors) -> tuple[Allocator | None, int]:
-        """The allocator, and the stream of the work: allocators know none of a build's own."""
-        allocator = allocator_of(self.allocator)
-        return allocator, given.stream if allocator is None else given.stream or LEGACY_STREAM
+    def vectors(self, name: str) -> Vectors:
+        """Those of an array, in order with the call's stream."""
+        return vectors(self._arrays[name], stream=self.stream, name=name)
+
+    def params(self, device: Any, **params: Any) -> dict[str, Any]:
+        """As the native functions take them. Arrays on a GPU are worked on there."""
+        if self.place.gpu >= 0 and str(device) in ("auto", "cuda"):
+            device = f"cuda:{self.place.gpu}"
+        return {**params, "device": named(device)}
 
     @contextmanager
-    def run(self, given: Vectors, arrays: list[DeviceArray] | None, name: str) -> Iterator[_native.Run]:
+    def run(self, arrays: list[DeviceArray] | None = None) -> Iterator[_native.Run]:
         """As the native functions take it; the progress is shown meanwhile."""
-        allocator, stream = self.memory(given)
-        with shown(self.progress, name) as report:
+        with shown(self._progress, f"gnnd.{self.name}") as report:
             out = None if arrays is None else [array._view() for array in arrays]
-            yield _native.Run(out, stream, allocator, report)
+            yield _native.Run(out, self.place.gpu, self.stream, self.allocator, report)
 
-
-_cuda_process: int | None = None  # that has used a GPU; a fork of it cannot
-
-
-def _note_device(device: str) -> None:
-    global _cuda_process
-    if device.startswith("cuda"):
-        _cuda_process = os.getpid()
+    def graph(self, params: dict[str, Any], n: int, native: Any, *arguments: Any, stays: bool = True) -> Graph:
+        """Calls the native function: the graph goes to the GPU that holds arrays of the call, if it stays there."""
+        arrays = None
+        if self.place.gpu >= 0 and stays:
+            arrays = [
+                DeviceArray(self.place.gpu, (n, params["k"]), dtype, self.allocator, self.stream)
+                for dtype in ("i32", "f32")
+            ]
+        with self.run(arrays) as run:
+            new, stats, base = native(*arguments, run)
+        ids, distances = new if arrays is None else arrays
+        first = next(argument for argument in arguments if isinstance(argument, _native.Array))
+        return graph_of(ids, distances, params["metric"], stats=stats, base=base, dtype=first.dtype)
 
 
 def parameters() -> dict[str, tuple[str, Any]]:
@@ -82,9 +103,10 @@ def build(
     :raises ValueError: for parameters and vectors outside of what is allowed; TypeError, MemoryError, RuntimeError (no
         such device), KeyboardInterrupt
     """
-    given = vectors(x, stream=stream)
-    params = device_params(given, device, k=k, metric=metric, recall=recall, **params)
-    return _run("build", given, params, _How(progress, allocator), given.n, _native.build, given.native, params)
+    call = _Call("build", progress, allocator, stream, x=x)
+    given = call.vectors("x")
+    params = call.params(device, k=k, metric=metric, recall=recall, **params)
+    return call.graph(params, given.n, _native.build, given.native, params)
 
 
 def build_exact(
@@ -99,10 +121,10 @@ def build_exact(
     **params: Any,
 ) -> Graph:
     """Compares all pairs: the exact graph, whatever the vectors are like. Arguments as for :func:`build`."""
-    given = vectors(x, stream=stream)
-    params = device_params(given, device, k=k, metric=metric, **params)
-    how = _How(progress, allocator)
-    return _run("build_exact", given, params, how, given.n, _native.build_exact, given.native, params)
+    call = _Call("build_exact", progress, allocator, stream, x=x)
+    given = call.vectors("x")
+    params = call.params(device, k=k, metric=metric, **params)
+    return call.graph(params, given.n, _native.build_exact, given.native, params)
 
 
 def refine(
@@ -121,11 +143,11 @@ def refine(
 
     :param graph: of any k; its distances are computed again. Its arrays are on the host in the result.
     """
-    given = vectors(x, stream=stream)
-    params = device_params(given, device, k=graph.k if k is None else k, metric=graph.metric, recall=recall, **params)
-    start = graph.on_host()
-    how, parts = _How(progress, allocator), start._parts()
-    return _run("refine", given, params, how, given.n, _native.refine, given.native, parts, params, stays=False)
+    call = _Call("refine", progress, allocator, stream, x=x, **_arrays_of(graph=graph))
+    given = call.vectors("x")
+    params = call.params(device, k=graph.k if k is None else k, metric=graph.metric, recall=recall, **params)
+    start = graph._on_host(call.stream or LEGACY_STREAM)
+    return call.graph(params, given.n, _native.refine, given.native, start._parts(), params, stays=False)
 
 
 def merge(
@@ -148,23 +170,12 @@ def merge(
     :return: (n1 + n2) x k: vector i of the first set keeps its number, vector j of the second one becomes n1 + j
     """
     _require_one_metric(graph1, graph2)
-    first, second = vectors(x1, stream=stream, name="x1"), vectors(x2, stream=stream, name="x2")
-    params = device_params(
-        first, device, k=max(graph1.k, graph2.k) if k is None else k, metric=graph1.metric, recall=recall, **params
-    )
-    return _run(
-        "merge",
-        first,
-        params,
-        _How(progress, allocator),
-        first.n + second.n,
-        _native.merge,
-        first.native,
-        graph1._parts(),
-        second.native,
-        graph2._parts(),
-        params,
-    )
+    call = _Call("merge", progress, allocator, stream, x1=x1, x2=x2, **_arrays_of(graph1=graph1, graph2=graph2))
+    first, second = call.vectors("x1"), call.vectors("x2")
+    k = max(graph1.k, graph2.k) if k is None else k
+    params = call.params(device, k=k, metric=graph1.metric, recall=recall, **params)
+    arguments = (first.native, graph1._parts(), second.native, graph2._parts(), params)
+    return call.graph(params, first.n + second.n, _native.merge, *arguments)
 
 
 def append(
@@ -186,21 +197,11 @@ def append(
     :param added: vectors of the same type; added vector j becomes n + j
     :param method: "auto", "search" or "merge"
     """
-    old, new = vectors(x, stream=stream), vectors(added, stream=stream, name="added")
-    params = device_params(old, device, metric=graph.metric, recall=recall, **{"k": graph.k, **params})
-    return _run(
-        "append",
-        old,
-        params,
-        _How(progress, allocator),
-        old.n + new.n,
-        _native.append,
-        old.native,
-        graph._parts(),
-        new.native,
-        params,
-        method,
-    )
+    call = _Call("append", progress, allocator, stream, x=x, added=added, **_arrays_of(graph=graph))
+    old, new = call.vectors("x"), call.vectors("added")
+    params = call.params(device, metric=graph.metric, recall=recall, **{"k": graph.k, **params})
+    arguments = (old.native, graph._parts(), new.native, params, method)
+    return call.graph(params, old.n + new.n, _native.append, *arguments)
 
 
 def duplicates_of(
@@ -217,29 +218,37 @@ def duplicates_of(
     **params: Any,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
     """What `gnnd.duplicates` finds in vectors. Those on a GPU are copied to the host, and built with there."""
-    given = vectors(x, stream=stream)
-    params = device_params(given, device, threads=threads, **params)
-    how = _How(progress, allocator)
-    with how.run(given, None, "gnnd.duplicates") as run:
-        found = _native.duplicates_of(on_host(given).native, threshold, values, neighbors, threads, params, run)
-    _note_device(params["device"] if params["device"] != "auto" or _native.device_count()[0] == 0 else "cuda")
-    return found
+    call = _Call("duplicates", progress, allocator, stream, x=x)
+    given = on_host(call.vectors("x"))
+    params = call.params(device, threads=threads, **params)
+    with call.run() as run:
+        return _native.duplicates_of(given.native, threshold, values, neighbors, threads, params, run)
 
 
 def exact_neighbors(
-    x: Any, objects: Any, k: int = 32, metric: str = "l2", *, device: Any = "auto", **params: Any
+    x: Any,
+    objects: Any,
+    k: int = 32,
+    metric: str = "l2",
+    *,
+    device: Any = "auto",
+    stream: Any = None,
+    **params: Any,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Exact neighbours of some of the vectors, by comparing each with all.
 
     :param objects: numbers of vectors, in any order
     :return: ids and distances, len(objects) x k, as a graph's
     """
-    given = vectors(x)
+    call = _Call("exact_neighbors", None, None, stream, x=x)
+    given = call.vectors("x")
     numbers = checked_ids(objects, "objects", dimensions=1)
     if numbers.size == 0:
         raise ValueError("there are no objects")
     rows = _native.Array(numbers, numbers.ctypes.data, len(numbers), 1, 4, "i32")
-    return _native.exact_rows(given.native, rows, device_params(given, device, k=k, metric=metric, **params))
+    params = call.params(device, k=k, metric=metric, **params)
+    call.place.wait()
+    return _native.exact_rows(given.native, rows, params)
 
 
 def eval(  # noqa: A001
@@ -250,6 +259,7 @@ def eval(  # noqa: A001
     objects: int = 4096,
     seed: int = 1234,  # noqa: A001
     device: Any = "auto",
+    stream: Any = None,
     **params: Any,
 ) -> Recall:
     """Measures a graph's recall: a sample of its vectors is compared with all.
@@ -257,11 +267,13 @@ def eval(  # noqa: A001
     :param at: nearest neighbours that count; None: 10, or as many as there are
     :param objects: in the sample; 0: all of them
     """
-    given, on_host = vectors(x), graph.on_host()
+    call = _Call("eval", None, None, stream, x=x, **_arrays_of(graph=graph))
+    given, on_host = call.vectors("x"), graph._on_host(call.stream or LEGACY_STREAM)
     at = min(10, graph.k, max(graph.n - 1, 1)) if at is None else at
-    params = device_params(given, device, k=at, metric=graph.metric, **params)
+    params = call.params(device, k=at, metric=graph.metric, **params)
     if objects < 0:
         raise ValueError(f"objects = {objects}, allowed are 0 (all) and more")
+    call.place.wait()
     report: Any = _native.measure(given.native, on_host._parts(), params, min(objects or given.n, given.n), seed)
     return cast(Recall, recall_of(report))  # objects were measured: there is a report
 
@@ -271,41 +283,15 @@ def plan(
 ) -> dict[str, Any]:
     """What a build of n vectors of d components would choose, the memory in bytes and the time that it would take."""
     name = vectors(np.empty((0, 1), dtype)).native.dtype
-    return _native.plan(n, d, name, {"k": k, "metric": metric, "device": device, **params})
+    return _native.plan(n, d, name, {"k": k, "metric": metric, "device": named(device), **params})
 
 
-def device_params(given: Vectors, device: Any, **params: Any) -> dict[str, Any]:
-    """The parameters as the native functions take them. Vectors on a GPU are worked on there."""
-    if given.device >= 0 and str(device) in ("auto", "cuda"):
-        device = f"cuda:{given.device}"
-    if _cuda_process not in (None, os.getpid()) and str(device) != "cpu":
-        raise RuntimeError(
-            "CUDA was used before this process was forked; use device='cpu' here, or start processes by "
-            "'spawn' (multiprocessing.get_context)"
-        )
-    return {**params, "device": str(device)}
-
-
-def _run(
-    what: str,
-    given: Vectors,
-    params: dict[str, Any],
-    how: _How,
-    n: int,
-    native: Any,
-    *arguments: Any,
-    stays: bool = True,
-) -> Graph:
-    """Calls the native function: the graph goes to where the vectors lie, unless it does not stay there."""
-    arrays = None
-    if given.device >= 0 and stays:
-        memory, stream = how.memory(given)
-        arrays = [DeviceArray(given.device, (n, params["k"]), dtype, memory, stream) for dtype in ("i32", "f32")]
-    with how.run(given, arrays, f"gnnd.{what}") as run:
-        new, stats, base = native(*arguments, run)
-    _note_device(stats["device"])
-    ids, distances = new if arrays is None else arrays
-    return graph_of(ids, distances, params["metric"], stats=stats, base=base, dtype=given.native.dtype)
+def _arrays_of(**graphs: Graph) -> dict[str, Any]:
+    return {
+        f"{name}.{kind}": array
+        for name, graph in graphs.items()
+        for kind, array in (("ids", graph.ids), ("distances", graph.distances))
+    }
 
 
 def _require_one_metric(graph1: Graph, graph2: Graph) -> None:

@@ -9,6 +9,10 @@ import numpy as np
 
 from . import _native
 from ._allocators import Allocator
+from ._process import use_cuda
+
+# CUDA's name for its legacy default stream, in DLPack and in the CUDA array interface.
+LEGACY_STREAM = 1
 
 _NUMPY = {"i32": np.dtype(np.int32), "f32": np.dtype(np.float32)}
 
@@ -20,6 +24,7 @@ class DeviceArray:
     def __init__(
         self, device: int, shape: tuple[int, int], dtype: str, allocator: Allocator | None = None, stream: int = 0
     ) -> None:
+        use_cuda()
         self._memory = _native.DeviceMatrix(device, shape[0], shape[1], dtype, allocator, stream)
 
     @property
@@ -36,14 +41,15 @@ class DeviceArray:
         return self._memory.device
 
     def _view(self) -> _native.Array:
+        use_cuda()  # in a process that was forked there is nothing to see
         return self._memory.view()
 
-    def numpy(self) -> np.ndarray:
-        """A copy on the host."""
+    def numpy(self, *, stream: int = LEGACY_STREAM) -> np.ndarray:
+        """A copy on the host. :param stream: that others may have written to the array on; a number as for builds"""
         out = np.empty(self.shape, self.dtype)
         self._view().copy_to_host(
             _native.Array(out, out.ctypes.data, out.shape[0], out.shape[1], out.strides[0], self._memory.dtype),
-            0,
+            stream,
         )
         return out
 
@@ -68,6 +74,7 @@ class DeviceArray:
             raise BufferError(f"lies on cuda:{self.device}, not on DLPack's device {tuple(dl_device)}")
         if copy:
             raise BufferError("gives its memory itself, no copy")
+        use_cuda()
         return self._memory.to_dlpack()
 
     @property

@@ -11,6 +11,7 @@ import numpy as np
 
 from . import _native
 from ._graph import Graph, Measured, graph_of, recall_of
+from ._process import named
 from ._progress import Progress, shown
 
 _NUMPY = {"f32": "float32", "f16": "float16", "u8": "uint8", "i8": "int8", "i32": "int32"}
@@ -167,9 +168,9 @@ def build_sharded(
         "host_memory": host_memory,
         "checkpoint_seconds": float(checkpoint_seconds),
         "workers": workers,
-        "devices": [str(one) for one in devices],
+        "devices": [named(one) for one in devices],
     }
-    build_params = {"k": k, "metric": metric, "recall": recall, "device": str(device), **params}
+    build_params = {"k": k, "metric": metric, "recall": recall, "device": named(device), **params}
     with shown(progress, "gnnd.build_sharded") as report:
         _native.build_sharded(_existing(base), build_params, shard_params, report)
     return ShardedGraph(work)

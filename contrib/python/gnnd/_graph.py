@@ -11,7 +11,7 @@ import numpy as np
 
 from . import _native
 from ._arrays import Vectors, vectors
-from ._device_array import DeviceArray
+from ._device_array import LEGACY_STREAM, DeviceArray
 
 
 class Recall(NamedTuple):
@@ -96,9 +96,17 @@ class Graph(Measured):
 
     def on_host(self) -> Graph:
         """This graph with its arrays in host memory: itself, where they lie there."""
+        return self._on_host(LEGACY_STREAM)
+
+    def _on_host(self, stream: int) -> Graph:
+        """The same, in order with a stream."""
         if isinstance(self.ids, np.ndarray):
             return self
-        graph = Graph(np.asarray(self.ids), np.asarray(self.distances), self.metric)
+        ids, distances = (
+            array.numpy(stream=stream) if isinstance(array, DeviceArray) else array
+            for array in (self.ids, self.distances)
+        )
+        graph = Graph(ids, distances, self.metric)
         graph.stats, graph._recall, graph._base, graph._dtype = self.stats, self._recall, self._base, self._dtype
         return graph
 

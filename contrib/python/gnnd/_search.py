@@ -9,8 +9,9 @@ import numpy as np
 
 from . import _native
 from ._arrays import vectors
-from ._build import build, device_params
+from ._build import build
 from ._graph import Graph, _view_of
+from ._process import named
 from .graph import search_links
 
 # Measured on descriptors (benchs/NOTEBOOK.md): a search along links takes as long as comparing with so many rows, and
@@ -98,7 +99,7 @@ class Searcher:
         )
 
     def _params(self, k: int, device: Any) -> dict[str, Any]:
-        return device_params(vectors(self.x), device, k=k, metric=self.metric, threads=self.threads)
+        return {"device": named(device), "k": k, "metric": self.metric, "threads": self.threads}
 
     def _links(self) -> np.ndarray:
         if self.links is None:

@@ -22,8 +22,9 @@ import numpy as np
 
 from . import _native
 from ._arrays import on_host, vectors
-from ._build import device_params, duplicates_of
+from ._build import duplicates_of
 from ._graph import Graph, _view_of
+from ._process import named
 
 
 class Csr(NamedTuple):
@@ -199,8 +200,7 @@ def search_links(
         raise ValueError(f"degree = {degree}, allowed are 1 to 4096")
     links = np.empty((graph.n, degree), np.int32)
     first = -1 if entry is None else entry
-    params = device_params(given, device)
-    _native.search_links(given.native, _parts(graph), _view_of(links, "i32"), first, threads, params["device"])
+    _native.search_links(given.native, _parts(graph), _view_of(links, "i32"), first, threads, named(device))
     return links
 
 

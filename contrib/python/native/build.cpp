@@ -126,10 +126,11 @@ void bind_build(nb::module_& module) {
     nb::class_<Run>(module, "Run")
         .def(
             "__init__",
-            [](Run* self, nb::object out, std::uintptr_t stream, nb::object allocator, nb::object progress) {
-                new (self) Run{std::move(out), stream, std::move(allocator), std::move(progress)};
+            [](Run* self, nb::object out, int gpu, std::uintptr_t stream, nb::object allocator, nb::object progress) {
+                new (self) Run{std::move(out), gpu, stream, std::move(allocator), std::move(progress)};
             },
-            nb::arg("out").none(), nb::arg("stream"), nb::arg("allocator").none(), nb::arg("progress").none());
+            nb::arg("out").none(), nb::arg("gpu"), nb::arg("stream"), nb::arg("allocator").none(),
+            nb::arg("progress").none());
     bind_builder(module, "build", &build_into);
     bind_builder(module, "build_exact", &build_exact_into);
     module.def(

@@ -33,6 +33,11 @@ std::size_t CallerMemory::free(int device) const {
     return nb::cast<std::size_t>(allocator_.attr("free")(device));
 }
 
+CallerResources::CallerResources(const Run& run)
+    : stream_(reinterpret_cast<Stream>(run.stream)), memory_(run.allocator) {
+    if (run.gpu >= 0) check_stream(run.gpu, run.stream);
+}
+
 void* CallerResources::allocate_device(std::size_t bytes, Stream stream) {
     if (!memory_) return Resources::allocate_device(bytes, stream);
     return memory_.allocate(bytes, current_device(), reinterpret_cast<std::uintptr_t>(stream));

@@ -34,7 +34,8 @@ class CallerMemory {
 /// How a build is run for its caller.
 struct Run {
     nanobind::object out;       ///< (ids, distances) on a GPU, which the graph goes to; None: to new arrays on the host
-    std::uintptr_t stream = 0;  ///< 0: a build's own
+    int gpu = -1;               ///< that holds arrays of the call; -1: none
+    std::uintptr_t stream = 0;  ///< of that GPU; 0: a build's own
     nanobind::object allocator;  ///< see CallerMemory
     nanobind::object progress;   ///< see Hooks
 };
@@ -42,7 +43,8 @@ struct Run {
 /// Work on the caller's stream, in the caller's device memory. Made and ended with the GIL.
 class CallerResources final : public Resources {
   public:
-    explicit CallerResources(const Run& run) : stream_(reinterpret_cast<Stream>(run.stream)), memory_(run.allocator) {}
+    /// \throws InvalidArgument for a stream of another GPU
+    explicit CallerResources(const Run& run);
     void* allocate(std::size_t bytes) override { return heap_.allocate(bytes); }
     void deallocate(void* pointer, std::size_t bytes) noexcept override { heap_.deallocate(pointer, bytes); }
     Stream stream() override { return stream_; }

@@ -2,7 +2,9 @@
 #include "device_memory.h"
 
 #include <cuda_runtime_api.h>
+#include <unistd.h>
 
+#include <string>
 #include <utility>
 
 #include "gnnd/cuda/memory/memory.h"
@@ -12,7 +14,7 @@
 namespace gnnd::python {
 
 DeviceMemory::DeviceMemory(int device, std::size_t bytes, CallerMemory memory, std::uintptr_t stream)
-    : device_(device), bytes_(bytes), memory_(std::move(memory)), stream_(stream) {
+    : device_(device), bytes_(bytes), memory_(std::move(memory)), stream_(stream), process_(getpid()) {
     const cuda::UseDevice use(device);
     if (memory_)
         data_ = memory_.allocate(bytes, device, stream);
@@ -21,6 +23,7 @@ DeviceMemory::DeviceMemory(int device, std::size_t bytes, CallerMemory memory, s
 }
 
 DeviceMemory::~DeviceMemory() {
+    if (getpid() != process_) return;
     try {
         const cuda::UseDevice use(device_);
         if (memory_) {
@@ -51,6 +54,16 @@ int current_device() noexcept {
 void synchronize(int device, std::uintptr_t stream) {
     const cuda::UseDevice use(device);
     GNND_CUDA(cudaStreamSynchronize(reinterpret_cast<cudaStream_t>(stream)));
+}
+
+void check_stream(int device, std::uintptr_t stream) {
+    auto* const given = reinterpret_cast<cudaStream_t>(stream);
+    if (given == nullptr || given == cudaStreamLegacy || given == cudaStreamPerThread) return;
+    int owner = device;
+    GNND_CUDA(cudaStreamGetDevice(given, &owner));
+    if (owner != device)
+        throw InvalidArgument("a stream of cuda:" + std::to_string(owner) +
+                              " for arrays on cuda:" + std::to_string(device));
 }
 
 }  // namespace gnnd::python

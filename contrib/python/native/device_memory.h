@@ -17,7 +17,8 @@ class DeviceMemory {
     /// \param stream  that the memory is to be used on first
     /// \throws OutOfDeviceMemory, and Unavailable where CUDA is not compiled in
     DeviceMemory(int device, std::size_t bytes, CallerMemory memory, std::uintptr_t stream);
-    /// Waits for all that the device has to do: consumers may still read.
+    /// Waits for all that the device has to do: consumers may still read. In a process that was forked it does nothing,
+    /// for CUDA is none of its business.
     ~DeviceMemory();
     DeviceMemory(const DeviceMemory&) = delete;
     DeviceMemory& operator=(const DeviceMemory&) = delete;
@@ -30,6 +31,7 @@ class DeviceMemory {
     std::size_t bytes_;
     CallerMemory memory_;
     std::uintptr_t stream_;
+    int process_;  ///< that it was made in
     void* data_ = nullptr;
 };
 
@@ -44,5 +46,8 @@ void copy_to_host(int device, std::uintptr_t stream, void* out, const void* rows
 /// Waits until all work on the stream is done, so that arrays may be used on any other.
 /// \param stream  a cudaStream_t, 1 for the legacy default stream, 2 for the thread's
 void synchronize(int device, std::uintptr_t stream);
+
+/// Default streams are of every GPU. \throws InvalidArgument for a stream of another one
+void check_stream(int device, std::uintptr_t stream);
 
 }  // namespace gnnd::python

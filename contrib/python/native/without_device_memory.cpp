@@ -16,7 +16,7 @@ namespace {
 }  // namespace
 
 DeviceMemory::DeviceMemory(int device, std::size_t bytes, CallerMemory memory, std::uintptr_t stream)
-    : device_(device), bytes_(bytes), memory_(std::move(memory)), stream_(stream) {
+    : device_(device), bytes_(bytes), memory_(std::move(memory)), stream_(stream), process_(0) {
     throw_unavailable();
 }
 
@@ -31,6 +31,10 @@ int current_device() noexcept {
 }
 
 void synchronize(int, std::uintptr_t) {
+    throw_unavailable();
+}
+
+void check_stream(int, std::uintptr_t) {
     throw_unavailable();
 }
 

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import gc
-import multiprocessing
 import os
 import resource
 import signal
@@ -277,29 +276,6 @@ def test_two_threads_at_once(x):
         thread.join()
     for graph in graphs:
         np.testing.assert_array_equal(graph.ids, graphs[0].ids)
-
-
-def _build_in_child(queue, x):
-    queue.put(gnnd.build(x, k=5, seed=1, device="cpu").ids)
-
-
-@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
-def test_a_forked_child_can_build(x):
-    graph = gnnd.build(x, k=5, seed=1, device="cpu")  # starts OpenMP's threads, which do not survive a fork
-    context = multiprocessing.get_context("fork")
-    queue = context.Queue()
-    child = context.Process(target=_build_in_child, args=(queue, x))
-    child.start()
-    np.testing.assert_array_equal(queue.get(timeout=60), graph.ids)
-    child.join(60)
-    assert child.exitcode == 0
-
-
-def test_a_fork_after_cuda_is_an_error(x, monkeypatch):
-    monkeypatch.setattr(gnnd._build, "_cuda_process", os.getpid() + 1)
-    with pytest.raises(RuntimeError, match="before this process was forked"):
-        gnnd.build(x, k=5)
-    assert gnnd.build(x, k=5, device="cpu").n == 1200
 
 
 def test_a_thousand_builds_leak_nothing():

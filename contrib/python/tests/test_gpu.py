@@ -62,6 +62,38 @@ def test_work_is_in_order_with_the_stream(given):
     assert gnnd.eval(graph, x).value >= 0.98
 
 
+def test_all_arrays_of_a_merge_are_in_order_with_the_stream():
+    class Array:
+        """Of a library that knows no current stream; what torch still has to do is none of its business."""
+
+        def __init__(self, x, stream):
+            self.x, self.__cuda_array_interface__ = x, {**x.__cuda_array_interface__, "stream": stream.cuda_stream}
+
+    host = torch.randn(20_000, 64, generator=torch.Generator().manual_seed(1))
+    first, late = host[:10_000].cuda(), host[10_000:].cuda()
+    graphs = gnnd.build(first, k=16), gnnd.build(late, k=16)
+    stream = torch.cuda.Stream()
+    for told in (True, False):
+        torch.cuda.synchronize()
+        with torch.cuda.stream(stream):
+            second = torch.zeros_like(late)
+            torch.cuda._sleep(200_000_000)  # a tenth of a second, in which it is still zeros
+            second += late
+        if told:
+            merged = gnnd.merge(first, graphs[0], second, graphs[1], stream=stream)
+        else:
+            merged = gnnd.merge(first, graphs[0], Array(second, stream), graphs[1])
+        assert gnnd.eval(merged, host).value >= 0.98
+
+
+def test_a_stream_of_another_gpu():
+    if torch.cuda.device_count() < 2:
+        pytest.skip("one GPU only")
+    x, stream = torch.randn(2000, 8, device="cuda:0"), torch.cuda.Stream(device=1)
+    with pytest.raises(ValueError, match="a stream of cuda:1 for arrays on cuda:0"):
+        gnnd.build(x, k=5, stream=stream.cuda_stream)
+
+
 def test_the_cuda_array_interface():
     class Array:
         def __init__(self, x, stream):
@@ -153,19 +185,25 @@ def test_builds_leak_nothing():
     assert free - torch.cuda.mem_get_info()[0] < 16 << 20  # the graphs alone would be 230 MB
 
 
-def _build_in_child(queue, x):
-    try:
-        gnnd.build(x, k=5, device="cuda")
-    except RuntimeError as error:
-        queue.put(str(error))
+def _build_in_child(queue, x, inherited):
+    said = []
+    for use in (lambda: gnnd.build(x, k=5, device="cuda"), inherited[0].numpy):
+        try:
+            use()
+        except RuntimeError as error:
+            said.append(str(error))
+    inherited.clear()  # the memory is the parent's
+    queue.put(said)
 
 
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
 def test_a_forked_child_is_told(x):
-    gnnd.build(x, k=5, device="cuda")
+    graph = gnnd.build(torch.from_numpy(x).cuda(), k=5)
     context = multiprocessing.get_context("fork")
     queue = context.Queue()
-    child = context.Process(target=_build_in_child, args=(queue, x))
+    child = context.Process(target=_build_in_child, args=(queue, x, [graph.ids]))
     child.start()
-    assert "before this process was forked" in queue.get(timeout=60)
+    said = queue.get(timeout=60)
+    assert len(said) == 2 and all("before this process was forked" in one for one in said)
     child.join(60)
+    assert child.exitcode == 0 and graph.ids.numpy().max() < len(x)

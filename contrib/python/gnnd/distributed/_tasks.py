@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from .. import _native
+from .._process import named
 from ._base import Base, Rows
 from ._plan import BUILD, MANIFEST, SAMPLE, Plan, finished
 from ._records import Graph, Records, parts, view
@@ -32,7 +33,7 @@ class Carrier:
     def __init__(self, storage: Storage, plan: Plan, base: Base, device: str = "auto", threads: int = 0) -> None:
         self.plan, self.records = plan, Records(storage, plan)
         self._storage, self._base = storage, base
-        self._params = {**plan.manifest.params, "device": device, "threads": threads}
+        self._params = {**plan.manifest.params, "device": named(device), "threads": threads}
         self._threads = threads or len(os.sched_getaffinity(0))
         self._kept: dict[tuple[str, int], Any] = {}
         self.moved = 0  # bytes of vectors that were read
@@ -93,7 +94,7 @@ class Carrier:
             return
         start = time.monotonic()
         try:
-            (ids, distances), stats, _ = _native.build(vectors.native, self._params, _native.Run(None, 0, None, None))
+            (ids, distances), stats, _ = _native.build(vectors.native, self._params, _native.Run(None, -1, 0, None, None))
         except ValueError as error:  # which may name a row
             raise ValueError(f"of the vectors from {begin} on: {error}") from None
         columns = self.plan.manifest.local_columns
