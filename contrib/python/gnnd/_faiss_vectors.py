@@ -8,16 +8,22 @@ from typing import Any
 import faiss
 import numpy as np
 
+from . import _native
+from ._device_array import DeviceArray
+
 _METRICS = {faiss.METRIC_L2: "l2", faiss.METRIC_INNER_PRODUCT: "ip", faiss.METRIC_L1: "l1", faiss.METRIC_Linf: "linf"}
 _PLAIN = (faiss.IndexFlat, faiss.IndexFlatL2, faiss.IndexFlatIP, faiss.IndexFlat1D)
 
 
-def vectors(index: faiss.Index) -> np.ndarray:
+def vectors(index: faiss.Index) -> np.ndarray | DeviceArray:
     """The vectors of an index, in the order of its rows; of inverted lists in that of their ids.
 
     Those of a flat index are a read-only view, which keeps the index: nothing may be added to it or removed from it
     while the view is used. All others are decoded into a new array. Maps of ids, transforms, refinements and graph
     indexes are looked through; behind a transform the vectors are the transformed ones.
+
+    Those of a ``GpuIndexFlat`` stay on its GPU, as a copy: FAISS shows Python no pointer to its own. Where that GPU has
+    no room for one, or this gnnd was built without CUDA, they come to the host.
 
     :return: n x d, float32
     :raises ValueError: for indexes that hold no vectors, or cannot give them back
@@ -27,8 +33,8 @@ def vectors(index: faiss.Index) -> np.ndarray:
 
 def ids(index: faiss.Index) -> np.ndarray:
     """The ids under which a search of the index reports the rows of :func:`vectors`: n, int64."""
-    x, given = _read(index)
-    return np.arange(len(x), dtype=np.int64) if given is None else given
+    rows, given = _read(index)
+    return np.arange(len(rows), dtype=np.int64) if given is None else given
 
 
 def metric(index: faiss.Index) -> str:
@@ -81,13 +87,15 @@ def _storage(index: faiss.Index) -> tuple[faiss.Index, np.ndarray | None]:
     return index, mapped
 
 
-def _read(given: faiss.Index) -> tuple[np.ndarray, np.ndarray | None]:
+def _read(given: faiss.Index) -> tuple[np.ndarray | DeviceArray, np.ndarray | None]:
     index, mapped = _storage(given)
     name = type(index).__name__
     if not index.is_trained or index.ntotal == 0:
         raise ValueError(f"{name} is {'empty' if index.is_trained else 'not trained'} and holds no vectors")
     if type(index) in _PLAIN:
         return np.asarray(_View(given, index)), mapped
+    if name.startswith("GpuIndexFlat") and (copy := _on_its_gpu(index)) is not None:
+        return copy, mapped
     try:
         if isinstance(index, faiss.IndexIVF):
             x, own = _inverted_lists(index)
@@ -104,6 +112,20 @@ def _read(given: faiss.Index) -> tuple[np.ndarray, np.ndarray | None]:
         return x, mapped
     except RuntimeError as error:
         raise ValueError(f"{name} cannot reconstruct its vectors: {error}") from error
+
+
+def _on_its_gpu(index: Any) -> DeviceArray | None:
+    """The vectors of a GpuIndexFlat, copied by FAISS within the memory of its GPU; None where that cannot be."""
+    gpu = index.getDevice()
+    if gpu >= _native.device_count()[0]:
+        return None
+    try:
+        x = DeviceArray(gpu, (index.ntotal, index.d), "f32")
+    except MemoryError:
+        return None
+    index.reconstruct_n_c(0, index.ntotal, faiss.cast_integer_to_float_ptr(x._view().pointer))
+    index.getResources().syncDefaultStream(gpu)
+    return x
 
 
 def _inverted_lists(index: faiss.IndexIVF) -> tuple[np.ndarray, np.ndarray]:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Python's FAISS: vectors out of its indexes, and k-NN graphs into its graph indexes.
 
-    x = gnnd.faiss.vectors(index)                            # of any index that holds vectors
+    x = gnnd.faiss.vectors(index)                            # of any index that holds vectors, also on a GPU
     graph = gnnd.build(x, 32, gnnd.faiss.metric(index))
     nsg = gnnd.faiss.to_nsg(x, graph)                        # a faiss.IndexNSGFlat, ready to search
 

@@ -94,7 +94,9 @@ class Carrier:
             return
         start = time.monotonic()
         try:
-            (ids, distances), stats, _ = _native.build(vectors.native, self._params, _native.Run(None, -1, 0, None, None))
+            (ids, distances), stats, _ = _native.build(
+                vectors.native, self._params, _native.Run(None, -1, 0, None, None)
+            )
         except ValueError as error:  # which may name a row
             raise ValueError(f"of the vectors from {begin} on: {error}") from None
         columns = self.plan.manifest.local_columns
