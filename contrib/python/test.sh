@@ -1,30 +1,47 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Builds the CPU wheel for Python 3.11 and 3.12, where there are such interpreters (in PATH or pyenv's), installs each into
-# a fresh environment and runs tests/ there against what was installed.
-# Usage: contrib/python/test.sh [options of pytest]
-# Environments for building stay in ~/.cache/gnnd/python. GNND_PYTHONS="3.10 3.13" chooses other versions; GNND_WERROR=ON makes
-# warnings errors; CMAKE_CXX_COMPILER_LAUNCHER=ccache is honoured, and then CCACHE_BASEDIR should be the repository.
+# Installs the wheel that others install, as wheels.sh has repaired and checked it, for Python 3.11 and 3.12, where there are
+# such interpreters (in PATH or pyenv's), each into a fresh environment, and runs tests/ there against what was installed.
+# Usage: contrib/python/test.sh [--wheels FOLDER] [--tools] [options of pytest]
+# --wheels: takes what it finds there; what it does not find it builds, with the CPU backend. --tools: for the last of the
+# interpreters umap-learn, hdbscan, scanpy and Jupyter are installed, too, and each test of them must run. All tests that are
+# left out are named, and why. Environments for building stay in ~/.cache/gnnd/python. GNND_PYTHONS="3.10 3.13" chooses other
+# versions; GNND_WERROR=ON makes warnings errors; CMAKE_CXX_COMPILER_LAUNCHER=ccache is honoured, and then CCACHE_BASEDIR should
+# be the repository.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 # shellcheck source=/dev/null
 . ./pythons.sh
-cache="${XDG_CACHE_HOME:-$HOME/.cache}/gnnd/python"
 export PIP_DISABLE_PIP_VERSION_CHECK=1
 
 work="$(mktemp -d)"
 trap 'rm -rf "$work"' EXIT
+wheels="$work/wheels" tools=
+while true; do
+    case "${1:-}" in
+        --wheels) wheels=$(realpath "${2:?--wheels needs a folder}") && shift 2 ;;
+        --tools) tools=1 && shift ;;
+        *) break ;;
+    esac
+done
 
-test_with() { # version, interpreter; then pytest's options
-    local version=$1 python=$2 start=$SECONDS
-    shift 2
-    building_environment "$python" "$cache/build-$version"
-    CMAKE_ARGS="-DGNND_CUDA=OFF -DGNND_PYTHON_MANYLINUX=OFF -DGNND_WERROR=${GNND_WERROR:-OFF}" PATH="$cache/build-$version/bin:$PATH" \
-        pip -q wheel . --no-deps --no-build-isolation -w "$work/$version"
+wheel_for() { # version; prints the path of its wheel, which 3.12 and later have in common
+    local tag=${1/./}
+    if [ "$tag" -gt 312 ]; then tag=312; fi
+    find "$wheels" -name "gnnd-*-cp$tag-*manylinux*.whl" 2>/dev/null | sort -V | tail -1
+}
+
+test_with() { # version, interpreter, extras to install; then pytest's options
+    local version=$1 python=$2 extras=$3 start=$SECONDS wheel
+    shift 3
+    wheel=$(wheel_for "$version")
+    if [ -z "$wheel" ]; then
+        GNND_PYTHONS=$version ./wheels.sh --cuda OFF "$wheels"
+        wheel=$(wheel_for "$version")
+    fi
     local built=$SECONDS
     "$python" -m venv "$work/env-$version"
-    local wheel=("$work/$version"/gnnd-*.whl)
-    "$work/env-$version/bin/pip" -q install "${wheel[0]}[test]"
+    "$work/env-$version/bin/pip" -q install "${wheel}[$extras]"
     local installed=$SECONDS
     # From elsewhere, so that the package's sources are no candidate for `import gnnd`.
     (
@@ -33,22 +50,36 @@ test_with() { # version, interpreter; then pytest's options
 import gnnd, sys
 assert gnnd.__file__.startswith('$work/env-$version'), gnnd.__file__
 print(f'== Python {sys.version.split()[0]}: gnnd {gnnd.__version__} from', gnnd.__file__)"
-        "env-$version/bin/pytest" -q -p no:cacheprovider -c "$OLDPWD/pyproject.toml" --rootdir "$OLDPWD" "$OLDPWD/tests" "$@"
+        pytest() { "env-$version/bin/pytest" -q -rs -p no:cacheprovider -c "$OLDPWD/pyproject.toml" --rootdir "$OLDPWD" "$@"; }
+        if [ "$extras" = test ]; then
+            pytest "$OLDPWD/tests" "$@"
+        else
+            pytest --ignore "$OLDPWD/tests/tools" "$OLDPWD/tests" "$@"
+            pytest --durations 0 -s "$OLDPWD/tests/tools" | tee tools.log
+            if grep -q '^SKIPPED' tools.log; then
+                echo "test.sh: tests of tools were left out, although all were to be installed" >&2
+                exit 1
+            fi
+        fi
     )
     echo "== Python $version: $((built - start)) s to build, $((installed - built)) s to install, $((SECONDS - installed)) s to test;" \
-        "$(stat -c %s "${wheel[0]}") bytes: $(basename "${wheel[0]}")"
+        "$(stat -c %s "$wheel") bytes: $(basename "$wheel")"
 }
 
-tested=0
+versions=() pythons=()
 for version in ${GNND_PYTHONS:-3.11 3.12}; do
     if python=$(find_python "$version"); then
-        test_with "$version" "$python" "$@"
-        tested=$((tested + 1))
+        versions+=("$version") pythons+=("$python")
     else
         echo "== Python $version: none here that has venv and its headers; not tested"
     fi
 done
-if [ "$tested" -eq 0 ]; then
+if [ "${#versions[@]}" -eq 0 ]; then
     echo "test.sh: no interpreter at all; contrib/setup.sh python installs Debian's" >&2
     exit 1
 fi
+for i in "${!versions[@]}"; do
+    extras="test"
+    if [ -n "$tools" ] && [ "$i" -eq $((${#versions[@]} - 1)) ]; then extras="test,tools"; fi
+    test_with "${versions[i]}" "${pythons[i]}" "$extras" "$@"
+done
