@@ -25,15 +25,7 @@ def build(x: np.ndarray, options: argparse.Namespace, seed: int) -> np.ndarray:
     transformer = pipnn.PiPNNTransformer(
         options.k, metric=metric, beam_L=beam, runs=options.runs, n_jobs=options.threads, random_state=seed
     )
-    graph = transformer.fit_transform(x)
-    counts = np.diff(graph.indptr)
-    rows = np.repeat(np.arange(len(x)), counts)
-    order = np.lexsort((graph.data, rows))
-    columns = np.arange(len(rows)) - np.repeat(graph.indptr[:-1], counts)
-    kept = columns < options.k
-    ids = np.full((len(x), options.k), -1, np.int64)
-    ids[rows[kept], columns[kept]] = graph.indices[order][kept]
-    return ids
+    return peers.ids_of(transformer.fit_transform(x), options.k)
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ import argparse
 import json
 import time
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -20,6 +21,18 @@ def read(path: str, rows: int) -> np.ndarray:
     n, d = (int(value) for value in np.fromfile(path, np.int32, 2))
     n = min(n, rows) if rows else n
     return np.fromfile(path, dtype, n * d, offset=8).reshape(n, d).astype(np.float32)
+
+
+def ids_of(graph: Any, k: int) -> np.ndarray:
+    """The columns of a sparse matrix of distances, nearest first: n x k, -1 where a row has fewer."""
+    n = len(graph.indptr) - 1
+    rows = np.repeat(np.arange(n), np.diff(graph.indptr))
+    order = np.lexsort((graph.data, rows))
+    columns = np.arange(len(rows)) - graph.indptr[rows]
+    kept = columns < k
+    ids = np.full((n, k), -1, np.int64)
+    ids[rows[kept], columns[kept]] = graph.indices[order][kept]
+    return ids
 
 
 def recalls(x: np.ndarray, ids: np.ndarray, queries: int, at: list[int], metric: str) -> tuple[dict[str, float], int]:
