@@ -3,8 +3,8 @@
 #pragma once
 /// \file sharded.h
 /// Graphs of more vectors than fit into memory: the set is cut into shards, each shard's own graph is built with GNND,
-/// and pairs of shards are merged with GGM (the paper's Algorithm 3). Vectors come from a file and the graph goes to a
-/// folder: one graph file per shard and a manifest.
+/// and pairs of shards are merged with GGM (the paper's Algorithm 3). Vectors come from a file, or from a function that
+/// reads or makes ranges of rows, and the graph goes to a folder: one graph file per shard and a manifest.
 
 #include <cstdint>
 #include <functional>
@@ -16,7 +16,7 @@
 
 #include "gnnd/builder.h"
 #include "gnnd/io/base_identity.h"
-#include "gnnd/io/vector_file.h"
+#include "gnnd/io/vector_reader.h"
 
 namespace gnnd {
 
@@ -44,7 +44,8 @@ struct ShardParams {
     int shards = 0;
     std::string work;  ///< the folder, created if need be
     /// Go on with what an earlier call, interrupted or killed, has left in the folder. Base, plan and parameters must
-    /// be the same, but for threads, device, device_memory and the others here.
+    /// be the same (of a base from a function n, d, type and io::BaseIdentity::checksum), but for threads, device,
+    /// device_memory and the others here.
     bool resume = false;
     /// Most bytes to take beside the program; 0: three quarters of the machine's, or of what the control groups of the
     /// process allow, where that is less.
@@ -122,27 +123,27 @@ struct ShardedPlan {
 };
 
 /// Predicts what build_sharded() takes; nothing is written.
-/// \param base    the vectors, n x d
+/// \param base    the vectors, n x d: a file, or a function
 /// \param params  as for build_sharded()
 /// \param shards  as for build_sharded(); with shards = 0 their number is chosen as there
 /// \throws InvalidArgument, and as build_sharded() for shards = 0
-ShardedPlan plan_sharded(const io::VectorFile& base, const BuildParams& params, const ShardParams& shards);
+ShardedPlan plan_sharded(const io::VectorReader& base, const BuildParams& params, const ShardParams& shards);
 
 /// Builds the graph. On return the folder holds it whole; ShardedGraph reads it. When the call ends otherwise, by an
 /// exception, a signal or a power cut at whatever moment, the folder holds what was durable by then, and another call
 /// with `resume` goes on. Interrupted by the callback, or failed, it first makes durable what it has. A file of the
 /// folder that is gone by then costs the builds and merges that depend on it.
-/// \param base       the vectors, n x d; must not change meanwhile
+/// \param base       the vectors, n x d: a file, or a function, which is asked for rows several times; must not change
+///                   meanwhile
 /// \param params     as for build() and merge(), used for both: each of them has the recall that is asked for, and
-/// where
-///                   that is 1 all pairs are compared. How much of it the whole graph has is measured, too.
+///                   where that is 1 all pairs are compared. How much of it the whole graph has is measured, too.
 /// \param shards     how to cut and where to put the graph
 /// \param callbacks  see ShardCallbacks
 /// \return how long it took and what it held
 /// \throws InvalidArgument, Unavailable, Interrupted as build(); IoError for the files, and where another process uses
 ///         the folder, it holds a part of another graph, or the disk is too small; Error where host_memory is too small
-///         (needed and allowed are told), or with shards = 0 no number of them fits
-ShardedStats build_sharded(const io::VectorFile& base, const BuildParams& params, const ShardParams& shards,
+///         (needed and allowed are told), or with shards = 0 no number of them fits; and what the base's function throws
+ShardedStats build_sharded(const io::VectorReader& base, const BuildParams& params, const ShardParams& shards,
                            const ShardCallbacks& callbacks = {});
 
 /// Reads a finished graph in shards as one. Ids are 64-bit, and rows and ids are those of the base file.
@@ -163,7 +164,7 @@ class ShardedGraph {
     Metric metric() const;        ///< of the distances
     DType dtype() const;          ///< of the vectors
     std::uint64_t bytes() const;  ///< of all files
-    /// The base file, by the path under which it was last built from.
+    /// The base file, by the path under which it was last built from; empty where vectors came from a function.
     const std::string& base() const;
     /// As it was measured when the graph was finished; of 0 objects where it was not.
     const RecallEstimate& recall() const;

@@ -52,6 +52,23 @@ TEST(ShardManifest, RoundTrips) {
     EXPECT_EQ(dir.entries(), 1u);
 }
 
+TEST(ShardManifest, OfVectorsFromAFunctionNamesNoFile) {
+    Manifest manifest = make_manifest();
+    const Manifest of_file = manifest;
+    manifest.base.path = "";
+    manifest.base.format.reset();
+    manifest.base.bytes = manifest.base.modified = 0;
+    const std::string text = manifest.to_text();
+    EXPECT_NE(text.find("\"version\": 3"), std::string::npos) << "which earlier versions refuse";
+    EXPECT_EQ(text.find("\"path\""), std::string::npos);
+    EXPECT_EQ(text.find("\"modified\""), std::string::npos);
+    const Manifest read = Manifest::from_text(text, "m");
+    EXPECT_EQ(read.to_text(), text);
+    EXPECT_FALSE(read.base.format.has_value());
+    EXPECT_EQ(read.difference(of_file), "") << "the same rows in a file";
+    EXPECT_EQ(of_file.difference(manifest), "");
+}
+
 TEST(ShardManifest, KeepsTheRecallOfACompleteGraph) {
     Manifest manifest = make_manifest();
     manifest.recall = {0.1, 1.0 / 30, 0.3, 7, 99};
@@ -239,7 +256,7 @@ TEST(ShardManifest, DifferencesAreNamed) {
     EXPECT_EQ(difference([](Manifest& m) { m.params.k = 11; }), "k is 10, asked for is 11");
     EXPECT_EQ(difference([](Manifest& m) { m.params.metric = Metric::L2; }), "metric is cosine, asked for is l2");
     EXPECT_EQ(difference([](Manifest& m) { m.base.modified = 1; }), "the base file was written to since");
-    EXPECT_EQ(difference([](Manifest& m) { m.base.checksum = 78; }), "the base file holds other vectors");
+    EXPECT_EQ(difference([](Manifest& m) { m.base.checksum = 78; }), "the base holds other vectors");
     EXPECT_EQ(difference([](Manifest& m) { m.shards.resize(4); }), "the number of shards is 3, asked for is 4");
     EXPECT_EQ(difference([](Manifest& m) {
                   m.params.threads = 3;

@@ -229,7 +229,7 @@ TEST_F(Sharded, ABaseWithOtherVectorsIsNoticed) {
     EXPECT_EQ(ShardedGraph(work()).base_identity(), identify(*base_));
     base_ = std::make_unique<io::VectorFile>(base_->path());
     EXPECT_NE(ShardedGraph(work()).base_identity(), identify(*base_));
-    const std::string message = work() + ": holds a part of another graph: the base file holds other vectors";
+    const std::string message = work() + ": holds a part of another graph: the base holds other vectors";
     EXPECT_EQ(message_of<IoError>([&] { build(shards(2, true)); }), message);
     // An older manifest does not tell. From then on it does.
     shards::Manifest manifest = shards::Manifest::read(manifest_path());

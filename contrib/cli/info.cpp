@@ -62,7 +62,7 @@ Json graph_info(const std::string& path) {
     Json info{{"kind", graph.sharded() != nullptr ? "graph in shards" : "graph"}};
     if (graph.sharded() != nullptr) {
         info["shards"] = graph.sharded()->shards();
-        info["base"] = graph.sharded()->base();
+        if (const std::string& base = graph.sharded()->base(); !base.empty()) info["base"] = base;
     } else {
         info["version"] = graph.file()->version();
     }

@@ -10,6 +10,7 @@
 
 #include "gnnd/error.h"
 #include "gnnd/io/vector_file.h"
+#include "gnnd/io/vector_reader.h"
 
 namespace gnnd::io {
 
@@ -75,6 +76,11 @@ BaseIdentity identify(const VectorView& vectors) {
 
 BaseIdentity identify(const VectorFile& file) {
     return identify(std::span(&file, 1));
+}
+
+BaseIdentity identify(const VectorReader& vectors) {
+    return identify(vectors.n(), vectors.d(), vectors.dtype(),
+                    [&](std::int64_t begin, std::int64_t count, std::byte* out) { vectors.read(begin, count, out); });
 }
 
 BaseIdentity identify(std::span<const VectorFile> files) {

@@ -16,6 +16,7 @@
 namespace gnnd::io {
 
 class VectorFile;
+class VectorReader;
 
 /// Depends on the rows alone: a set has one identity in every file format, mapped or in memory, with a stride or
 /// without, in one file or in several.
@@ -41,6 +42,8 @@ BaseIdentity identify(std::int64_t n, std::int64_t d, DType dtype, const ReadVec
 BaseIdentity identify(const VectorView& vectors);
 /// Reads at most 4 MiB, or 64 rows where those are more. \throws IoError
 BaseIdentity identify(const VectorFile& file);
+/// The same of vectors that come from anywhere. What their function throws ends the call.
+BaseIdentity identify(const VectorReader& vectors);
 /// Of the rows of all files, one file after the other. \param files  one or more, of one d and dtype
 /// \throws InvalidArgument where d or dtype differ, IoError
 BaseIdentity identify(std::span<const VectorFile> files);

@@ -42,7 +42,7 @@ std::int64_t border_objects(const Manifest& manifest) {
                      std::max(kFewShards, kPerShard * manifest.count())});
 }
 
-PairCounts find_borders(const io::VectorFile& vectors, const Manifest& manifest, const BuildParams& params,
+PairCounts find_borders(const io::VectorReader& vectors, const Manifest& manifest, const BuildParams& params,
                         const Callbacks& callbacks) {
     PairCounts counts(manifest.count());
     const std::vector<std::int32_t> objects =

@@ -39,7 +39,7 @@ class PairCounts {
 /// what is merged for the one does not flatter the other.
 /// \param vectors  in the order of the shards
 /// \param params   as for the shards' graphs; the device must have room for that of the sample
-PairCounts find_borders(const io::VectorFile& vectors, const Manifest& manifest, const BuildParams& params,
+PairCounts find_borders(const io::VectorReader& vectors, const Manifest& manifest, const BuildParams& params,
                         const Callbacks& callbacks);
 
 /// Objects in that sample: at most those of a merge, but for small shards.

@@ -113,7 +113,7 @@ bool fits(const Request& request, const ShardParams& given) {
     });
 }
 
-void check(const io::VectorFile& base, const BuildParams& params, const ShardParams& given) {
+void check(const io::VectorReader& base, const BuildParams& params, const ShardParams& given) {
     given.validate();
     params.validate();
     if (given.plan == MergePlan::near && !(params.recall > 0 && params.recall < 1))
@@ -122,7 +122,7 @@ void check(const io::VectorFile& base, const BuildParams& params, const ShardPar
             "than 1 to end with; it is " +
             detail::text_of(params.recall));
     if (given.shards > base.n())
-        throw InvalidArgument("ShardParams::shards = " + std::to_string(given.shards) + ", " + base.path() +
+        throw InvalidArgument("ShardParams::shards = " + std::to_string(given.shards) + ", " + base.name() +
                               " has only " + std::to_string(base.n()) + " vectors");
     detail::check_shape({&base, base.n(), base.d(), base.dtype(), 0});
 }
@@ -169,7 +169,8 @@ StopReason stop_of(const Manifest& manifest) {
 }
 
 /// Puts the base into the order of the shards, unless that has been done.
-void put_in_order(Folder& folder, const io::VectorFile& base, const Request& request, const ShardCallbacks& callbacks) {
+void put_in_order(Folder& folder, const io::VectorReader& base, const Request& request,
+                  const ShardCallbacks& callbacks) {
     if (folder.manifest().order) return;
     order_base(base, request.manifest, request.params, folder.vectors_path(), folder.order_path(), callbacks.interrupt);
     folder.note_order();
@@ -190,7 +191,7 @@ RecallEstimate build_and_merge(Runner& runner, Store& store, Folder& folder, con
 
 /// Carries out what is left to do in the folder until all lists are there.
 /// \param base  in the order of the shards
-ShardedStats fill(Folder& folder, const io::VectorFile& base, const Request& request, const ShardParams& given,
+ShardedStats fill(Folder& folder, const io::VectorReader& base, const Request& request, const ShardParams& given,
                   const ShardCallbacks& callbacks, const ExecutorFactory& make_executor) {
     const std::uint64_t cached = host_bound(given.host_memory) - request.work - request.sample();
     std::optional<RecallSample> sample;
@@ -227,15 +228,15 @@ ShardedStats fill(Folder& folder, const io::VectorFile& base, const Request& req
     return stats;
 }
 
-void require_unchanged(const io::VectorFile& base, const BaseRecord& before) {
+void require_unchanged(const io::VectorReader& base, const BaseRecord& before) {
     const std::string difference = before.difference(BaseRecord::of(base));
     if (!difference.empty())
-        throw IoError(base.path() + ": changed while the graph was built: " + difference +
+        throw IoError(base.name() + ": changed while the graph was built: " + difference +
                       "; build it in another folder");
 }
 
 /// Carries out what is left to do in the folder.
-ShardedStats finish(Folder& folder, const io::VectorFile& base, const Request& request, const ShardParams& given,
+ShardedStats finish(Folder& folder, const io::VectorReader& base, const Request& request, const ShardParams& given,
                     const ShardCallbacks& callbacks, const ExecutorFactory& make_executor) {
     if (!request.manifest.is_ordered()) {
         const ShardedStats stats = fill(folder, base, request, given, callbacks, make_executor);
@@ -278,7 +279,7 @@ void ShardParams::validate() const {
     if (work.empty()) throw InvalidArgument("ShardParams::work is empty; it must name a folder");
 }
 
-ShardedPlan plan_sharded(const io::VectorFile& base, const BuildParams& params, const ShardParams& shards) {
+ShardedPlan plan_sharded(const io::VectorReader& base, const BuildParams& params, const ShardParams& shards) {
     check(base, params, shards);
     const Request request = make_request(BaseRecord::of(base), params, shards);
     const int workers = int(request.workers.size());
@@ -293,12 +294,12 @@ ShardedPlan plan_sharded(const io::VectorFile& base, const BuildParams& params, 
     return plan;
 }
 
-ShardedStats build_sharded(const io::VectorFile& base, const BuildParams& params, const ShardParams& shards,
+ShardedStats build_sharded(const io::VectorReader& base, const BuildParams& params, const ShardParams& shards,
                            const ShardCallbacks& callbacks) {
     return shards::build_with(base, params, shards, callbacks, make_executor);
 }
 
-ShardedStats shards::build_with(const io::VectorFile& base, const BuildParams& params, const ShardParams& given,
+ShardedStats shards::build_with(const io::VectorReader& base, const BuildParams& params, const ShardParams& given,
                                 const ShardCallbacks& callbacks, const ExecutorFactory& make_executor) {
     check(base, params, given);
     const BaseRecord record = BaseRecord::of(base);

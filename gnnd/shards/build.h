@@ -8,7 +8,7 @@
 
 namespace gnnd::shards {
 
-ShardedStats build_with(const io::VectorFile& base, const BuildParams& params, const ShardParams& given,
+ShardedStats build_with(const io::VectorReader& base, const BuildParams& params, const ShardParams& given,
                         const ShardCallbacks& callbacks, const ExecutorFactory& make_executor);
 
 }  // namespace gnnd::shards

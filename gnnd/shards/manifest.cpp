@@ -29,7 +29,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr const char* kFormat = "gnnd graph in shards";
-constexpr int kVersion = 2;
+constexpr int kVersion = 3;
 
 /// Calls f with the table's entry of every parameter that decides the graph.
 template <class F>
@@ -81,22 +81,26 @@ std::optional<FileRecord> file_of(const Json& json) {
 }
 
 Json to_json(const BaseRecord& base) {
-    Json json{{"path", base.path}, {"format", name_of(base.format)}, {"n", base.n},
-              {"d", base.d},       {"dtype", name_of(base.dtype)},   {"bytes", base.bytes}};
+    Json json = Json::object();
+    if (base.format) json = {{"path", base.path}, {"format", name_of(*base.format)}};
+    json.update({{"n", base.n}, {"d", base.d}, {"dtype", name_of(base.dtype)}});
+    if (base.format) json["bytes"] = base.bytes;
     if (base.checksum) json["checksum"] = to_hex(*base.checksum);
-    json["modified"] = base.modified;
+    if (base.format) json["modified"] = base.modified;
     return json;
 }
 
 BaseRecord base_of(const Json& json) {
     BaseRecord base;
-    base.path = json.at("path");
-    base.format = io::parse_vector_format(json.at("format").get<std::string>());
+    if (json.contains("format")) {
+        base.path = json.at("path");
+        base.format = io::parse_vector_format(json.at("format").get<std::string>());
+        base.bytes = json.at("bytes");
+        base.modified = json.at("modified");
+    }
     base.n = json.at("n");
     base.d = json.at("d");
     base.dtype = parse_dtype(json.at("dtype").get<std::string>());
-    base.bytes = json.at("bytes");
-    base.modified = json.at("modified");
     if (json.contains("checksum")) base.checksum = from_hex(json.at("checksum"));
     return base;
 }
@@ -136,7 +140,9 @@ Json content_of(const Manifest& manifest) {
     }
     // The least version that holds what is to be told.
     Json json{{"format", kFormat},
-              {"version", manifest.plan == MergePlan::all ? 1 : kVersion},
+              {"version", !manifest.base.format             ? 3
+                          : manifest.plan != MergePlan::all ? 2
+                                                            : 1},
               {"state", manifest.complete ? "complete" : "building"},
               {"seconds", manifest.seconds}};
     if (manifest.samples != 0) json["samples"] = manifest.samples;
@@ -243,20 +249,22 @@ Manifest manifest_of(const Json& json) {
 
 }  // namespace
 
-BaseRecord BaseRecord::of(const io::VectorFile& file) {
+BaseRecord BaseRecord::of(const io::VectorReader& vectors) {
     BaseRecord base;
-    std::error_code ignored;
-    base.path = std::filesystem::absolute(file.path(), ignored);
-    base.format = file.format();
-    base.n = file.n();
-    base.d = file.d();
-    base.dtype = file.dtype();
-    struct stat status;
-    if (stat(file.path().c_str(), &status) != 0)
-        throw IoError(file.path() + ": cannot look at it: " + std::generic_category().message(errno));
-    base.bytes = std::uint64_t(status.st_size);
-    base.modified = std::int64_t(status.st_mtim.tv_sec) * 1'000'000'000 + status.st_mtim.tv_nsec;
-    base.checksum = io::identify(file).checksum;
+    base.n = vectors.n();
+    base.d = vectors.d();
+    base.dtype = vectors.dtype();
+    if (const io::VectorFile* const file = vectors.file()) {
+        std::error_code ignored;
+        base.path = std::filesystem::absolute(file->path(), ignored);
+        base.format = file->format();
+        struct stat status;
+        if (stat(file->path().c_str(), &status) != 0)
+            throw IoError(file->path() + ": cannot look at it: " + std::generic_category().message(errno));
+        base.bytes = std::uint64_t(status.st_size);
+        base.modified = std::int64_t(status.st_mtim.tv_sec) * 1'000'000'000 + status.st_mtim.tv_nsec;
+    }
+    base.checksum = io::identify(vectors).checksum;
     return base;
 }
 
@@ -265,7 +273,7 @@ std::string BaseRecord::difference(const BaseRecord& other) const {
     for (const auto& [name, value] : here.items()) {
         if (name == "path" || !there.contains(name) || value == there.at(name)) continue;
         // The numbers tell nobody anything.
-        if (name == "checksum") return "the base file holds other vectors";
+        if (name == "checksum") return "the base holds other vectors";
         if (name == "modified") return "the base file was written to since";
         return compare("the base's " + name, value, there.at(name));
     }

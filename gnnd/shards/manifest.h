@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "gnnd/io/vector_file.h"
+#include "gnnd/io/vector_reader.h"
 #include "gnnd/params.h"
 #include "gnnd/sharded.h"
 #include "gnnd/stats.h"
@@ -44,10 +44,11 @@ struct ShardRecord {
     friend bool operator==(const ShardRecord&, const ShardRecord&) = default;
 };
 
-/// The file of vectors, and by what it is known again.
+/// The vectors, and by what they are known again. Path, format, bytes and time are those of a file; of vectors from a
+/// function none of them is there, nor written.
 struct BaseRecord {
     std::string path;  ///< absolute
-    io::VectorFormat format = io::VectorFormat::fvecs;
+    std::optional<io::VectorFormat> format;
     std::int64_t n = 0, d = 0;
     DType dtype = DType::f32;
     std::uint64_t bytes = 0;
@@ -56,7 +57,7 @@ struct BaseRecord {
     std::optional<std::uint64_t> checksum;
 
     /// \throws IoError
-    static BaseRecord of(const io::VectorFile& file);
+    static BaseRecord of(const io::VectorReader& vectors);
 
     /// What makes the other one a record of another file, or of other contents, as text; another path does not. Empty
     /// where nothing does.

@@ -43,7 +43,7 @@ std::int64_t block_rows(const Manifest& manifest) {
 
 /// Reads all of the base, block by block, and calls use(vectors, first row).
 template <class Use>
-void for_blocks(const io::VectorFile& base, std::int64_t rows, const Use& use) {
+void for_blocks(const io::VectorReader& base, std::int64_t rows, const Use& use) {
     std::vector<std::byte> block(std::size_t(rows * base.d()) * size_of(base.dtype()));
     for (std::int64_t begin = 0; begin < base.n(); begin += rows) {
         const std::int64_t count = std::min(rows, base.n() - begin);
@@ -52,7 +52,7 @@ void for_blocks(const io::VectorFile& base, std::int64_t rows, const Use& use) {
     }
 }
 
-Partition make_partition(const io::VectorFile& base, const Manifest& manifest, const BuildParams& params,
+Partition make_partition(const io::VectorReader& base, const Manifest& manifest, const BuildParams& params,
                          const cpu::Team& team) {
     const std::vector<std::int32_t> objects =
         detail::sample_objects(base.n(), sampled(manifest), params.seed, kOrderStream);
@@ -68,7 +68,7 @@ Partition make_partition(const io::VectorFile& base, const Manifest& manifest, c
 
 }  // namespace
 
-void order_base(const io::VectorFile& base, const Manifest& manifest, const BuildParams& params,
+void order_base(const io::VectorReader& base, const Manifest& manifest, const BuildParams& params,
                 const std::string& vectors, const std::string& order, const std::function<bool()>& interrupt) {
     const cpu::Team team{cpu::Team::resolve(params.threads), &interrupt};
     const std::int64_t n = base.n(), rows = block_rows(manifest);

@@ -7,7 +7,7 @@
 #include <functional>
 #include <string>
 
-#include "gnnd/io/vector_file.h"
+#include "gnnd/io/vector_reader.h"
 #include "gnnd/shards/manifest.h"
 
 namespace gnnd::shards {
@@ -20,7 +20,7 @@ namespace gnnd::shards {
 /// \param params     of these metric, seed and threads matter
 /// \param interrupt  asked often; true ends the call, and neither file is there
 /// \throws Interrupted, IoError, and InvalidArgument that names the first row that the metric cannot work with
-void order_base(const io::VectorFile& base, const Manifest& manifest, const BuildParams& params,
+void order_base(const io::VectorReader& base, const Manifest& manifest, const BuildParams& params,
                 const std::string& vectors, const std::string& order, const std::function<bool()>& interrupt);
 
 /// Most host memory that it takes.

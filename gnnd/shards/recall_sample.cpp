@@ -20,7 +20,7 @@ int columns_of(const Manifest& manifest) {
 
 }  // namespace
 
-RecallSample::RecallSample(const io::VectorFile& base, const Manifest& manifest, std::int64_t objects, int threads)
+RecallSample::RecallSample(const io::VectorReader& base, const Manifest& manifest, std::int64_t objects, int threads)
     : manifest_(manifest),
       at_(columns_of(manifest)),
       threads_(threads),

@@ -12,7 +12,7 @@
 
 #include "gnnd/graph.h"
 #include "gnnd/io/graph_file.h"
-#include "gnnd/io/vector_file.h"
+#include "gnnd/io/vector_reader.h"
 #include "gnnd/shards/borders.h"
 #include "gnnd/shards/manifest.h"
 #include "gnnd/stats.h"
@@ -23,7 +23,7 @@ namespace gnnd::shards {
 class RecallSample {
   public:
     /// Reads the vectors of so many objects, or of all if there are fewer.
-    RecallSample(const io::VectorFile& base, const Manifest& manifest, std::int64_t objects, int threads);
+    RecallSample(const io::VectorReader& base, const Manifest& manifest, std::int64_t objects, int threads);
 
     /// Host memory that it takes, and that its comparison with a shard takes beside the vectors.
     static std::uint64_t bytes(const Manifest& manifest, std::int64_t objects);

@@ -75,7 +75,7 @@ HostBudget host_budget(const Manifest& manifest, int workers) {
     return need;
 }
 
-Store::Store(const io::VectorFile& base, Folder& folder, std::uint64_t host_bytes, int threads, Resources& resources,
+Store::Store(const io::VectorReader& base, Folder& folder, std::uint64_t host_bytes, int threads, Resources& resources,
              RecallSample* recall)
     : base_(base),
       folder_(folder),

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "gnnd/io/vector_file.h"
+#include "gnnd/io/vector_reader.h"
 #include "gnnd/shards/cache.h"
 #include "gnnd/shards/folder.h"
 #include "gnnd/shards/recall_sample.h"
@@ -70,7 +70,7 @@ class Store {
     /// \param folder      open, of this base
     /// \param host_bytes  bound of what is held, at least host_budget().least
     /// \param recall      gets finished lists; null: no recall is measured
-    Store(const io::VectorFile& base, Folder& folder, std::uint64_t host_bytes, int threads, Resources& resources,
+    Store(const io::VectorReader& base, Folder& folder, std::uint64_t host_bytes, int threads, Resources& resources,
           RecallSample* recall = nullptr);
 
     const Manifest& manifest() const { return manifest_; }
@@ -126,7 +126,7 @@ class Store {
     void flush(const std::function<bool(const Cache::Key&)>& wanted);
     void write(const Cache::Key& key, const std::byte* data);
 
-    const io::VectorFile& base_;
+    const io::VectorReader base_;
     Folder& folder_;
     const Manifest manifest_;  ///< as it was when the folder was opened
     const int threads_;

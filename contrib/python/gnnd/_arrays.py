@@ -114,6 +114,17 @@ def vectors(x: Any, *, stream: Any = None, name: str = "x") -> Vectors:
     return _of_numpy(array, name)
 
 
+def dtype_name(dtype: Any) -> str:
+    """gnnd's name of a type of vectors, by numpy's or the type itself.
+
+    :raises TypeError: for types that are no vectors'
+    """
+    name = dtype if isinstance(dtype, str) else np.dtype(dtype).name
+    if name not in _DTYPES:
+        raise TypeError(f"dtype = {name}; vectors are {_DTYPE_NAMES}")
+    return _DTYPES[name]
+
+
 def on_host(given: Vectors) -> Vectors:
     """These vectors in host memory: themselves, where they lie there."""
     if given.device < 0:

@@ -4,12 +4,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from . import _native
+from ._arrays import dtype_name, on_host, vectors
 from ._graph import Graph, Measured, graph_of, recall_of
 from ._process import named
 from ._progress import Progress, shown
@@ -44,7 +45,7 @@ class ShardedGraph(Measured):
 
     @property
     def base(self) -> str:
-        """The file of vectors, by the path under which it was last built from."""
+        """The file of vectors, by the path under which it was last built from; empty where a function gave them."""
         return self._native.base_path
 
     def read(self, begin: int, count: int) -> tuple[np.ndarray, np.ndarray]:
@@ -130,7 +131,7 @@ def read_vectors(path: str | os.PathLike[str]) -> np.ndarray:
 
 
 def build_sharded(
-    base: str | os.PathLike[str],
+    base: str | os.PathLike[str] | Callable[[int, int], Any],
     work: str | os.PathLike[str],
     k: int = 32,
     metric: str = "l2",
@@ -144,22 +145,31 @@ def build_sharded(
     checkpoint_seconds: float = 60,
     devices: Sequence[Any] = (),
     workers: int = 0,
+    shape: tuple[int, int] | None = None,
+    dtype: Any = None,
     progress: bool | Progress | None = None,
     **params: Any,
 ) -> ShardedGraph:
-    """Builds the graph of a file of vectors that need not fit into memory, in shards that are merged pair by pair.
+    """Builds the graph of vectors that need not fit into memory, in shards that are merged pair by pair.
 
-    :param base: file of vectors
+    :param base: file of vectors; or a function of ``(first, count)`` that gives rows [first, first + count), as any
+        array that :func:`gnnd.build` takes: the same ones whenever it is asked, which several threads may do at a time
     :param work: folder that becomes the graph; what is durable there survives whatever ends the call
     :param shards: 0: as few as there is memory for
     :param plan: ``"all"`` merges every pair; ``"near"`` cuts shards by a partition of the space and merges those near
-        each other, until ``recall`` is reached
-    :param resume: go on with what an earlier call has left in the folder
+        each other, until ``recall`` is reached; vectors then have a copy in ``work`` until all is merged
+    :param resume: go on with what an earlier call has left in the folder, of the same vectors
     :param host_memory: most bytes to take; 0: three quarters of the machine's
     :param checkpoint_seconds: results become durable so often
     :param devices: one worker each; workers: so many, sharing the devices
+    :param shape: n and d of a function's rows
+    :param dtype: of a function's rows: float32, float16, bfloat16, uint8 or int8
     :param params: as for :func:`gnnd.build`
+    :raises TypeError: for a function without shape and dtype, and a file with one of them
+    :raises ValueError: where the function gives rows of another shape or type; what it raises comes as it is
     """
+    if callable(base) != (shape is not None) or callable(base) != (dtype is not None):
+        raise TypeError("shape and dtype are those of a function's rows, which needs both; a file tells its own")
     shard_params = {
         "work": os.fspath(work),
         "shards": shards,
@@ -172,8 +182,22 @@ def build_sharded(
     }
     build_params = {"k": k, "metric": metric, "recall": recall, "device": named(device), **params}
     with shown(progress, "gnnd.build_sharded") as report:
-        _native.build_sharded(_existing(base), build_params, shard_params, report)
+        if callable(base):
+            n, d = shape
+            name = dtype_name(dtype)
+            _native.build_sharded_by(n, d, name, _reader(base), build_params, shard_params, report)
+        else:
+            _native.build_sharded(_existing(base), build_params, shard_params, report)
     return ShardedGraph(work)
+
+
+def _reader(base: Callable[[int, int], Any]) -> Callable[[int, int], _native.Array]:
+    """The function's rows as the native side reads them; it finds out whether they are those asked for."""
+
+    def read(first: int, count: int) -> _native.Array:
+        return on_host(vectors(base(first, count), name=f"base({first}, {count})")).native
+
+    return read
 
 
 def _existing(path: str | os.PathLike[str]) -> str:

@@ -3,7 +3,9 @@
 
 #include <nanobind/stl/string.h>
 
+#include <cstring>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "device_memory.h"
@@ -96,6 +98,23 @@ KnnGraphView graph_of(const Array& ids, const Array& distances, const std::strin
 KnnGraphView graph_of(const nb::tuple& parts) {
     return graph_of(nb::cast<const Array&>(parts[0]), nb::cast<const Array&>(parts[1]),
                     nb::cast<std::string>(parts[2]));
+}
+
+io::ReadVectors reader_of(nb::handle read, std::int64_t d, DType dtype) {
+    return [=](std::int64_t begin, std::int64_t count, std::byte* out) {
+        const nb::gil_scoped_acquire gil;
+        const nb::object rows = read(begin, count);
+        const auto& array = nb::cast<const Array&>(rows);
+        const auto text = [](std::int64_t n, std::int64_t components, DType type) {
+            return std::to_string(n) + " x " + std::to_string(components) + " " + std::string(name_of(type));
+        };
+        if (array.rows != count || array.columns != d || array.dtype != dtype)
+            throw InvalidArgument("rows " + std::to_string(begin) + " + " + std::to_string(count) + " came as " +
+                                  text(array.rows, array.columns, array.dtype) + ", expected " + text(count, d, dtype));
+        const VectorView view = array.vectors();
+        const std::size_t row = std::size_t(d) * size_of(dtype);
+        for (std::int64_t i = 0; i < count; ++i, out += row) std::memcpy(out, view.row(i), row);
+    };
 }
 
 Array from_dlpack(const nb::object& capsule) {

@@ -11,6 +11,7 @@
 
 #include "gnnd/dtype.h"
 #include "gnnd/graph.h"
+#include "gnnd/io/base_identity.h"
 #include "gnnd/vectors.h"
 
 namespace gnnd::python {
@@ -37,6 +38,11 @@ struct Array {
 KnnGraphView graph_of(const Array& ids, const Array& distances, const std::string& metric);
 /// The same of a tuple of them, which keeps the memory.
 KnnGraphView graph_of(const nb::tuple& parts);
+
+/// Rows of d components as a function of Python's gives them: read(begin, count) returns an Array of them, on the host.
+/// It may be called from any thread. \param read  must outlive the result
+/// \throws InvalidArgument for others than were asked for, and what the function raises
+io::ReadVectors reader_of(nb::handle read, std::int64_t d, DType dtype);
 
 /// Reads a capsule of DLPack, which it consumes. \throws nb::type_error that names what is not taken
 Array from_dlpack(const nb::object& capsule);

@@ -14,6 +14,7 @@
 #include "gnnd/io/base_identity.h"
 #include "gnnd/io/graph_file.h"
 #include "gnnd/io/vector_file.h"
+#include "gnnd/io/vector_reader.h"
 #include "gnnd/sharded.h"
 #include "graph_arrays.h"
 #include "hooks.h"
@@ -114,12 +115,12 @@ ShardParams shard_params_of(const nb::dict& given) {
     return params;
 }
 
-nb::dict build_shards(const std::string& base, const nb::dict& given, const nb::dict& shards, nb::object progress) {
+nb::dict build_shards(const io::VectorReader& base, const nb::dict& given, const nb::dict& shards,
+                      nb::object progress) {
     const BuildParams params = params_of(given);
     const ShardParams shard_params = shard_params_of(shards);
     Hooks hooks(std::move(progress));
-    return to_dict(
-        hooks.run([&] { return build_sharded(io::VectorFile(base), params, shard_params, hooks.shard_callbacks()); }));
+    return to_dict(hooks.run([&] { return build_sharded(base, params, shard_params, hooks.shard_callbacks()); }));
 }
 
 /// Rows [begin, begin + count): (ids as int64, distances), into the caller's arrays.
@@ -151,14 +152,27 @@ void bind_files(nb::module_& module) {
     module.def("load", &load, nb::arg("path"));
     module.def("shape_of_file", &shape_of_file, nb::arg("path"));
     module.def("read_vectors", &read_vectors, nb::arg("path"), nb::arg("out"), nb::arg("begin") = 0);
-    module.def("build_sharded", &build_shards, nb::arg("base"), nb::arg("params"), nb::arg("shards"),
-               nb::arg("progress").none());
+    const auto base = nb::arg("base"), params = nb::arg("params"), shards = nb::arg("shards");
+    module.def(
+        "build_sharded",
+        [](const std::string& base, const nb::dict& given, const nb::dict& shards, nb::object progress) {
+            return build_shards(io::VectorFile(base), given, shards, std::move(progress));
+        },
+        base, params, shards, nb::arg("progress").none());
+    module.def(
+        "build_sharded_by",
+        [](std::int64_t n, std::int64_t d, const std::string& dtype, const nb::object& read, const nb::dict& given,
+           const nb::dict& shards, nb::object progress) {
+            const DType type = parse_dtype(dtype);
+            return build_shards({n, d, type, reader_of(read, d, type)}, given, shards, std::move(progress));
+        },
+        nb::arg("n"), nb::arg("d"), nb::arg("dtype"), nb::arg("read"), params, shards, nb::arg("progress").none());
     module.def(
         "plan_sharded",
         [](const std::string& base, const nb::dict& given, const nb::dict& shards) {
             return to_dict(plan_sharded(io::VectorFile(base), params_of(given), shard_params_of(shards)));
         },
-        nb::arg("base"), nb::arg("params"), nb::arg("shards"));
+        base, params, shards);
     nb::class_<ShardedGraph>(module, "ShardedGraph")
         .def(nb::init<const std::string&>(), nb::arg("path"))
         .def_static("is_one", &ShardedGraph::is_one, nb::arg("path"))

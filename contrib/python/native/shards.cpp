@@ -39,21 +39,13 @@ using shards::Manifest;
 /// (n, d, dtype, checksum) of rows that a function of Python's reads: read(begin, count) returns an array of them.
 nb::tuple identify_rows(std::int64_t n, std::int64_t d, const std::string& dtype, const nb::object& read) {
     const DType type = parse_dtype(dtype);
-    const auto row = std::size_t(d) * size_of(type);
-    const io::BaseIdentity base = io::identify(n, d, type, [&](std::int64_t begin, std::int64_t count, std::byte* out) {
-        const nb::object rows = read(begin, count);
-        const auto& array = nb::cast<const Array&>(rows);
-        if (array.rows != count || std::size_t(array.stride) != row || array.dtype != type)
-            throw IoError("rows " + std::to_string(begin) + " + " + std::to_string(count) + ": others were read");
-        std::memcpy(out, reinterpret_cast<const void*>(array.pointer), std::size_t(count) * row);
-    });
-    return to_tuple(base);
+    return to_tuple(io::identify(n, d, type, reader_of(read, d, type)));
 }
 
 nb::dict base_to_dict(const BaseRecord& base) {
     nb::dict dict;
     dict["path"] = base.path;
-    dict["format"] = std::string(name_of(base.format));
+    dict["format"] = base.format ? nb::cast(std::string(name_of(*base.format))) : nb::none();
     dict["n"] = base.n;
     dict["d"] = base.d;
     dict["dtype"] = std::string(name_of(base.dtype));
@@ -66,7 +58,7 @@ nb::dict base_to_dict(const BaseRecord& base) {
 BaseRecord base_of(const nb::dict& given) {
     BaseRecord base;
     base.path = nb::cast<std::string>(given["path"]);
-    base.format = io::parse_vector_format(nb::cast<std::string>(given["format"]));
+    if (!given["format"].is_none()) base.format = io::parse_vector_format(nb::cast<std::string>(given["format"]));
     base.n = nb::cast<std::int64_t>(given["n"]);
     base.d = nb::cast<std::int64_t>(given["d"]);
     base.dtype = parse_dtype(nb::cast<std::string>(given["dtype"]));

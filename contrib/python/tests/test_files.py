@@ -105,6 +105,77 @@ def test_near_shards(x, tmp_path):
             gnnd.build_sharded(tmp_path / "x.npy", tmp_path / "other", k=10, shards=6, **wrong)
 
 
+@pytest.mark.parametrize("plan", ["all", "near"])
+@pytest.mark.parametrize("dtype", ["float32", np.float16, np.dtype("uint8")])
+def test_shards_of_a_function(x, tmp_path, plan, dtype):
+    rows = (x * 10 + 100).astype(dtype)
+    asked = []
+
+    def read(first, count):
+        asked.append(count)
+        return rows[first : first + count]
+
+    of = {"shape": x.shape, "dtype": dtype, "k": 10, "shards": 4, "plan": plan}
+    graph = gnnd.build_sharded(read, tmp_path / "work", **of)
+    assert graph.recall >= 0.99 and recall_of(graph.to_graph(), rows, "l2", 10) >= 0.98
+    assert graph.base == "" and graph.to_graph()._base == gnnd.build(rows, k=10)._base
+    asked.clear()
+    assert gnnd.build_sharded(read, tmp_path / "work", **of, resume=True).measured == graph.measured
+    assert 0 < sum(asked) <= len(x), "only what tells these vectors from others"
+    np.save(tmp_path / "rows.npy", rows)
+    del of["shape"], of["dtype"]
+    assert gnnd.build_sharded(tmp_path / "rows.npy", tmp_path / "work", **of, resume=True).n == len(x)
+
+
+def test_what_a_function_of_rows_raises(x, tmp_path):
+    of = {"shape": x.shape, "dtype": "float32", "k": 6, "shards": 3, "checkpoint_seconds": 0}
+
+    class Gone(Exception):
+        pass
+
+    def failing(after):
+        calls = iter(range(10**9))
+
+        def read(first, count):
+            if next(calls) >= after:
+                raise Gone(f"no rows from {first}")
+            return x[first : first + count]
+
+        return read
+
+    for after in (0, 1, 2, 3, 5, 40, 400):
+        with pytest.raises(Gone, match="no rows from"):
+            gnnd.build_sharded(failing(after), tmp_path / "work", **of, resume=True)
+    with pytest.raises(OSError, match="the base holds other vectors"):
+        gnnd.build_sharded(lambda first, count: x[first : first + count] + 1, tmp_path / "work", **of, resume=True)
+    graph = gnnd.build_sharded(lambda first, count: x[first : first + count], tmp_path / "work", **of, resume=True)
+    assert graph.recall >= 0.99
+
+
+def test_functions_that_give_other_rows(x, tmp_path):
+    of = {"shape": x.shape, "dtype": "float32", "k": 6, "shards": 3}
+    for read, kind, message in (
+        (lambda first, count: x[first : first + count - 1], ValueError, r"came as \d+ x 12 f32, expected \d+ x 12 f32"),
+        (lambda first, count: x[first : first + count, 1:], ValueError, r"x 11 f32, expected \d+ x 12 f32"),
+        (lambda first, count: x[first : first + count].astype(np.float16), ValueError, "x 12 f16, expected"),
+        (lambda first, count: x[first], ValueError, r"base\(0, \d+\) has 1 dimensions"),
+        (lambda first, count: x[first : first + count].astype(str), TypeError, r"base\(0, \d+\) is of <U"),
+        (lambda first: x, TypeError, "positional argument"),
+    ):
+        with pytest.raises(kind, match=message):
+            gnnd.build_sharded(read, tmp_path / "work", **of)
+    for wrong, kind, message in (
+        ({"shape": None}, TypeError, "needs both"),
+        ({"dtype": None}, TypeError, "needs both"),
+        ({"dtype": "float64"}, TypeError, "dtype = float64; vectors are float32"),
+        ({"shape": (0, 12)}, ValueError, "n = 0, allowed are 1 to"),
+    ):
+        with pytest.raises(kind, match=message):
+            gnnd.build_sharded(lambda first, count: x[first : first + count], tmp_path / "work", **(of | wrong))
+    with pytest.raises(TypeError, match="a file tells its own"):
+        gnnd.build_sharded(tmp_path / "x.npy", tmp_path / "work", dtype="float32")
+
+
 def test_shards_that_cannot_be(x, tmp_path):
     np.save(tmp_path / "x.npy", x)
     with pytest.raises(FileNotFoundError):
