@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -13,6 +14,7 @@
 #include "gnnd/error.h"
 #include "gnnd/io/graph_file.h"
 #include "gnnd/shards/manifest.h"
+#include "tests/hard_sets.h"
 #include "tests/shard_fixture.h"
 #include "tests/shard_recall.h"
 
@@ -71,6 +73,29 @@ TEST_F(ShardedRecall, IsReached) {
     expect_recall(stats);
     EXPECT_GE(stats.recall.value, 0.99);
     EXPECT_EQ(stats.stop, StopReason::recall);
+}
+
+/// Of shards so small that they and pairs of them are compared whole, and of such that are built and merged.
+TEST_F(ShardedRecall, IsThatOfHardSetsWhateverThePlan) {
+    for (const HardSet& set : hard_sets())
+        for (const auto& [n, count, recall] : {std::tuple{900, 9, 0.99f}, {3000, 2, 0.95f}}) {
+            params_.metric = set.metric;
+            params_.recall = recall;
+            make_base(vectors_of(set, n, DType::f32).view());
+            const Truth truth(base_->view(), params_.metric, all_objects());
+            for (const MergePlan plan : kMergePlans) {
+                SCOPED_TRACE(testing::Message() << set.name << ", " << count << " shards, " << name_of(plan));
+                std::filesystem::remove_all(work());
+                ShardParams params = shards(count);
+                params.plan = plan;
+                params.checkpoint_seconds = 60;
+                const ShardedStats stats = build_sharded(*base_, params_, params);
+                EXPECT_EQ(stats.stop, StopReason::recall);
+                EXPECT_GE(stats.recall.value, recall);
+                const double whole = truth.recall_of(read_all(ShardedGraph(work())));
+                EXPECT_GE(whole, recall - (stats.recall.high - stats.recall.low)) << "of all objects";
+            }
+        }
 }
 
 TEST_F(ShardedRecall, OfFewObjectsIsOfAll) {
