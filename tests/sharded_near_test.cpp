@@ -442,5 +442,28 @@ TEST(NearMerges, ThatPromiseTheMostComeFirst) {
     EXPECT_TRUE(left.empty());
 }
 
+/// Each batch is expected to be enough, and never is: of a ring of shards that share with the next ones only.
+TEST(NearMerges, AreNotMuchMoreThanNeededHoweverManyShards) {
+    for (const int shards : {2, 3, 33, 64, 256, 1024}) {
+        SCOPED_TRACE(shards);
+        shards::PairCounts counts(shards);
+        for (int a = 0; a < shards; ++a)
+            for (int i = 0; i < 1000; ++i) counts.add(a, i < 900 ? a : (a + 1) % shards);
+        std::vector<shards::Task> left = counts.ranked();
+        const std::size_t pairs = left.size();
+        std::int64_t within = counts.inside();
+        std::size_t merges = 0, batches = 0;
+        while (merges < std::min(pairs, std::size_t(4 * shards))) {
+            const std::size_t chosen = choose_merges(left, counts, within, 1, 0.5).size();
+            ASSERT_GE(chosen, 1u);
+            ASSERT_LE(chosen, std::max<std::size_t>(std::max(1, shards / 2), merges / 4));
+            merges += chosen;
+            ++batches;
+        }
+        EXPECT_EQ(left.size(), pairs - merges);
+        EXPECT_LE(batches, 80u);
+    }
+}
+
 }  // namespace
 }  // namespace gnnd::test

@@ -25,6 +25,7 @@ class PairCounts {
     std::int64_t of(int a, int b) const {
         return counts_[std::size_t(std::min(a, b)) * std::size_t(shards_) + std::size_t(std::max(a, b))];
     }
+    int shards() const { return shards_; }
     std::int64_t inside() const;  ///< pairs in one shard
     std::int64_t sum() const;     ///< all pairs
     /// All merges, those of pairs that share the most first; of equal ones the first shards first.

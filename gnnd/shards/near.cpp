@@ -6,8 +6,16 @@
 namespace gnnd::shards {
 namespace {
 
-/// Of the merges that are left one of so many, at least, is in a batch.
-constexpr std::size_t kOf = 32;
+/// Of the merges that are left one of so many, at least, is in a batch, so that there are few of these; but of many
+/// shards, which have so many pairs that this alone would be too much, no more than half as many as there are shards,
+/// or where that is more a part of those that were merged before. So what is merged beyond need is a part of what is
+/// needed, however many pairs there are.
+constexpr std::size_t kOf = 32, kOfMerged = 4;
+
+std::size_t least_of_batch(std::size_t left, int shards) {
+    const auto count = std::size_t(shards), merged = count * (count - 1) / 2 - left;
+    return std::min((left + kOf - 1) / kOf, std::max(count / 2, merged / kOfMerged));
+}
 
 }  // namespace
 
@@ -16,7 +24,7 @@ std::vector<Task> choose_merges(std::vector<Task>& left, const PairCounts& truth
                                 double target) {
     const double found = recall * double(truth.sum());
     const double needed = found > 0 ? target * double(within) / found * double(truth.sum()) : double(truth.sum());
-    const std::size_t least = (left.size() + kOf - 1) / kOf;
+    const std::size_t least = std::max<std::size_t>(1, least_of_batch(left.size(), truth.shards()));
     std::size_t count = 0;
     while (count < left.size() && (count < least || double(within) < needed)) {
         within += truth.of(left[count].first, left[count].second);

@@ -17,7 +17,7 @@ namespace gnnd::shards {
 /// \param within  of these, how many are in one shard or in two that are merged; what is chosen is added
 /// \param recall  of the graph as it is
 /// \param target  the recall
-/// \return at least a few, so that there are not many batches
+/// \return at least a few, so that there are not many batches, and not many more than are needed
 std::vector<Task> choose_merges(std::vector<Task>& left, const PairCounts& truth, std::int64_t& within, double recall,
                                 double target);
 
