@@ -207,6 +207,27 @@ TEST(ShardScheduleOrder, SomeMergesKeepTheirOrderAndNeedTheirBuilds) {
     }
 }
 
+/// Each shard with those that follow it, as a partition of the space numbers them.
+TEST(ShardScheduleOrder, NearMergesAreSharedByAllWorkers) {
+    for (const auto& [shards, workers] : {Pair{19, 2}, {40, 8}, {512, 64}}) {
+        SCOPED_TRACE(testing::Message() << shards << " shards, " << workers << " workers");
+        Tasks near;
+        for (int apart = 1; apart <= 3; ++apart)
+            for (int a = 0; a + apart < shards; ++a) near.push_back({Task::Kind::merge, a, a + apart});
+        const Schedule schedule = make_merges(shards, workers, near);
+        std::size_t longest = 0;  // merges one after the other, where the others wait at the end of a round
+        for (const auto& round : schedule.rounds) {
+            std::size_t most = 0;
+            for (const auto& tasks : round)
+                most = std::max(most, std::size_t(std::count_if(tasks.begin(), tasks.end(), [](const Task& task) {
+                                    return task.kind == Task::Kind::merge;
+                                })));
+            longest += most;
+        }
+        EXPECT_LE(longest, 2 * near.size() / std::size_t(workers) + 4);
+    }
+}
+
 TEST(ShardScheduleOrder, RefusesWhatMakesNoSense) {
     for (const auto& [shards, workers] : {Pair{0, 1}, {1025, 1}, {1, 0}, {1, 65}})
         EXPECT_THROW(make_schedule(shards, workers), InvalidArgument);

@@ -154,15 +154,45 @@ Schedule make_builds(int shards, int workers) {
 
 Schedule make_merges(int shards, int workers, const std::vector<Task>& merges) {
     const auto count = std::size_t(shards);
-    std::vector<char> merged(count), chosen(count * count);
-    for (const Task& merge : merges) {
-        merged[std::size_t(merge.first)] = merged[std::size_t(merge.second)] = 1;
-        chosen[std::size_t(merge.first) * count + std::size_t(merge.second)] = 1;
+    if (workers == 1) {
+        std::vector<char> merged(count), chosen(count * count);
+        for (const Task& merge : merges) {
+            merged[std::size_t(merge.first)] = merged[std::size_t(merge.second)] = 1;
+            chosen[std::size_t(merge.first) * count + std::size_t(merge.second)] = 1;
+        }
+        return filtered(make_schedule(shards, workers), [&](const Task& task) {
+            if (task.kind == Task::Kind::build) return merged[std::size_t(task.first)] != 0;
+            return chosen[std::size_t(task.first) * count + std::size_t(task.second)] != 0;
+        });
     }
-    return filtered(make_schedule(shards, workers), [&](const Task& task) {
-        if (task.kind == Task::Kind::build) return merged[std::size_t(task.first)] != 0;
-        return chosen[std::size_t(task.first) * count + std::size_t(task.second)] != 0;
-    });
+    detail::check_range("make_merges", "workers", workers, 1, kMaxWorkers);
+    Schedule schedule;
+    TaskLists lists(shards);
+    std::vector<Task> left = merges;
+    std::sort(left.begin(), left.end(),
+              [](const Task& a, const Task& b) { return std::pair(a.first, a.second) < std::pair(b.first, b.second); });
+    while (!left.empty()) {
+        const std::size_t most = (left.size() + std::size_t(workers) - 1) / std::size_t(workers);
+        std::vector<std::size_t> load(std::size_t(workers), 0);
+        std::vector<int> owner(count, -1);
+        std::vector<Task> later;
+        auto& round = schedule.rounds.emplace_back(workers);
+        for (const Task& merge : left) {
+            int &first = owner[std::size_t(merge.first)], &second = owner[std::size_t(merge.second)];
+            int worker = std::max(first, second);
+            if (worker < 0) worker = int(std::min_element(load.begin(), load.end()) - load.begin());
+            const bool free = (first < 0 || first == worker) && (second < 0 || second == worker);
+            if (!free || load[std::size_t(worker)] == most) {
+                later.push_back(merge);
+                continue;
+            }
+            first = second = worker;
+            ++load[std::size_t(worker)];
+            lists.merge(round[std::size_t(worker)], merge.first, merge.second);
+        }
+        left = std::move(later);
+    }
+    return schedule;
 }
 
 }  // namespace gnnd::shards

@@ -44,8 +44,10 @@ Schedule make_schedule(int shards, int workers);
 
 /// The same with the builds alone, each by the worker who would do it.
 Schedule make_builds(int shards, int workers);
-/// The same with these merges alone, and before them builds. What a worker does is in the same order, but that its
-/// merges share a shard with the one before where they happen to.
+/// These merges alone, and before the first of a shard its build. One worker does them in the order of make_schedule().
+/// Of more, each takes in a round merges that hang together, as many as the others, and those between two workers'
+/// shards are left for the next round: near pairs lie side by side, where a tournament would give them to one worker.
+/// Merges share a shard with the one before where they happen to.
 /// \param merges  of pairs of shards, each once
 Schedule make_merges(int shards, int workers, const std::vector<Task>& merges);
 
