@@ -30,7 +30,7 @@ Iterations::Iterations(State& state, const detail::Input& input, const Callbacks
       stats_(stats),
       threshold_(detail::convergence_threshold(state.params, input)),
       records_(int(stats.iterations.size())),
-      first_that_counts_(detail::first_that_counts(input, state.params)) {
+      most_changed_(detail::most_changed(input, state.params)) {
     if (state.params.recall > 0)
         measurement_.emplace(state.space, state.team, state.params, input.measured(), state.resources);
     set_aside_ = detail::sets_aside(input, state.params);
@@ -78,7 +78,7 @@ bool Iterations::reached() {
     gain_ = -stats_.recall.value;
     stats_.recall = measure(false);
     gain_ += stats_.recall.value;
-    return stats_.recall.low >= state_.params.recall && iteration_ >= first_that_counts_ &&
+    return stats_.recall.low >= state_.params.recall && changed_ <= double(most_changed_) &&
            (iteration_ > 0 || rows_are_full());
 }
 

@@ -62,15 +62,15 @@ class Iterations {
     BuildStats& stats_;
     std::optional<Measurement> measurement_;  ///< where a recall is asked for
     std::optional<Samples> samples_;
-    double threshold_;        ///< with fewer NEW entries the lists have settled
-    double changed_ = 0;      ///< NEW entries after the last iteration
-    double gain_ = 0;         ///< in recall, of the last iteration
-    int records_;             ///< that there were before
-    int first_that_counts_;   ///< from this iteration on a recall that is reached ends them
-    int iteration_ = 0;       ///< the last one that ran
-    int since_growth_ = 0;    ///< iterations with lists of this length
-    bool further_ = false;    ///< the lists have settled once
-    bool set_aside_ = false;  ///< of a merge: columns are not in the lists, which say nothing of the recall
+    double threshold_;            ///< with fewer NEW entries the lists have settled
+    double changed_ = 0;          ///< NEW entries after the last iteration
+    double gain_ = 0;             ///< in recall, of the last iteration
+    int records_;                 ///< that there were before
+    std::uint64_t most_changed_;  ///< with more NEW entries a recall that is reached does not end them
+    int iteration_ = 0;           ///< the last one that ran
+    int since_growth_ = 0;        ///< iterations with lists of this length
+    bool further_ = false;        ///< the lists have settled once
+    bool set_aside_ = false;      ///< of a merge: columns are not in the lists, which say nothing of the recall
 };
 
 }  // namespace gnnd::cpu

@@ -112,7 +112,7 @@ void Iterations::submit(int iteration, double convergence_threshold) {
 }
 
 /// A graph to refine may be good already, but have rows that are not full: then it does not count as reached before
-/// they are, and where it has fewer columns than are wanted, not before these are found.
+/// they are, and where it has fewer columns than are wanted, not before lists have settled.
 void Iterations::measure(int iteration, Record* record) {
     const Stopwatch::Piece piece(meter_->watch());
     const Lists& lists = state_.lists;
@@ -123,9 +123,8 @@ void Iterations::measure(int iteration, Record* record) {
         use_form(state_, form);
     }
     const u64 full = u64(state_.n) * u64(std::min<std::int64_t>(state_.params.k, state_.n - 1));
-    const bool counts = iteration >= detail::first_that_counts(state_.input, state_.params);
-    const u64 least_entries = !counts ? UINT64_MAX : iteration == 0 ? full : 0;
-    meter_->start(lists.ids, lists.length, lists.length, state_.stop, record, least_entries);
+    const RecallCounts counts{iteration == 0 ? full : 0, detail::most_changed(state_.input, state_.params)};
+    meter_->start(lists.ids, lists.length, lists.length, state_.stop, record, counts);
     if (projected()) meter_->count_lost(state_.points, lists, record);
 }
 

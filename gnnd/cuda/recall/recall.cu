@@ -39,13 +39,13 @@ __global__ void __launch_bounds__(kThreads)
     atomicAdd(&sums->squares, double(found) * found);
 }
 
-__global__ void decide_kernel(std::int64_t n, u32 count, int at, double wanted, u64 entries, const RecallSums* sums,
-                              StopFlag* stop, Record* record) {
+__global__ void decide_kernel(std::int64_t n, u32 count, int at, double wanted, RecallCounts counts,
+                              const RecallSums* sums, StopFlag* stop, Record* record) {
     if (stop->raised) return;
     record->found = sums->found;
     record->squares = sums->squares;
     record->measured = nanoseconds();
-    if (record->sum.entries < entries) return;
+    if (record->sum.entries < counts.least_entries || record->sum.fresh > counts.most_changed) return;
     if (detail::estimate_recall(n, count, at, sums->found, sums->squares).low < wanted) return;
     stop->raised = 1;
     record->reached = 1;
@@ -129,7 +129,8 @@ double RecallMeter::seconds_of_all_pairs() const {
     return truth_watch_.seconds() * double(space_.raw.n) / (2 * double(objects_.size()));
 }
 
-void RecallMeter::start(const u32* ids, int stride, int width, StopFlag* stop, Record* record, u64 entries) {
+void RecallMeter::start(const u32* ids, int stride, int width, StopFlag* stop, Record* record,
+                        const RecallCounts& counts) {
     const Stopwatch::Piece piece(watch_);
     const u32 count = u32(objects_.size());
     GNND_CUDA(cudaMemsetAsync(sums_, 0, sizeof(RecallSums), stream_));
@@ -141,7 +142,7 @@ void RecallMeter::start(const u32* ids, int stride, int width, StopFlag* stop, R
         });
     });
     if (record == nullptr) return;
-    decide_kernel<<<1, 1, 0, stream_>>>(count_, count, at_, wanted_, entries, sums_, stop, record);
+    decide_kernel<<<1, 1, 0, stream_>>>(count_, count, at_, wanted_, counts, sums_, stop, record);
     GNND_LAUNCHED("decide_kernel");
 }
 

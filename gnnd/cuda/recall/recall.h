@@ -24,6 +24,12 @@ struct RecallSums {
     double lost;            ///< and how many a projection takes for farther than the last one of its list
 };
 
+/// When a recall that is reached ends a run.
+struct RecallCounts {
+    u64 least_entries = 0;          ///< with so many entries among the first k of all lists
+    u64 most_changed = UINT64_MAX;  ///< with at most so many NEW ones, see detail::most_changed()
+};
+
 class RecallMeter {
   public:
     /// \param part    the objects that are measured
@@ -43,10 +49,9 @@ class RecallMeter {
 
     /// Starts to compare the ids with the truth: n x stride, the first `width` of each.
     /// \param record   where the sums go. If the lower end of their interval has reached the recall that was asked for,
-    ///                 the stop flag is raised. Null: nowhere
-    /// \param entries  but only if the lists have so many of the first k
+    ///                 the stop flag is raised, where it counts. Null: nowhere
     void start(const u32* ids, int stride, int width, StopFlag* stop = nullptr, Record* record = nullptr,
-               u64 entries = 0);
+               const RecallCounts& counts = {});
     /// Counts, behind start(), the true neighbours that are not in lists of a projection since it takes them for
     /// farther than the last entry: these no iteration will find. \param points  of the projection
     void count_lost(const Points& points, const Lists& lists, Record* record);
