@@ -142,7 +142,8 @@ ShardedPlan plan_sharded(const io::VectorReader& base, const BuildParams& params
 /// \return how long it took and what it held
 /// \throws InvalidArgument, Unavailable, Interrupted as build(); IoError for the files, and where another process uses
 ///         the folder, it holds a part of another graph, or the disk is too small; Error where host_memory is too small
-///         (needed and allowed are told), or with shards = 0 no number of them fits; and what the base's function throws
+///         (needed and allowed are told), or with shards = 0 no number of them fits; and what the base's function
+///         throws
 ShardedStats build_sharded(const io::VectorReader& base, const BuildParams& params, const ShardParams& shards,
                            const ShardCallbacks& callbacks = {});
 
