@@ -168,6 +168,7 @@ def gnnd(tools: Tools, points: list[Point], path: Path) -> dict[str, dict]:
         )
         found[point.key] = {
             **timed(seconds),
+            "device": tools.device if where else "cpu",
             **{name: built[name] for name in names if name in built},
             "recall": recall,
             "peak_bytes": built["peak_memory_bytes"],

@@ -12,7 +12,8 @@ from tools import CAGRA, Tools, nothing_about
 
 
 def index_bench(tools: Tools, points: list[Point], path: Path) -> dict[str, dict]:
-    """Graph indexes from vectors, searched beam by beam. The last vectors of the file are the queries."""
+    """Graph indexes from vectors, searched beam by beam by all cores; those with GNND are made where tools.device says.
+    The last vectors of the file are the queries."""
     first = points[0]
     command = [
         tools.path("index_bench"),
@@ -41,6 +42,7 @@ def index_bench(tools: Tools, points: list[Point], path: Path) -> dict[str, dict
             continue
         found[point.key] = {
             **timed([mine[0]["build_seconds"]]),
+            "device": tools.device if point.configuration.startswith("GNND") else "cpu",
             "threads": mine[0]["threads"],
             "faiss": tools.faiss,
             "queries": first.queries,
