@@ -45,7 +45,7 @@ def test_examples(section: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 # What statements of README's example need beside NumPy.
-NEEDS = {"gnnd.faiss": "faiss", "gnnd.umap": "pynndescent", "gnnd.distributed": "distributed"}
+NEEDS = {"gnnd.faiss": "faiss", "gnnd.umap": "pynndescent", "Client": "distributed", "base.graph": "distributed"}
 
 
 @pytest.fixture
@@ -72,7 +72,9 @@ def test_the_readme_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, client
     monkeypatch.chdir(tmp_path)
     x = np.random.default_rng(0).integers(256, size=(1600, 16)).astype(np.uint8)
     (tmp_path / "base.u8bin").write_bytes(np.array(x.shape, np.uint32).tobytes() + x.tobytes())
-    names: dict = {"gnnd": gnnd, "x": x.astype(np.float32), "client": client}
+    if client is not None:
+        monkeypatch.setattr("distributed.Client", lambda address: client)
+    names: dict = {"gnnd": gnnd, "x": x.astype(np.float32)}
     code, left_out = python_of(README, "In Python"), []
     statements = ast.parse(code).body
     for statement in statements:
@@ -87,6 +89,8 @@ def test_the_readme_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, client
     assert names["graph"].recall >= 0.98
     if "index" in names:
         assert names["index"].search(names["x"][:3], 1)[1].ravel().tolist() == [0, 1, 2]
+    if "whole" in names:
+        assert names["whole"].recall >= 0.98
     if "knn" in names:
         assert names["knn"][0].shape == (1600, 15)
     if client is not None:
