@@ -16,58 +16,12 @@
 #include "gnnd/shards/order.h"
 #include "tests/hard_sets.h"
 #include "tests/io_conditions.h"
+#include "tests/near.h"
 #include "tests/shard_fixture.h"
 #include "tests/shard_recall.h"
 
 namespace gnnd::test {
 namespace {
-
-class Near : public Sharded {
-  protected:
-    Near() {
-        params_.k = 10;
-        params_.device = {Device::Kind::cpu, 0};
-    }
-    ShardParams near(int count, bool resume = false) const {
-        ShardParams params = shards(count, resume);
-        params.plan = MergePlan::near;
-        return params;
-    }
-    /// Groups of 2-d vectors in a line, whose neighbours are in the same group or the next, in an order of chance.
-    const io::VectorFile& make_line(std::int64_t n) {
-        Vectors vectors(n, 2, DType::f32);
-        std::mt19937 random(3);
-        std::vector<std::int64_t> rows(static_cast<std::size_t>(n));
-        std::iota(rows.begin(), rows.end(), 0);
-        std::shuffle(rows.begin(), rows.end(), random);
-        for (std::int64_t i = 0; i < n; ++i) {
-            vectors.set(rows[std::size_t(i)], 0, float(i));
-            vectors.set(rows[std::size_t(i)], 1, float(random() % 1000) / 1000);
-        }
-        return make_base(vectors.view());
-    }
-    /// Rows, ids and distances are those of the base, and what the build says of the recall is true.
-    void expect_good(const ShardedStats& stats) const {
-        const ShardedGraph graph(work());
-        const KnnGraph all = read_all(graph);
-        expect_valid_graph(all, base_->view());
-        expect_recall(stats.recall, all);
-        expect_same_recall(graph.recall(), stats.recall);
-        EXPECT_GE(stats.recall.value, params_.recall);
-        EXPECT_EQ(stats.stop, StopReason::recall);
-        EXPECT_EQ(files().size(), std::size_t(graph.shards()) + 2) << "lists, manifest and lock";
-    }
-    /// The sample is one of places in the order, so that it is another one of rows; all are the same.
-    void expect_recall(const RecallEstimate& recall, const KnnGraph& graph) const {
-        constexpr std::int64_t kSample = 1024;
-        if (base_->n() <= kSample) return expect_true_recall(recall, graph, base_->view(), params_, kSample);
-        const double whole = Truth(base_->view(), params_.metric, all_objects()).recall_of(graph);
-        EXPECT_EQ(recall.objects, kSample);
-        EXPECT_GT(whole, recall.low - 0.001);
-        EXPECT_LT(whole, recall.high + 0.001);
-    }
-    shards::Manifest manifest() const { return shards::Manifest::read(manifest_path()); }
-};
 
 TEST_F(Near, IsAsGoodAsAllWithFewerMerges) {
     params_.recall = 0.995f;
@@ -130,79 +84,6 @@ TEST_F(Near, OfOneShardIsAll) {
     expect_exact();
     EXPECT_EQ(stats.merges, 0);
     EXPECT_EQ(plan_sharded(*base_, params_, near(1)).disk, plan_sharded(*base_, params_, shards(1)).disk);
-}
-
-/// The order of the base as build_sharded() makes it.
-class Ordering : public Near {
-  protected:
-    /// Checks that vectors and order belong together, and gives the shard of each row.
-    std::vector<int> shards_of_rows(int count) const {
-        shards::Manifest manifest;
-        manifest.base = shards::BaseRecord::of(*base_);
-        manifest.plan = MergePlan::near;
-        manifest.shards.resize(std::size_t(count));
-        const std::string vectors_path = dir_.file("ordered.fbin"), order_path = dir_.file("order.ibin");
-        order_base(*base_, manifest, params_, vectors_path, order_path, {});
-        const io::VectorFile vectors(vectors_path), order(order_path);
-        std::vector<int> shards(std::size_t(base_->n()), -1);
-        std::vector<float> expected(std::size_t(base_->d())), found(expected);
-        std::int32_t row = 0, before = -1;
-        for (std::int64_t place = 0; place < base_->n(); ++place) {
-            const int shard = manifest.shard_of(place);
-            EXPECT_TRUE(manifest.begin(shard) <= place && place < manifest.begin(shard + 1));
-            order.read(place, 1, &row);
-            if (place > manifest.begin(shard)) {
-                EXPECT_GT(row, before) << "in the order of the base within a shard";
-            }
-            before = row;
-            EXPECT_EQ(std::exchange(shards[std::size_t(row)], shard), -1) << "twice";
-            base_->read(row, 1, expected.data());
-            vectors.read(place, 1, found.data());
-            EXPECT_EQ(expected, found);
-        }
-        return shards;
-    }
-};
-
-TEST_F(Ordering, PutsTogetherWhatIsNear) {
-    make_line(2000);
-    const std::vector<int> shards = shards_of_rows(10);
-    std::vector<std::pair<float, int>> line;
-    for (std::int64_t i = 0; i < 2000; ++i) {
-        std::vector<float> row(2);
-        base_->read(i, 1, row.data());
-        line.emplace_back(row[0], shards[std::size_t(i)]);
-    }
-    std::sort(line.begin(), line.end());
-    int changes = 0;
-    for (std::size_t i = 1; i < line.size(); ++i) changes += line[i].second != line[i - 1].second;
-    EXPECT_LE(changes, 9 * 16) << "of each border a cell, of 16 objects, may be mixed";
-}
-
-TEST_F(Ordering, CutsShardsOfOneSizeWhateverTheSet) {
-    const auto fill = [&](std::int64_t n, const auto& value) {
-        Vectors vectors(n, 3, DType::f32);
-        for (std::int64_t i = 0; i < n; ++i)
-            for (int c = 0; c < 3; ++c) vectors.set(i, c, value(i, c));
-        make_base(vectors.view());
-    };
-    std::mt19937 random(7);
-    for (const auto& [n, count] : {std::pair{500, 7}, {64, 64}, {3, 2}, {1001, 10}}) {
-        SCOPED_TRACE(testing::Message() << n << " in " << count);
-        fill(n, [](std::int64_t, int) { return 1.f; });  // equal rows
-        shards_of_rows(count);
-        fill(n, [](std::int64_t i, int) { return i % 10 == 0 ? float(i) : 0.f; });  // nine of ten are equal
-        shards_of_rows(count);
-        fill(n, [&](std::int64_t i, int) { return float(random() % 1000) * (i < n / 20 ? 1e6f : 1e-3f); });
-        shards_of_rows(count);
-    }
-}
-
-TEST_F(Ordering, NamesTheBadRowOfTheBase) {
-    Vectors vectors(100, 3, DType::f32);
-    vectors.set(77, 1, NAN);
-    make_base(vectors.view());
-    EXPECT_EQ(message_of<InvalidArgument>([&] { build(near(4)); }), "vector 77 holds NaN");
 }
 
 TEST_F(Near, EqualRows) {
@@ -417,52 +298,6 @@ TEST_F(Near, AnOrderThatIsNoneIsRefused) {
     forged.order->checksum = io::identify(io::VectorFile(path)).checksum;
     forged.write(manifest_path());
     EXPECT_NE(message_of<IoError>([&] { build(near(4, true)); }).find("order.ibin: altered"), std::string::npos);
-}
-
-TEST(NearMerges, ThatPromiseTheMostComeFirst) {
-    using shards::Task;
-    shards::PairCounts counts(4);
-    for (const auto& [a, b, times] : {std::tuple{0, 0, 90}, {1, 1, 90}, {3, 1, 7}, {1, 3, 5}, {2, 0, 6}, {0, 1, 2}})
-        for (int i = 0; i < times; ++i) counts.add(a, b);
-    EXPECT_EQ(counts.of(1, 3), 12);
-    EXPECT_EQ(counts.inside(), 180);
-    EXPECT_EQ(counts.sum(), 200);
-    const auto merge = [](int a, int b) { return Task{Task::Kind::merge, a, b}; };
-    std::vector<Task> left = counts.ranked();
-    EXPECT_EQ(left, (std::vector<Task>{merge(1, 3), merge(0, 2), merge(0, 1), merge(0, 3), merge(1, 2), merge(2, 3)}));
-    std::int64_t within = counts.inside();
-    // Of the neighbours within reach all were found: to 0.95 there are 10 missing, which the first pair brings.
-    EXPECT_EQ(choose_merges(left, counts, within, 0.9, 0.95), (std::vector<Task>{merge(1, 3)}));
-    EXPECT_EQ(within, 192);
-    EXPECT_EQ(left.size(), 5u);
-    // One of a hundred within reach was not found, so that more must come within reach than are asked for.
-    EXPECT_EQ(choose_merges(left, counts, within, 0.96 * 0.99, 0.985), (std::vector<Task>{merge(0, 2), merge(0, 1)}));
-    // What is out of reach takes all.
-    EXPECT_EQ(choose_merges(left, counts, within, 0.5, 0.99).size(), 3u);
-    EXPECT_TRUE(left.empty());
-}
-
-/// Each batch is expected to be enough, and never is: of a ring of shards that share with the next ones only.
-TEST(NearMerges, AreNotMuchMoreThanNeededHoweverManyShards) {
-    for (const int shards : {2, 3, 33, 64, 256, 1024}) {
-        SCOPED_TRACE(shards);
-        shards::PairCounts counts(shards);
-        for (int a = 0; a < shards; ++a)
-            for (int i = 0; i < 1000; ++i) counts.add(a, i < 900 ? a : (a + 1) % shards);
-        std::vector<shards::Task> left = counts.ranked();
-        const std::size_t pairs = left.size();
-        std::int64_t within = counts.inside();
-        std::size_t merges = 0, batches = 0;
-        while (merges < std::min(pairs, std::size_t(4 * shards))) {
-            const std::size_t chosen = choose_merges(left, counts, within, 1, 0.5).size();
-            ASSERT_GE(chosen, 1u);
-            ASSERT_LE(chosen, std::max<std::size_t>(std::max(1, shards / 2), merges / 4));
-            merges += chosen;
-            ++batches;
-        }
-        EXPECT_EQ(left.size(), pairs - merges);
-        EXPECT_LE(batches, 80u);
-    }
 }
 
 }  // namespace

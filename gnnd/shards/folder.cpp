@@ -1,19 +1,17 @@
 // SPDX-License-Identifier: MIT
 #include "gnnd/shards/folder.h"
 
-#include <fcntl.h>
 #include <sys/statvfs.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
 #include <filesystem>
 #include <set>
 #include <system_error>
 #include <utility>
 
 #include "gnnd/error.h"
+#include "gnnd/shards/folder_files.h"
 #include "gnnd/shards/system_error.h"
 
 namespace gnnd::shards {
@@ -21,76 +19,6 @@ namespace {
 
 /// What the manifest itself and its next version may take.
 constexpr std::uint64_t kManifestBytes = 1 << 16;
-
-std::string file_name(const char* what, int shard, int version) {
-    char name[48];
-    std::snprintf(name, sizeof name, "%s-%05d.%d.gnnd", what, shard, version);
-    return name;
-}
-
-/// The rows of the base in the order of the shards.
-constexpr const char* kOrderName = "order.ibin";
-
-/// The vectors in that order.
-std::string vectors_name(DType dtype) {
-    for (const io::VectorFormat format : io::kVectorFormats)
-        if (const std::string name(name_of(format)); name.ends_with("bin") && io::dtype_of(format) == dtype)
-            return "ordered." + name;
-    throw_no_vectors(dtype);
-}
-
-/// Whether a build may have written a file of this name, whole or not.
-bool is_ours(const std::string& name) {
-    const auto is = [&](const std::string& whole) { return name == whole || name.starts_with(whole + ".tmp."); };
-    if (name.starts_with(std::string(kManifestName) + ".tmp.") || is(kOrderName)) return true;
-    for (const DType dtype : kVectorDTypes)
-        if (is(vectors_name(dtype))) return true;
-    for (const char* pattern : {"local-%5d.%d.gnnd%n", "lists-%5d.%d.gnnd%n", "result-%5d.%d.gnnd%n"}) {
-        int shard = 0, version = 0, end = 0;
-        if (std::sscanf(name.c_str(), pattern, &shard, &version, &end) == 2 && end != 0 && is(name.substr(0, end)))
-            return true;
-    }
-    return false;
-}
-
-/// Creates the folder, if need be with those above it, each flushed before anything is put into it: a power cut shall
-/// not take it away with all that will be in it. One that is there may have been created by a process that got no
-/// further.
-void make_folder(const std::filesystem::path& folder) {
-    const std::filesystem::path above = folder.parent_path();
-    std::error_code error;
-    if (!std::filesystem::is_directory(folder, error)) {
-        make_folder(above);
-        if (!std::filesystem::create_directory(folder, error) && error)
-            fail(folder, "cannot create the folder", error.value());
-    }
-    const int descriptor = open(above.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (descriptor < 0) return;
-    const bool broken = fsync(descriptor) != 0 && errno == EIO;  // not every file system can flush a folder
-    close(descriptor);
-    if (broken) fail(above, "cannot flush the folder", EIO);
-}
-
-std::string prepared(const std::string& path) {
-    make_folder((std::filesystem::absolute(path) / "").lexically_normal().parent_path());
-    return path;
-}
-
-/// The records of all files.
-std::vector<FileRecord> files_of(const Manifest& manifest) {
-    std::vector<FileRecord> files;
-    const auto add = [&](const std::optional<FileRecord>& file) {
-        if (file) files.push_back(*file);
-    };
-    add(manifest.vectors);
-    add(manifest.order);
-    for (const ShardRecord& shard : manifest.shards) {
-        add(shard.local);
-        add(shard.lists);
-        add(shard.result);
-    }
-    return files;
-}
 
 io::GraphFile open_recorded(const std::string& folder, const Manifest& manifest, int shard, const FileRecord& record,
                             std::int64_t k, std::int64_t objects) {
