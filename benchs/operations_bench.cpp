@@ -71,24 +71,7 @@ void report(const std::string& name, int repeats, double input_bytes, const std:
     }
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
-    CLI::App app("Graph operations beside a copy of memory.");
-    std::string path, device_name = "cpu";
-    std::int64_t n = 1000000;
-    int k = 32, threads = 0, repeats = 3;
-    bool far = false;
-    app.add_option("--graph", path, "a graph file instead of a generated graph");
-    app.add_option("-n", n, "objects")->check(CLI::Range(std::int64_t(200), gnnd::kMaxObjects));
-    app.add_option("-k", k, "neighbours")->check(CLI::Range(1, 128));
-    app.add_flag("--far", far, "neighbours are anywhere");
-    app.add_option("--threads", threads, "0: all")->check(CLI::Range(0, 4096));
-    app.add_option("--repeats", repeats, "")->check(CLI::Range(1, 1000));
-    app.add_option("--device", device_name, "cpu, cuda or cuda:N");
-    CLI11_PARSE(app, argc, argv);
-
-    const KnnGraph graph = path.empty() ? generate(n, k, far) : gnnd::io::GraphFile(path).read();
+void measure(const KnnGraph& graph, int threads, int repeats, const gnnd::Device& device) {
     const double bytes = 8.0 * double(graph.n() * graph.k());
     {
         const auto size = std::size_t(bytes);
@@ -109,7 +92,6 @@ int main(int argc, char** argv) {
             return 8 * (made.n + 1) + 8 * made.entries();
         });
     };
-    const gnnd::Device device = gnnd::Device::parse(device_name);
     gnnd::EdgeParams edges;
     edges.threads = threads;
     edges.device = device;
@@ -124,4 +106,30 @@ int main(int argc, char** argv) {
     report("duplicates", repeats, bytes, [&] {
         return std::int64_t(4 * duplicates(graph, {2, {}, 0, threads, nullptr, device}).labels.size());
     });
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    CLI::App app("Graph operations beside a copy of memory.");
+    std::string path, device_name = "cpu";
+    std::int64_t n = 1000000;
+    int k = 32, threads = 0, repeats = 3;
+    bool far = false;
+    app.add_option("--graph", path, "a graph file instead of a generated graph");
+    app.add_option("-n", n, "objects")->check(CLI::Range(std::int64_t(200), gnnd::kMaxObjects));
+    app.add_option("-k", k, "neighbours")->check(CLI::Range(1, 128));
+    app.add_flag("--far", far, "neighbours are anywhere");
+    app.add_option("--threads", threads, "0: all")->check(CLI::Range(0, 4096));
+    app.add_option("--repeats", repeats, "")->check(CLI::Range(1, 1000));
+    app.add_option("--device", device_name, "cpu, cuda or cuda:N");
+    CLI11_PARSE(app, argc, argv);
+
+    try {
+        const gnnd::Device device = gnnd::Device::parse(device_name);
+        measure(path.empty() ? generate(n, k, far) : gnnd::io::GraphFile(path).read(), threads, repeats, device);
+    } catch (const std::exception& error) {
+        std::fprintf(stderr, "operations_bench: %s\n", error.what());
+        return 1;
+    }
 }
