@@ -175,15 +175,16 @@ def changes_of(elf: Elf, limit: tuple[int, ...]) -> list[Change]:
 def prepare(elf: Elf, changes: list[Change]) -> None:
     """Lets the file need the libraries in which an older glibc has the symbols, and have the names of the versions."""
 
-    def patchelf(*arguments: str) -> None:
+    def patchelf(option: str, names: list[str]) -> None:
+        arguments = [argument for name in names for argument in (option, name)]
         subprocess.run(["patchelf", *arguments, str(elf.path)], check=True)
 
-    for library in FORMER_LIBRARIES:
-        patchelf("--add-needed", library)
-    # The name of a library that is taken out again stays in .dynstr.
-    for version in sorted({change.version for change in changes if elf.place_of(change.version) is None}):
-        patchelf("--add-needed", version)
-        patchelf("--remove-needed", version)
+    # At once, for what patchelf moves again leaves an empty segment behind that the loader may refuse. The name of a
+    # library that is taken out again stays in .dynstr.
+    versions = sorted({change.version for change in changes if elf.place_of(change.version) is None})
+    patchelf("--add-needed", FORMER_LIBRARIES + versions)
+    if versions:
+        patchelf("--remove-needed", versions)
 
 
 def apply(elf: Elf, changes: list[Change], limit: tuple[int, ...]) -> None:
