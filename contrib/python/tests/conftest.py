@@ -68,3 +68,19 @@ def recall_of(graph, x: np.ndarray, metric: str, at: int) -> float:
 @pytest.fixture(scope="session")
 def x() -> np.ndarray:
     return clustered(1200, 12)
+
+
+class CudaArray:
+    """An array with the CUDA array interface alone; its memory is not a GPU's. :param changes: of what it says"""
+
+    def __init__(self, x, **changes):
+        self._x = x
+        self.__cuda_array_interface__ = {
+            "shape": x.shape,
+            "typestr": x.dtype.str,
+            "data": (x.ctypes.data, False),
+            "version": 3,
+            "strides": None,
+            "stream": None,
+            **changes,
+        }

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import gnnd
-from conftest import clustered
+from conftest import CudaArray, clustered
 from gnnd import _arrays, _native
 
 ml_dtypes = pytest.importorskip("ml_dtypes")
@@ -201,21 +201,6 @@ def test_sparse_matrices_are_refused():
 
     with pytest.raises(TypeError, match="sparse"):
         gnnd.build(Sparse(), k=5)
-
-
-class CudaArray:
-    """An array with the CUDA array interface alone; its memory is not a GPU's."""
-
-    def __init__(self, x, **changes):
-        self.__cuda_array_interface__ = {
-            "shape": x.shape,
-            "typestr": x.dtype.str,
-            "data": (x.ctypes.data, False),
-            "version": 3,
-            "strides": None,
-            "stream": None,
-            **changes,
-        }
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import gnnd
-from conftest import clustered
+from conftest import CudaArray, clustered
 from gnnd import _arrays, _build, _graph, _native, _process
 
 K = 4
@@ -37,20 +37,6 @@ class OfTorch(OfDlpack):
 
 
 OfTorch.__module__ = "torch"
-
-
-class OfCuda:
-    """One with the CUDA array interface alone, written to on a stream of its producer."""
-
-    def __init__(self, x, stream=None):
-        self._x = x
-        self.__cuda_array_interface__ = {
-            "shape": x.shape,
-            "typestr": x.dtype.str,
-            "data": (x.ctypes.data, False),
-            "version": 3,
-            "stream": stream,
-        }
 
 
 class OfGraph:
@@ -199,7 +185,7 @@ def test_what_runs_on_its_own_stream_waits_for_the_caller_s(gpu, x, name):
 @pytest.mark.parametrize("producer, waits", [(None, []), (77, []), (5, [5]), (1, [1]), (2, [2])])
 def test_the_producer_s_stream_is_waited_for(gpu, x, producer, waits):
     """Where it is another one than the call's, as the CUDA array interface asks of who consumes."""
-    gnnd.merge(OfCuda(x, producer), of_host(), OfDlpack(x), of_host(), stream=77)
+    gnnd.merge(CudaArray(x, stream=producer), of_host(), OfDlpack(x), of_host(), stream=77)
     assert [event[0] for event in gpu.events] == ["synchronize"] * len(waits) + ["merge"]
     assert [event[2] for event in gpu.events[:-1]] == waits
     assert gpu.run.stream == 77
@@ -208,7 +194,7 @@ def test_the_producer_s_stream_is_waited_for(gpu, x, producer, waits):
 @pytest.mark.parametrize("producer", [0, -1, "legacy"])
 def test_streams_that_the_interface_does_not_know(gpu, x, producer):
     with pytest.raises(ValueError, match="x: the CUDA array interface knows no stream"):
-        gnnd.build(OfCuda(x, producer), K)
+        gnnd.build(CudaArray(x, stream=producer), K)
     assert gpu.events == []
 
 
