@@ -42,7 +42,8 @@ enum class Metric : std::uint32_t {
 
 /// Each metric's arithmetic and traits.
 ///  - `accumulate(acc, a, b)` adds one pair of components; acc starts at zero. T is float or int, or a vector type that
-///    brings its own `product`, `absolute`, `larger` and `ratio`. For T of 16-bit integers A holds 32-bit sums.
+///    brings its own `product`, `add_product`, `absolute`, `larger` and `ratio`. For T of 16-bit integers A holds
+///    32-bit sums.
 ///  - `combine(x, y)` joins two partial results.
 /// Two components of zero must leave acc as it is: rows are padded with zeros.
 namespace metrics {
@@ -51,9 +52,13 @@ namespace metrics {
 GNND_HOST_DEVICE inline float product(float a, float b) {
     return a * b;
 }
-/// a b.
-GNND_HOST_DEVICE inline int product(int a, int b) {
-    return a * b;
+/// sum + a b.
+GNND_HOST_DEVICE inline float add_product(float sum, float a, float b) {
+    return sum + a * b;
+}
+/// sum + a b.
+GNND_HOST_DEVICE inline int add_product(int sum, int a, int b) {
+    return sum + a * b;
 }
 /// |a|.
 GNND_HOST_DEVICE inline float absolute(float a) {
@@ -98,7 +103,7 @@ struct L2 : Sum {
     template <class A, class T>
     GNND_HOST_DEVICE static A accumulate(A acc, T a, T b) {
         const T difference = a - b;
-        return acc + product(difference, difference);
+        return add_product(acc, difference, difference);
     }
 };
 
@@ -112,7 +117,7 @@ struct InnerProduct : Sum {
     GNND_HOST_DEVICE static float true_distance(float value) { return value < 1 ? 1 - value : 0; }
     template <class A, class T>
     GNND_HOST_DEVICE static A accumulate(A acc, T a, T b) {
-        return acc + product(a, b);
+        return add_product(acc, a, b);
     }
 };
 

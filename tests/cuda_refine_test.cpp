@@ -39,7 +39,7 @@ TEST(CudaRefine, MeasuresBeforeItIterates) {
     const BuildResult refined = refine(vectors, exact, params);
     EXPECT_EQ(refined.stats.stop, StopReason::recall);
     EXPECT_EQ(refined.stats.iterations.size(), 1u);
-    EXPECT_GE(refined.stats.recall.low, 0.99);
+    EXPECT_GE(refined.stats.recall.value, 0.99);
     EXPECT_GT(refined.stats.recall_seconds, 0);
     EXPECT_TRUE(test::same_graph(refined.graph, exact));
     params.k = 40;

@@ -2,7 +2,7 @@
 #pragma once
 /// \file simd.h
 /// The vector types of one instruction set, in the namespace GNND_ISA, with what metric.h asks of a type. They are
-/// plain compiler vectors; only the widening product of int16 and the conversion of float16 need intrinsics.
+/// plain compiler vectors; only sums of products and the conversion of float16 need intrinsics.
 
 #include <cstddef>
 #include <cstdint>
@@ -62,18 +62,32 @@ inline F32 product(F32 a, F32 b) {
     return {a.v * b.v};
 }
 
-/// Sums of the products of two neighbouring lanes.
-inline I32 product(I16 a, I16 b) {
+/// sum + a b, rounded once where the instruction set can. It is said here and not left to the compiler, which may
+/// contract one kernel's sums and not another's: a pair would have two distances, and its object two places in a list.
+inline F32 add_product(F32 sum, F32 a, F32 b) {
 #if defined(__AVX512F__)
-    return {(I32::Raw)_mm512_madd_epi16((__m512i)a.v, (__m512i)b.v)};
-#elif defined(__AVX2__)
-    return {(I32::Raw)_mm256_madd_epi16((__m256i)a.v, (__m256i)b.v)};
-#elif defined(__SSE2__)
-    return {(I32::Raw)_mm_madd_epi16((__m128i)a.v, (__m128i)b.v)};
+    return {(F32::Raw)_mm512_fmadd_ps((__m512)a.v, (__m512)b.v, (__m512)sum.v)};
+#elif defined(__FMA__)
+    return {(F32::Raw)_mm256_fmadd_ps((__m256)a.v, (__m256)b.v, (__m256)sum.v)};
+#elif defined(__FP_FAST_FMAF)
+    for (int i = 0; i < F32::lanes; ++i) sum.v[i] = __builtin_fmaf(a.v[i], b.v[i], sum.v[i]);
+    return sum;
 #else
-    I32 r;
-    for (int i = 0; i < I32::lanes; ++i) r.v[i] = a.v[2 * i] * b.v[2 * i] + a.v[2 * i + 1] * b.v[2 * i + 1];
-    return r;
+    return {sum.v + a.v * b.v};
+#endif
+}
+
+/// The products of two neighbouring lanes, added to `sum`.
+inline I32 add_product(I32 sum, I16 a, I16 b) {
+#if defined(__AVX512F__)
+    return {sum.v + (I32::Raw)_mm512_madd_epi16((__m512i)a.v, (__m512i)b.v)};
+#elif defined(__AVX2__)
+    return {sum.v + (I32::Raw)_mm256_madd_epi16((__m256i)a.v, (__m256i)b.v)};
+#elif defined(__SSE2__)
+    return {sum.v + (I32::Raw)_mm_madd_epi16((__m128i)a.v, (__m128i)b.v)};
+#else
+    for (int i = 0; i < I32::lanes; ++i) sum.v[i] += a.v[2 * i] * b.v[2 * i] + a.v[2 * i + 1] * b.v[2 * i + 1];
+    return sum;
 #endif
 }
 
