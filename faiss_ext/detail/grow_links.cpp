@@ -2,6 +2,7 @@
 #include "faiss_ext/detail/grow_links.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "faiss_ext/detail/errors.h"
 #include "gnnd/cpu/parallel.h"
@@ -68,12 +69,12 @@ class LinkGrowth {
 
     /// Beside those whose rows have changed, the old ones that added objects are linked to: they get opposites.
     void add_targets(const std::vector<std::int32_t>& changed) {
-        std::vector<std::int32_t> others = changed;
+        std::vector<char> joins(old_);  // to sort them takes longer
+        for (const std::int32_t object : changed) joins[object] = 1;
         for (const std::int32_t target : pruned_)
-            if (target >= 0 && target < old_) others.push_back(target);
-        std::sort(others.begin(), others.end());
-        others.erase(std::unique(others.begin(), others.end()), others.end());
-        objects_.insert(objects_.end(), others.begin(), others.end());
+            if (target >= 0 && target < old_) joins[target] = 1;
+        for (std::int64_t i = 0; i < old_; ++i)
+            if (joins[i] != 0) objects_.push_back(std::int32_t(i));
     }
 
     /// The object's row becomes what pruning has left, with room for the tree's edges, and these.
@@ -106,10 +107,16 @@ class LinkGrowth {
                     if (from >= old_ || to >= old_) found[begin / kChunk].push_back({j, from, to});
                 }
         });
-        std::vector<Link> all;
-        for (const std::vector<Link>& here : found) all.insert(all.end(), here.begin(), here.end());
-        std::stable_sort(all.begin(), all.end(), [](const Link& a, const Link& b) { return a.rank < b.rank; });
-        for (const Link& link : all) tree_.add(link.to, link.from);
+        // A row is changed by one thread, in the order of the ranks.
+        const std::int64_t parts = team_.threads;
+        team_.for_chunks(parts, 1, [&](int, std::int64_t part, std::int64_t) {
+            std::vector<Link> mine;
+            for (const std::vector<Link>& here : found)
+                std::copy_if(here.begin(), here.end(), std::back_inserter(mine),
+                             [&](const Link& link) { return link.to % parts == part; });
+            std::stable_sort(mine.begin(), mine.end(), [](const Link& a, const Link& b) { return a.rank < b.rank; });
+            for (const Link& link : mine) tree_.add(link.to, link.from);
+        });
     }
 
     void fill_up(std::int64_t c) {

@@ -58,10 +58,7 @@ bool TreeGrowth::Step::operator<(const Step& other) const {
 
 TreeGrowth::TreeGrowth(ObjectDistances& distances, LinkRows& tree, const Callbacks& callbacks)
     : tree_(tree), distances_(distances), callbacks_(callbacks) {
-    reached_.reserve(tree.parents.size());
     tree.parents[tree.entry] = tree.entry;
-    for (std::int64_t i = 0; i < tree.n(); ++i)
-        if (tree.parents[i] >= 0) reached_.push_back(std::int32_t(i));
 }
 
 void TreeGrowth::check_interrupt() const {
@@ -77,8 +74,14 @@ void TreeGrowth::attach_others() {
         std::int32_t from = spare_link(beam_search(object), object);
         // Among many equal vectors all that the search finds may be taken; some other reached object never is,
         // since there are more links than objects to reach.
-        while (from < 0 && !make_link(reached_[spare_], object)) ++spare_;
-        reach(object, from < 0 ? reached_[spare_] : from);
+        while (from < 0) {
+            if (tree_.parents[spare_] >= 0 && make_link(spare_, object))
+                from = spare_;
+            else
+                spare_ = std::int32_t((spare_ + 1) % tree_.n());
+        }
+        tree_.parents[object] = from;
+        follow(object);
         attached.push_back(object);
     }
     mend(attached);
@@ -99,14 +102,9 @@ void TreeGrowth::mend(const std::vector<std::int32_t>& attached) {
     }
 }
 
-void TreeGrowth::reach(std::int32_t object, std::int32_t parent) {
-    tree_.parents[object] = parent;
-    reached_.push_back(object);
-    follow(object);
-}
-
 void TreeGrowth::follow(std::int32_t object) {
-    std::size_t next = reached_.size();  // whose links come next
+    reached_.clear();
+    std::size_t next = 0;  // whose links come next
     follow_links(object);
     while (next != reached_.size()) {
         const std::size_t end = reached_.size();
@@ -137,12 +135,11 @@ void TreeGrowth::follow_level(std::size_t first, std::size_t end) {
     const auto for_each_link = [&](std::int64_t begin, std::int64_t stop, const auto& use) {
         for (std::size_t place = first + std::size_t(begin); place < first + std::size_t(stop); ++place) {
             const std::int32_t* links = tree_.of(reached_[place]);
-            for (int j = 0; j < tree_.degree && links[j] >= 0; ++j) use(std::uint32_t(place), links[j]);
+            for (int j = 0; j < tree_.degree && links[j] >= 0; ++j)
+                if (tree_.parents[links[j]] < 0) use(std::uint32_t(place), links[j]);
         }
     };
-    // An object that was reached before has a claim that comes before all of these.
     claims_.resize(tree_.parents.size(), ~0U);
-    for (; claimed_ < end; ++claimed_) claims_[reached_[claimed_]] = 0;
     team.for_chunks(places, kPlaces, [&](int, std::int64_t begin, std::int64_t stop) {
         for_each_link(begin, stop, [&](std::uint32_t place, std::int32_t object) {
             const std::atomic_ref<std::uint32_t> claim(claims_[object]);
@@ -168,7 +165,6 @@ void TreeGrowth::follow_level(std::size_t first, std::size_t end) {
             reached_[place++] = object;
         }
     });
-    claimed_ = reached_.size();
 }
 
 /// Links one object to another that it does not link to yet, unless all its links are edges of the tree.

@@ -73,7 +73,6 @@ class TreeGrowth {
     };
 
     void check_interrupt() const;
-    void reach(std::int32_t object, std::int32_t parent);
     void follow_links(std::int32_t from);
     void follow_level(std::size_t first, std::size_t end);
     void mend(const std::vector<std::int32_t>& attached);
@@ -85,10 +84,9 @@ class TreeGrowth {
     LinkRows& tree_;
     ObjectDistances& distances_;
     const Callbacks callbacks_;
-    std::vector<std::int32_t> reached_;  // in the order in which they were reached
-    std::vector<std::uint32_t> claims_;  // n: the first place in reached_ that links to an object
-    std::size_t claimed_ = 0;            // those before it in reached_ have been claimed
-    std::size_t spare_ = 0;              // those before it in reached_ have no link to spare
+    std::vector<std::int32_t> reached_;  // from the object that is followed, in the order in which they were reached
+    std::vector<std::uint32_t> claims_;  // n: the first place in reached_ that links to an object, until it is reached
+    std::int32_t spare_ = 0;             // the object that is asked next for a link to spare
     std::vector<std::uint32_t> seen_;    // in which search last
     std::uint32_t search_ = 0;
     std::vector<Step> pool_;
