@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """What gnnd saves the tools that people use: scanpy's neighbours and UMAP, with gnnd and without.
 
-    python benchs/python_tools.py [neighbors] [umap] [--device cuda] [--quick]
+    python benchs/python_tools.py [neighbors] [umap] [--device cuda] [--ways gnnd,pipnn] [--quick]
 
 neighbors: scanpy.pp.neighbors of 1,000,000 x 50, with its default, with pynndescent's and pipnn's transformers, and
 with gnnd's. umap: umap.UMAP().fit() of 100,000 x 784 with its own neighbours and with gnnd's. The rows are Gaussians
@@ -147,7 +147,9 @@ def measured(name: str, options: argparse.Namespace) -> Iterator[dict[str, Any]]
         "neighbors": options.neighbors,
         "threads": len(os.sched_getaffinity(0)),
     }
-    for way, (package, run) in ways(options).items():
+    known = ways(options)
+    for way in [one for one in options.ways if one in known] if options.ways else known:
+        package, run = known[way]
         record = {**about, "way": way, "version": installed(package), "device": "cpu"}
         if way == "gnnd":
             record["device"] = options.device
@@ -176,6 +178,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("tasks", nargs="*", metavar="task", help=f"{' or '.join(TASKS)}; both, if none is named")
     parser.add_argument("--device", default="auto", help="of gnnd: auto, cpu, cuda, cuda:N")
+    parser.add_argument("--ways", type=lambda text: text.split(","), help="only these, in this order")
     parser.add_argument("--quick", action="store_true", help="few rows, and no run before: whether it works")
     parser.add_argument("--rows", type=int, default=0, help="other than the task's")
     parser.add_argument("--data", help="u8bin, i8bin or fbin, instead of rows that are made")
@@ -183,8 +186,11 @@ def main(arguments: list[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     if unknown := set(options.tasks) - set(TASKS):
         parser.error(f"no such task: {', '.join(sorted(unknown))}")
+    tasks = options.tasks or list(TASKS)
+    if unknown := set(options.ways or ()) - {way for name in tasks for way in TASKS[name][0](options)}:
+        parser.error(f"no such way: {', '.join(sorted(unknown))}")
     records = []
-    for name in options.tasks or TASKS:
+    for name in tasks:
         for record in measured(name, options):
             print(json.dumps(record), flush=True)
             records.append(record)

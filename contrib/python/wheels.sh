@@ -3,7 +3,8 @@
 # Builds the wheels that others install: for Python 3.10, 3.11 and, in one, 3.12 and later, of those that are here, each for
 # systems with glibc 2.28 or later (manylinux_2_28), and checks them.
 # Usage: contrib/python/wheels.sh [--cuda ON|OFF] [FOLDER]   (default: with CUDA where nvcc is, into out/wheels)
-# Environments for building stay in ~/.cache/gnnd/python. GNND_PYTHONS="3.11" chooses versions.
+# Environments for building stay in ~/.cache/gnnd/python. GNND_PYTHONS="3.11" chooses versions, and
+# CMAKE_ARGS="-DCMAKE_CUDA_ARCHITECTURES=90a" the GPUs.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 # shellcheck source=/dev/null
@@ -64,8 +65,8 @@ for version in ${GNND_PYTHONS:-3.10 3.11 3.12}; do
     fi
     environment="$cache/build-$version"
     building_environment "$python" "$environment"
-    CMAKE_ARGS="-DGNND_CUDA=$cuda -DGNND_PYTHON_MANYLINUX=ON -DGNND_WERROR=${GNND_WERROR:-OFF}" PATH="$environment/bin:$PATH" \
-        pip -q wheel . --no-deps --no-build-isolation -w "$work/$version"
+    CMAKE_ARGS="${CMAKE_ARGS:-} -DGNND_CUDA=$cuda -DGNND_PYTHON_MANYLINUX=ON -DGNND_WERROR=${GNND_WERROR:-OFF}" \
+        PATH="$environment/bin:$PATH" pip -q wheel . --no-deps --no-build-isolation -w "$work/$version"
     PATH="$environment/bin:$PATH" LD_LIBRARY_PATH="$work/lib" auditwheel repair --plat "$platform" --only-plat \
         -w "$work/repaired" "$work/$version"/gnnd-*.whl
     for wheel in "$work/repaired"/gnnd-*.whl; do

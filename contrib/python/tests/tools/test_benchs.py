@@ -82,9 +82,13 @@ def test_other_rows_and_unknown_tasks(script, tmp_path: Path, monkeypatch, capsy
     records = records_of(capsys.readouterr().out)
     assert [(one["n"], one["d"], one["dimension"], one["data"]) for one in records] == [(300, 9, None, "rows.fbin")] * 2
     assert records[1]["left_out"] == "umap-learn, gnnd is not installed"
-    with pytest.raises(SystemExit):
-        module.main(["tsne"])
-    assert "no such task: tsne" in capsys.readouterr().err
+    module.main(["--ways", "gnnd,umap's own", "--data", str(path)])
+    ways = [(one["task"], one["way"]) for one in records_of(capsys.readouterr().out)]
+    assert ways == [("neighbors", "gnnd"), ("umap", "gnnd"), ("umap", "umap's own")]
+    for arguments, text in ((["tsne"], "no such task: tsne"), (["umap", "--ways", "pipnn"], "no such way: pipnn")):
+        with pytest.raises(SystemExit):
+            module.main(arguments)
+        assert text in capsys.readouterr().err
 
 
 class Config:
