@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: MIT
 #include "gnnd/operations.h"
 
+#include <algorithm>
+#include <type_traits>
+#include <utility>
+
 #include "gnnd/cpu/operations/edges.h"
 #include "gnnd/cpu/operations/operations.h"
 #include "gnnd/cuda/operations/operations.h"
@@ -21,6 +25,16 @@ Device place_of(const KnnGraphView& graph, const Device& wanted) {
     return place < 0 ? Device{Device::Kind::cpu, 0} : Device{Device::Kind::cuda, place};
 }
 
+/// Copies a matrix to where it is to go.
+CsrGraph moved(CsrGraph matrix, const CsrRoom& room) {
+    const CsrSpan to = room(matrix.n, matrix.entries());
+    detail::check_reach({Device::Kind::cpu, 0}, {to.indptr, to.indices, to.values});
+    std::copy(matrix.indptr.begin(), matrix.indptr.end(), to.indptr);
+    std::copy(matrix.indices.begin(), matrix.indices.end(), to.indices);
+    std::copy(matrix.values.begin(), matrix.values.end(), to.values);
+    return {matrix.n, Array<std::int64_t>{0}, {}, {}};
+}
+
 /// Runs the operation of one of the backends.
 template <class Result, class Params>
 Result run(const KnnGraphView& graph, Params params, const Callbacks& callbacks, Resources* resources,
@@ -28,7 +42,11 @@ Result run(const KnnGraphView& graph, Params params, const Callbacks& callbacks,
            Result (*on_gpu)(const KnnGraphView&, const Params&, const Callbacks&, Resources&)) {
     params.device = place_of(graph, params.device);
     // Of no rows there is nothing to do but to check the rest.
-    if (params.device.kind == Device::Kind::cpu || graph.n <= 0) return on_cpu(graph, params, callbacks);
+    if (params.device.kind == Device::Kind::cpu || graph.n <= 0) {
+        if constexpr (std::is_same_v<Result, CsrGraph>)
+            if (params.room) return moved(on_cpu(graph, params, callbacks), params.room);
+        return on_cpu(graph, params, callbacks);
+    }
     return on_gpu(graph, params, callbacks, detail::or_heap(resources));
 }
 

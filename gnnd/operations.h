@@ -3,9 +3,9 @@
 #pragma once
 /// \file operations.h
 /// Makes of a k-NN graph what others work with: symmetric and mutual graphs, cuts by a radius, weights
-/// for clustering and embedding, components and duplicates. In: a k-NN graph in host memory or on a GPU. Out, in host
-/// memory: a sparse matrix in compressed rows (CSR), whose arrays SciPy, cuGraph and others take as they are, or a
-/// label for each object.
+/// for clustering and embedding, components and duplicates. In: a k-NN graph in host memory or on a GPU. Out: a sparse
+/// matrix in compressed rows (CSR), whose arrays SciPy, cuGraph and others take as they are, in host memory or where a
+/// CsrRoom of the parameters has it; or, in host memory, a label for each object.
 ///
 /// Each runs on the `device` of its parameters. `automatic` is the GPU in whose memory the graph lies, and the CPU for
 /// a graph in host memory. On a GPU ids and distances may each lie on the host or on that device, and work is in order
@@ -21,6 +21,7 @@
 /// own rows, [0, n): the rows of some objects of a larger set are no graph here. n may be 0, k larger than n - 1.
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -44,6 +45,18 @@ struct CsrGraph {
     /// Entries of all rows.
     std::int64_t entries() const { return indptr.back(); }
 };
+
+/// The arrays of a CsrGraph in somebody else's memory: n + 1, and twice as many as it has entries.
+struct CsrSpan {
+    std::int64_t* indptr;   ///< see CsrGraph
+    std::int32_t* indices;  ///< see CsrGraph
+    float* values;          ///< see CsrGraph
+};
+
+/// Gives memory for a matrix of n rows and so many entries, once that number is known: each array in host memory or,
+/// where a GPU works, on that GPU, for work on its stream. It is called once, from the thread of the call, of a graph
+/// without rows for host memory, and not at all for bad input. What it throws ends the call.
+using CsrRoom = std::function<CsrSpan(std::int64_t n, std::int64_t entries)>;
 
 /// The meaning that is given to the numbers in a graph.
 enum class GraphValues {
@@ -74,6 +87,8 @@ struct EdgeParams {
     std::optional<float> radius;
     int threads = 0;     ///< 0: as many as OpenMP gives
     Device device = {};  ///< where to run, see operations.h
+    /// Where a matrix goes; what is returned has `n` alone then. Without: into what is returned.
+    CsrRoom room = {};
 };
 
 /// Every object's own entries: scikit-learn's kneighbors_graph, without the objects themselves. With a radius it is
@@ -113,6 +128,8 @@ struct JaccardParams {
     float prune = 0;     ///< pairs of less weight than this are left out, 0 to 1; Seurat takes 1/15
     int threads = 0;     ///< 0: as many as OpenMP gives
     Device device = {};  ///< where to run, see operations.h
+    /// Where a matrix goes; what is returned has `n` alone then. Without: into what is returned.
+    CsrRoom room = {};
 };
 
 /// Shared-neighbour weights (Jarvis and Patrick 1973; PhenoGraph, Levine et al. 2015): the union, where the value of a
@@ -132,6 +149,8 @@ struct FuzzyParams {
     float bandwidth = 1;           ///< more than 0: the weights of a row add up to log2(neighbors + 1) times this
     int threads = 0;               ///< 0: as many as OpenMP gives
     Device device = {};            ///< where to run, see operations.h
+    /// Where a matrix goes; what is returned has `n` alone then. Without: into what is returned.
+    CsrRoom room = {};
 };
 
 /// UMAP's weights (McInnes, Healy, Melville, arXiv 1802.03426): a row's entries get exp(-(d - rho) / sigma), where d is
@@ -153,6 +172,8 @@ struct ReachabilityParams {
     float alpha = 1;      ///< distances are divided by it, core distances are not; more than 0
     int threads = 0;      ///< 0: as many as OpenMP gives
     Device device = {};   ///< where to run, see operations.h
+    /// Where a matrix goes; what is returned has `n` alone then. Without: into what is returned.
+    CsrRoom room = {};
 };
 
 /// The true distance of every object's min_samples-th neighbour, or of its last where it has fewer; +inf of one

@@ -3,6 +3,9 @@
 #include <cuda_runtime_api.h>
 #include <gtest/gtest.h>
 
+#include <optional>
+#include <type_traits>
+
 #include "gnnd/error.h"
 #include "tests/gpu.h"
 #include "tests/operations.h"
@@ -42,7 +45,34 @@ class CudaOperationsTest : public testing::TestWithParam<Metric> {
 INSTANTIATE_TEST_SUITE_P(All, CudaOperationsTest, testing::ValuesIn(test::kMetrics),
                          [](const auto& info) { return std::string(name_of(info.param)); });
 
-/// The operation on the CPU and on the GPU, as expect(on_cpu, on_gpu).
+/// Memory of the GPU for a matrix.
+struct RoomOnDevice {
+    std::optional<OnDevice<std::int64_t>> indptr;
+    std::optional<OnDevice<std::int32_t>> indices;
+    std::optional<OnDevice<float>> values;
+    int asked = 0;
+
+    CsrRoom room() {
+        return [this](std::int64_t n, std::int64_t entries) {
+            ++asked;
+            indptr.emplace(std::size_t(n) + 1);
+            indices.emplace(std::size_t(entries));
+            values.emplace(std::size_t(entries));
+            return CsrSpan{*indptr, *indices, *values};
+        };
+    }
+    CsrGraph read() const {
+        const auto host = []<class T>(const OnDevice<T>& array) {
+            const std::vector<T> copy = array.read();
+            return Array<T>(copy.begin(), copy.end());
+        };
+        CsrGraph matrix{0, host(*indptr), host(*indices), host(*values)};
+        matrix.n = std::ssize(matrix.indptr) - 1;
+        return matrix;
+    }
+};
+
+/// The operation on the CPU and on the GPU, as expect(on_cpu, on_gpu); a matrix once more with room for it there.
 template <class Operation, class Params, class Expect>
 void on_both(const Operation& operation, const KnnGraphView& graph, Params params, const Expect& expect) {
     Poisoned poisoned;
@@ -50,6 +80,15 @@ void on_both(const Operation& operation, const KnnGraphView& graph, Params param
     const auto on_cpu = operation(graph, params, {}, nullptr);
     params.device = kGpu;
     expect(on_cpu, operation(graph, params, {}, &poisoned));
+    if constexpr (std::is_same_v<decltype(on_cpu), const CsrGraph>) {
+        RoomOnDevice there;
+        params.room = there.room();
+        const CsrGraph returned = operation(graph, params, {}, &poisoned);
+        EXPECT_EQ(returned.n, graph.n);
+        EXPECT_TRUE(returned.indices.empty() && returned.entries() == 0);
+        EXPECT_EQ(there.asked, 1);
+        expect(on_cpu, there.read());
+    }
 }
 
 void expect_equal(const CsrGraph& a, const CsrGraph& b) {
@@ -254,6 +293,42 @@ TEST_P(CudaOperationsTest, RefuseWhatTheCpuRefuses) {
     view.ids = nullptr;
     expect_refused(mutual_graph, view, EdgeParams{});
     EXPECT_EQ(cudaGetLastError(), cudaSuccess);
+}
+
+TEST_P(CudaOperationsTest, RoomIsWhereTheyCanReach) {
+    const KnnGraph graph = random_graph(GetParam(), 2000, 9, 4, true);
+    const CsrGraph expected = symmetric_graph(graph);
+    // Each array for itself may lie on the host.
+    for (const int places : {0, 1, 2, 4}) {
+        RoomOnDevice there;
+        CsrGraph here;
+        const CsrRoom room = [&](std::int64_t n, std::int64_t entries) {
+            CsrSpan span = there.room()(n, entries);
+            here = {n, Array<std::int64_t>(n + 1), Array<std::int32_t>(entries), Array<float>(entries)};
+            if (!(places & 1)) span.indptr = here.indptr.data();
+            if (!(places & 2)) span.indices = here.indices.data();
+            if (!(places & 4)) span.values = here.values.data();
+            return span;
+        };
+        symmetric_graph(graph, {0, {}, {}, 0, kGpu, room});
+        const CsrGraph copied = there.read();
+        if (places & 1) here.indptr = copied.indptr;
+        if (places & 2) here.indices = copied.indices;
+        if (places & 4) here.values = copied.values;
+        expect_equal(expected, here);
+    }
+    RoomOnDevice there;
+    EXPECT_THROW(symmetric_graph(graph, {0, {}, {}, 0, kCpu, there.room()}), InvalidArgument);
+    const CsrRoom none = [](std::int64_t, std::int64_t) -> CsrSpan { throw OutOfWorkMemory("no room"); };
+    HeapResources heap;
+    CountedResources counted(heap);
+    EXPECT_THROW(symmetric_graph(graph, {0, {}, {}, 0, kGpu, none}, {}, &counted), OutOfWorkMemory);
+    EXPECT_EQ(counted.held(), 0u);
+    KnnGraph bad = graph;
+    bad.ids()[0] = 0;
+    RoomOnDevice unasked;
+    EXPECT_THROW(symmetric_graph(bad, {0, {}, {}, 0, kGpu, unasked.room()}), InvalidArgument);
+    EXPECT_EQ(unasked.asked, 0);
 }
 
 TEST_P(CudaOperationsTest, AreTheSameRunAfterRun) {

@@ -143,6 +143,25 @@ std::string refusal(const F& f) {
     return "nothing was thrown";
 }
 
+TEST_P(OperationsTest, MatricesGoWhereThereIsRoom) {
+    for (const std::int64_t n : {0, 1, 500}) {
+        const KnnGraph graph = n == 0   ? KnnGraph()
+                               : n == 1 ? KnnGraph(1, 3, GetParam())
+                                        : random_graph(GetParam(), n, 9, 4, true);
+        const CsrGraph expected = symmetric_graph(graph);
+        CsrGraph there;
+        const CsrRoom room = [&](std::int64_t rows, std::int64_t entries) {
+            there = {rows, Array<std::int64_t>(std::size_t(rows) + 1), Array<std::int32_t>(std::size_t(entries)),
+                     Array<float>(std::size_t(entries))};
+            return CsrSpan{there.indptr.data(), there.indices.data(), there.values.data()};
+        };
+        const CsrGraph returned = symmetric_graph(graph, {0, {}, {}, 0, {}, room});
+        EXPECT_TRUE(same(there, expected)) << n;
+        EXPECT_EQ(returned.n, n);
+        EXPECT_TRUE(returned.indices.empty() && returned.values.empty() && returned.entries() == 0);
+    }
+}
+
 TEST_P(OperationsTest, BadRowsAreNamed) {
     const KnnGraph good = random_graph(GetParam(), 5000, 8, 3, false);
     const float far = is_similarity(GetParam()) ? -100.f : 100.f;

@@ -140,7 +140,7 @@ TEST_P(WeightsTest, SharedNeighbours) {
             const KnnGraph built = graph_with_distances(GetParam(), n, k);
             const KnnGraph random = random_graph(GetParam(), n, std::min(k, int(n) - 1), 5, true);
             for (const KnnGraphView graph : {built.view(), random.view()})
-                for (const JaccardParams params :
+                for (const JaccardParams& params :
                      {JaccardParams{}, JaccardParams{0, true, 0, 0},
                       JaccardParams{int(graph.k + 1) / 2, false, 0.25f, 0}, JaccardParams{0, true, 1.f / 15, 0}}) {
                     SCOPED_TRACE(testing::Message() << n << ", k " << k << ", prune " << params.prune);

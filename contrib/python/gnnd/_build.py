@@ -225,6 +225,19 @@ def duplicates_of(
         return _native.duplicates_of(given.native, threshold, values, neighbors, threads, params, run)
 
 
+def call_of_graph(
+    name: str, graph: Graph, *, device: Any = "auto", stream: Any = None, allocator: Any = None
+) -> tuple[Any, str, _Call]:
+    """A graph's arrays, the device and the call of an operation on it. With device="cpu" it comes to the host."""
+    call = _Call(name, None, allocator, stream, **_arrays_of(graph=graph))
+    if str(device) == "cpu" and call.place.gpu >= 0:
+        graph = graph._on_host(call.stream)
+        call = _Call(name, None, allocator, None)
+    if str(device) == "auto" and call.place.gpu < 0:
+        device = "cpu"
+    return graph._parts(), call.params(device)["device"], call
+
+
 def exact_neighbors(
     x: Any,
     objects: Any,

@@ -14,22 +14,29 @@ from ._process import use_cuda
 # CUDA's name for its legacy default stream, in DLPack and in the CUDA array interface.
 LEGACY_STREAM = 1
 
-_NUMPY = {"i32": np.dtype(np.int32), "f32": np.dtype(np.float32)}
+_NUMPY = {"i32": np.dtype(np.int32), "i64": np.dtype(np.int64), "f32": np.dtype(np.float32)}
 
 
 class DeviceArray:
-    """An n x k array on a GPU. ``torch.from_dlpack(a)``, ``cupy.from_dlpack(a)`` and the like see it without a copy;
+    """An array on a GPU. ``torch.from_dlpack(a)``, ``cupy.from_dlpack(a)`` and the like see it without a copy;
     ``a.numpy()`` copies it to the host. All work that made it is complete: it may be used on any stream."""
 
     def __init__(
-        self, device: int, shape: tuple[int, int], dtype: str, allocator: Allocator | None = None, stream: int = 0
+        self, device: int, shape: tuple[int, ...], dtype: str, allocator: Allocator | None = None, stream: int = 0
     ) -> None:
         use_cuda()
-        self._memory = _native.DeviceMatrix(device, shape[0], shape[1], dtype, allocator, stream)
+        self._memory = _native.DeviceMemory(device, shape, dtype, allocator, stream)
+
+    @classmethod
+    def _of(cls, memory: _native.DeviceMemory) -> DeviceArray:
+        """One that the native functions have made."""
+        array = cls.__new__(cls)
+        array._memory = memory
+        return array
 
     @property
-    def shape(self) -> tuple[int, int]:
-        return self._memory.rows, self._memory.columns
+    def shape(self) -> tuple[int, ...]:
+        return self._memory.shape
 
     @property
     def dtype(self) -> np.dtype:
@@ -46,11 +53,9 @@ class DeviceArray:
 
     def numpy(self, *, stream: int = LEGACY_STREAM) -> np.ndarray:
         """A copy on the host. :param stream: that others may have written to the array on; a number as for builds"""
+        use_cuda()
         out = np.empty(self.shape, self.dtype)
-        self._view().copy_to_host(
-            _native.Array(out, out.ctypes.data, out.shape[0], out.shape[1], out.strides[0], self._memory.dtype),
-            stream,
-        )
+        self._memory.read(out.ctypes.data, stream)
         return out
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
@@ -79,10 +84,11 @@ class DeviceArray:
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
+        use_cuda()
         return {
             "shape": self.shape,
             "typestr": self.dtype.str,
-            "data": (self._view().pointer, False),
+            "data": (self._memory.pointer, False),
             "version": 3,
             "strides": None,
             "stream": None,
@@ -92,4 +98,4 @@ class DeviceArray:
         return self.shape[0]
 
     def __repr__(self) -> str:
-        return f"DeviceArray(cuda:{self.device}, {self.shape[0]} x {self.shape[1]}, {self.dtype})"
+        return f"DeviceArray(cuda:{self.device}, {' x '.join(map(str, self.shape))}, {self.dtype})"

@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: MIT
 """What others make of a k-NN graph before they work with it: sparse matrices, components, copies, links for searches.
 
-Matrices are n x n: ``scipy.sparse.csr_matrix`` where SciPy is installed, a :class:`Csr` of the same arrays otherwise.
-No row has its own column; an entry may be 0, as distances of copies are. Everything runs on the CPU (graphs on a GPU
-are copied), and gives the same bits on any number of threads. Arguments that most of them have:
+Matrices are n x n. On the host they are ``scipy.sparse.csr_matrix`` where SciPy is installed, a :class:`Csr` of the
+same arrays otherwise. Of a graph whose arrays lie on a GPU they stay there, as a :class:`Csr` of
+:class:`gnnd.DeviceArray`: ``to_torch()``, ``to_cupy()`` and ``on_host()`` make of it what others take. Labels and the
+like come to the host. No row has its own column; an entry may be 0, as distances of copies are. Structure and values
+have the same bits on any number of threads and on a GPU (there UMAP's weights are within 3e-5). Arguments that most of
+them have:
 
 :param graph: a :class:`gnnd.Graph`
 :param neighbors: first entries of a row that count; 0: all k
@@ -11,32 +14,38 @@ are copied), and gives the same bits on any number of threads. Arguments that mo
     length 1); "metric": the graph's values as they are
 :param radius: entries farther than this do not count; None: all do. In the unit of `values`
 :param threads: 0: all
-:raises ValueError: for graphs whose rows are not as :class:`gnnd.Graph` says, and parameters out of range
+:param device: "auto" (the default: where the graph lies), "cpu" (a graph on a GPU is copied), "cuda" or "cuda:N" (a
+    graph on the host is copied, and the result comes back)
+:param stream: as of :func:`gnnd.build`
+:param allocator: as of :func:`gnnd.build`
+:raises ValueError: for graphs whose rows are not as :class:`gnnd.Graph` says, and parameters out of range;
+    RuntimeError: for a device that is not there; MemoryError
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
 import numpy as np
 
 from . import _native
 from ._arrays import on_host, vectors
-from ._build import duplicates_of
+from ._build import call_of_graph, duplicates_of
+from ._csr import Csr as Csr
+from ._csr import csr_of
 from ._graph import Graph, _view_of
 from ._process import named
 
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
-class Csr(NamedTuple):
-    """A sparse matrix in compressed rows: row i has columns indices[indptr[i]:indptr[i + 1]], ascending."""
 
-    indptr: np.ndarray  #: n + 1, int64
-    indices: np.ndarray  #: int32
-    data: np.ndarray  #: float32, as many
+class Where(TypedDict, total=False):
+    """Where an operation runs: see the module's own text."""
 
-    @property
-    def shape(self) -> tuple[int, int]:
-        return len(self.indptr) - 1, len(self.indptr) - 1
+    device: Any
+    stream: Any
+    allocator: Any
 
 
 class Duplicates(NamedTuple):
@@ -55,43 +64,73 @@ class Duplicates(NamedTuple):
 
 
 def neighbors_graph(
-    graph: Graph, *, neighbors: int = 0, values: str = "distance", radius: float | None = None, threads: int = 0
+    graph: Graph,
+    *,
+    neighbors: int = 0,
+    values: str = "distance",
+    radius: float | None = None,
+    threads: int = 0,
+    **where: Unpack[Where],
 ) -> Any:
     """Every row's own entries: scikit-learn's kneighbors_graph without the objects themselves; with a radius its
     radius_neighbors_graph, as far as rows reach (:func:`full_rows`)."""
-    return _csr(_native.neighbors_graph(_parts(graph), neighbors, values, radius, threads))
+    return _matrix(_native.neighbors_graph, graph, neighbors, values, radius, threads, **where)
 
 
 def full_rows(
-    graph: Graph, *, neighbors: int = 0, values: str = "distance", radius: float | None = None, threads: int = 0
+    graph: Graph,
+    *,
+    neighbors: int = 0,
+    values: str = "distance",
+    radius: float | None = None,
+    threads: int = 0,
+    **where: Unpack[Where],
 ) -> int:
     """How many rows have all their entries within the radius: these may have more neighbours there."""
-    return _native.full_rows(_parts(graph), neighbors, values, radius, threads)
+    return _run(_native.full_rows, graph, neighbors, values, radius, threads, **where)
 
 
 def symmetric_graph(
-    graph: Graph, *, neighbors: int = 0, values: str = "distance", radius: float | None = None, threads: int = 0
+    graph: Graph,
+    *,
+    neighbors: int = 0,
+    values: str = "distance",
+    radius: float | None = None,
+    threads: int = 0,
+    **where: Unpack[Where],
 ) -> Any:
     """The union: i and j are joined where either is among the other's entries."""
-    return _csr(_native.symmetric_graph(_parts(graph), neighbors, values, radius, threads))
+    return _matrix(_native.symmetric_graph, graph, neighbors, values, radius, threads, **where)
 
 
 def mutual_graph(
-    graph: Graph, *, neighbors: int = 0, values: str = "distance", radius: float | None = None, threads: int = 0
+    graph: Graph,
+    *,
+    neighbors: int = 0,
+    values: str = "distance",
+    radius: float | None = None,
+    threads: int = 0,
+    **where: Unpack[Where],
 ) -> Any:
     """The intersection: i and j are joined where each is among the other's entries."""
-    return _csr(_native.mutual_graph(_parts(graph), neighbors, values, radius, threads))
+    return _matrix(_native.mutual_graph, graph, neighbors, values, radius, threads, **where)
 
 
 def jaccard_graph(
-    graph: Graph, *, neighbors: int = 0, include_self: bool = False, prune: float = 0, threads: int = 0
+    graph: Graph,
+    *,
+    neighbors: int = 0,
+    include_self: bool = False,
+    prune: float = 0,
+    threads: int = 0,
+    **where: Unpack[Where],
 ) -> Any:
     """Shared-neighbour weights of the union: the Jaccard index of both rows, from 0 to 1.
 
     :param include_self: whether an object counts as one of its own neighbours, as in Seurat
     :param prune: pairs of less weight are left out; Seurat takes 1/15
     """
-    return _csr(_native.jaccard_graph(_parts(graph), neighbors, include_self, prune, threads))
+    return _matrix(_native.jaccard_graph, graph, neighbors, include_self, prune, threads, **where)
 
 
 def fuzzy_simplicial_set(
@@ -102,36 +141,62 @@ def fuzzy_simplicial_set(
     set_op_mix_ratio: float = 1,
     bandwidth: float = 1,
     threads: int = 0,
+    **where: Unpack[Where],
 ) -> Any:
     """UMAP's weights, as umap-learn computes them of a graph that has each object in its own row in addition: its
     n_neighbors is k + 1."""
-    return _csr(
-        _native.fuzzy_simplicial_set(_parts(graph), neighbors, local_connectivity, set_op_mix_ratio, bandwidth, threads)
+    return _matrix(
+        _native.fuzzy_simplicial_set,
+        graph,
+        neighbors,
+        local_connectivity,
+        set_op_mix_ratio,
+        bandwidth,
+        threads,
+        **where,
     )
 
 
 def core_distances(
-    graph: Graph, *, neighbors: int = 0, min_samples: int = 5, alpha: float = 1, threads: int = 0
+    graph: Graph,
+    *,
+    neighbors: int = 0,
+    min_samples: int = 5,
+    alpha: float = 1,
+    threads: int = 0,
+    **where: Unpack[Where],
 ) -> np.ndarray:
     """The true distance of every object's neighbour number min_samples, itself not counted: n, float32."""
-    return _native.core_distances(_parts(graph), neighbors, min_samples, alpha, threads)
+    return _run(_native.core_distances, graph, neighbors, min_samples, alpha, threads, **where)
 
 
 def mutual_reachability_graph(
-    graph: Graph, *, neighbors: int = 0, min_samples: int = 5, alpha: float = 1, threads: int = 0
+    graph: Graph,
+    *,
+    neighbors: int = 0,
+    min_samples: int = 5,
+    alpha: float = 1,
+    threads: int = 0,
+    **where: Unpack[Where],
 ) -> Any:
     """HDBSCAN's mutual reachability of the union's pairs. See :mod:`gnnd.hdbscan` for clusters.
 
     :param min_samples: as hdbscan's; scikit-learn's counts the object itself: one more
     """
-    return _csr(_native.mutual_reachability_graph(_parts(graph), neighbors, min_samples, alpha, threads))
+    return _matrix(_native.mutual_reachability_graph, graph, neighbors, min_samples, alpha, threads, **where)
 
 
 def connected_components(
-    graph: Graph, *, neighbors: int = 0, values: str = "distance", radius: float | None = None, threads: int = 0
+    graph: Graph,
+    *,
+    neighbors: int = 0,
+    values: str = "distance",
+    radius: float | None = None,
+    threads: int = 0,
+    **where: Unpack[Where],
 ) -> tuple[int, np.ndarray]:
     """Components of the union: how many, and each object's, numbered as SciPy does it (int32)."""
-    labels, sizes = _native.connected_components(_parts(graph), neighbors, values, radius, threads)
+    labels, sizes = _run(_native.connected_components, graph, neighbors, values, radius, threads, **where)
     return len(sizes), labels
 
 
@@ -151,6 +216,9 @@ def duplicates(
     neighbors: int = 0,
     threads: int = 0,
     base: Any = None,
+    device: Any = "auto",
+    stream: Any = None,
+    allocator: Any = None,
     **params: Any,
 ) -> Duplicates:
     """Groups of near-equal rows across the whole set: components of pairs no farther apart than the threshold.
@@ -164,20 +232,24 @@ def duplicates(
     :param threshold: farthest distance of copies; with values="metric" a value of the metric
     :param k: of the graph
     :param base: with a graph: its vectors, for those of them that are equal
-    :param params: of :func:`gnnd.build`, as `recall` and `device`
+    :param device: of a graph that is there as above, of a build as of :func:`gnnd.build`
+    :param params: of :func:`gnnd.build`, as `recall`, for vectors
     """
+    where: dict[str, Any] = {"device": device, "stream": stream, "allocator": allocator}
     if isinstance(x, Graph):
+        if params:
+            raise TypeError(f"a graph is not built again: {', '.join(params)}")
         equal = None
         if base is not None:
             rows = equal_rows(base, threads=threads)
             if len(rows) != x.n:
                 raise ValueError(f"a graph of {x.n} objects for {len(rows)} vectors")
             equal = _view_of(rows[:, None], "i32")
-        return Duplicates(*_native.duplicates(_parts(x), threshold, values, neighbors, threads, equal))
+        return Duplicates(*_run(_native.duplicates, x, threshold, values, neighbors, threads, equal, **where))
     if base is not None:
         raise TypeError("base is for a graph; x are vectors")
     params = {"recall": 0.99, "k": k, "metric": metric, "threads": threads, **params}
-    return Duplicates(*duplicates_of(x, threshold, values, neighbors, **params))
+    return Duplicates(*duplicates_of(x, threshold, values, neighbors, **where, **params))
 
 
 def search_links(
@@ -200,22 +272,20 @@ def search_links(
         raise ValueError(f"degree = {degree}, allowed are 1 to 4096")
     links = np.empty((graph.n, degree), np.int32)
     first = -1 if entry is None else entry
-    _native.search_links(given.native, _parts(graph), _view_of(links, "i32"), first, threads, named(device))
+    if not isinstance(graph, Graph):
+        raise TypeError(f"a gnnd.Graph is needed, not {type(graph).__name__}")
+    _native.search_links(given.native, graph.on_host()._parts(), _view_of(links, "i32"), first, threads, named(device))
     return links
 
 
-def _parts(graph: Graph) -> Any:
+def _run(operation: Any, graph: Graph, *arguments: Any, **where: Unpack[Where]) -> Any:
+    """Calls a native function where it is to run."""
     if not isinstance(graph, Graph):
         raise TypeError(f"a gnnd.Graph is needed, not {type(graph).__name__}")
-    return graph.on_host()._parts()
+    parts, device, call = call_of_graph(operation.__name__, graph, **where)
+    with call.run() as run:
+        return operation(parts, *arguments, device, run)
 
 
-def _csr(arrays: tuple[np.ndarray, np.ndarray, np.ndarray]) -> Any:
-    csr = Csr(*arrays)
-    try:
-        from scipy.sparse import csr_matrix
-    except ImportError:
-        return csr
-    matrix = csr_matrix((csr.data, csr.indices, csr.indptr), shape=csr.shape)
-    matrix.has_canonical_format = True
-    return matrix
+def _matrix(operation: Any, graph: Graph, *arguments: Any, **where: Unpack[Where]) -> Any:
+    return csr_of(_run(operation, graph, *arguments, **where))

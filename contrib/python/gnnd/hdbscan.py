@@ -60,6 +60,7 @@ def mutual_reachability(
         graph = build(rows, columns, name, recall=recall, device=device, threads=threads, **params)
     if graph.n != len(rows) or graph.metric != name:
         raise ValueError(f"a graph of {graph.n} objects under {graph.metric} for {len(rows)} vectors under {name}")
+    graph = graph.on_host()
     core = core_distances(graph, min_samples=min_samples, alpha=alpha, threads=threads)
     matrix = mutual_reachability_graph(graph, min_samples=min_samples, alpha=alpha, threads=threads)
     matrix = matrix.astype(np.float64)

@@ -2,11 +2,15 @@
 #include "arrays.h"
 
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
 
 #include <cstring>
+#include <functional>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "device_memory.h"
 #include "gnnd/error.h"
@@ -42,39 +46,61 @@ T* elements(const Array& array, DType dtype) {
     return reinterpret_cast<T*>(array.pointer);
 }
 
-/// An n x k array on a GPU that Python owns, and that leaves by DLPack.
+/// The types of arrays that gnnd makes on a GPU.
+struct DeviceType {
+    const char* name;
+    std::size_t size;
+    nb::dlpack::dtype dlpack;
+};
+const DeviceType& device_type_of(const std::string& name) {
+    static const DeviceType types[] = {
+        {"i32", 4, nb::dtype<std::int32_t>()}, {"i64", 8, nb::dtype<std::int64_t>()}, {"f32", 4, nb::dtype<float>()}};
+    for (const DeviceType& type : types)
+        if (name == type.name) return type;
+    throw InvalidArgument("no array on a GPU is of type " + name);
+}
+
+/// An array of one or two dimensions on a GPU that Python owns, and that leaves by DLPack.
 class DeviceArray {
   public:
-    DeviceArray(int device, std::int64_t rows, std::int64_t columns, const std::string& dtype, nb::object allocator,
+    DeviceArray(int device, std::vector<std::size_t> shape, const std::string& dtype, nb::object allocator,
                 std::uintptr_t stream)
-        : memory_(device, std::size_t(rows * columns) * size_of(parse_dtype(dtype)), CallerMemory(std::move(allocator)),
-                  stream),
-          rows_(rows),
-          columns_(columns),
-          dtype_(parse_dtype(dtype)) {}
+        : shape_(std::move(shape)),
+          type_(device_type_of(dtype)),
+          memory_(device, bytes(), CallerMemory(std::move(allocator)), stream) {}
 
+    /// Of one with n x k ids or distances.
     Array view() const {
-        return {memory_.pointer(), rows_, columns_, columns_ * std::int64_t(size_of(dtype_)), dtype_,
-                memory_.device(),  {}};
+        const auto columns = std::int64_t(shape_.at(1));
+        return {memory_.pointer(),       std::int64_t(shape_[0]), columns, columns * std::int64_t(type_.size),
+                parse_dtype(type_.name), memory_.device(),        {}};
     }
-    std::int64_t rows() const { return rows_; }
-    std::int64_t columns() const { return columns_; }
-    std::string dtype() const { return std::string(name_of(dtype_)); }
+    nb::tuple shape() const {
+        return shape_.size() == 1 ? nb::make_tuple(shape_[0]) : nb::make_tuple(shape_[0], shape_[1]);
+    }
+    std::string dtype() const { return type_.name; }
     int device() const { return memory_.device(); }
+    std::uintptr_t pointer() const { return memory_.pointer(); }
+    /// \param out  as many bytes
+    void read(std::uintptr_t out, std::uintptr_t stream) const {
+        copy_to_host(device(), stream, reinterpret_cast<void*>(out), reinterpret_cast<const void*>(pointer()), 1,
+                     bytes(), bytes());
+    }
 
     /// A capsule whose consumer keeps `self` alive.
     static nb::object to_dlpack(const nb::object& self) {
         const auto& array = nb::cast<const DeviceArray&>(self);
-        const std::size_t shape[] = {std::size_t(array.rows_), std::size_t(array.columns_)};
-        const nb::dlpack::dtype dtype = array.dtype_ == DType::i32 ? nb::dtype<std::int32_t>() : nb::dtype<float>();
-        return nb::cast(nb::ndarray<nb::device::cuda>(reinterpret_cast<void*>(array.memory_.pointer()), 2, shape, self,
-                                                      nullptr, dtype, nb::device::cuda::value, array.device()));
+        return nb::cast(nb::ndarray<nb::device::cuda>(reinterpret_cast<void*>(array.pointer()), array.shape_.size(),
+                                                      array.shape_.data(), self, nullptr, array.type_.dlpack,
+                                                      nb::device::cuda::value, array.device()));
     }
 
   private:
+    std::size_t bytes() const { return std::accumulate(shape_.begin(), shape_.end(), type_.size, std::multiplies<>()); }
+
+    std::vector<std::size_t> shape_;
+    DeviceType type_;
     DeviceMemory memory_;
-    std::int64_t rows_, columns_;
-    DType dtype_;
 };
 
 }  // namespace
@@ -140,6 +166,14 @@ Array from_dlpack(const nb::object& capsule) {
     return {reinterpret_cast<std::uintptr_t>(array.data()), rows, columns, stride, *dtype, device, std::move(array)};
 }
 
+NewArray new_device_array(int device, std::int64_t count, const char* dtype, const nb::object& allocator,
+                          std::uintptr_t stream) {
+    nb::object array = nb::cast(new DeviceArray(device, {std::size_t(count)}, dtype, allocator, stream),
+                                nb::rv_policy::take_ownership);
+    void* const pointer = reinterpret_cast<void*>(nb::cast<const DeviceArray&>(array).pointer());
+    return {std::move(array), pointer};
+}
+
 void bind_arrays(nb::module_& module) {
     nb::class_<Array>(module, "Array")
         .def(
@@ -165,15 +199,16 @@ void bind_arrays(nb::module_& module) {
             },
             nb::arg("out"), nb::arg("stream"), nb::call_guard<nb::gil_scoped_release>(),
             "Copies an array on a GPU to one of the same shape without gaps.");
-    nb::class_<DeviceArray>(module, "DeviceMatrix")
-        .def(nb::init<int, std::int64_t, std::int64_t, const std::string&, nb::object, std::uintptr_t>(),
-             nb::arg("device"), nb::arg("rows"), nb::arg("columns"), nb::arg("dtype"), nb::arg("allocator").none(),
-             nb::arg("stream"))
+    nb::class_<DeviceArray>(module, "DeviceMemory")
+        .def(nb::init<int, std::vector<std::size_t>, const std::string&, nb::object, std::uintptr_t>(),
+             nb::arg("device"), nb::arg("shape"), nb::arg("dtype"), nb::arg("allocator").none(), nb::arg("stream"))
         .def("view", &DeviceArray::view, nb::keep_alive<0, 1>())
-        .def_prop_ro("rows", &DeviceArray::rows)
-        .def_prop_ro("columns", &DeviceArray::columns)
+        .def("read", &DeviceArray::read, nb::arg("out"), nb::arg("stream"), nb::call_guard<nb::gil_scoped_release>(),
+             "Copies all of it to an address in host memory.")
+        .def_prop_ro("shape", &DeviceArray::shape)
         .def_prop_ro("dtype", &DeviceArray::dtype)
         .def_prop_ro("device", &DeviceArray::device)
+        .def_prop_ro("pointer", &DeviceArray::pointer)
         .def("to_dlpack", [](nb::object self) { return DeviceArray::to_dlpack(self); });
 }
 

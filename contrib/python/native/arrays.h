@@ -44,6 +44,16 @@ KnnGraphView graph_of(const nb::tuple& parts);
 /// \throws InvalidArgument for others than were asked for, and what the function raises
 io::ReadVectors reader_of(nb::handle read, std::int64_t d, DType dtype);
 
+/// An array that Python will own, and the memory in it.
+struct NewArray {
+    nb::object array;
+    void* pointer;
+};
+/// One of `count` elements on a GPU, as gnnd/_device_array.py wraps them. With the GIL.
+/// \param dtype  "i32", "i64" or "f32" \throws OutOfDeviceMemory
+NewArray new_device_array(int device, std::int64_t count, const char* dtype, const nb::object& allocator,
+                          std::uintptr_t stream);
+
 /// Reads a capsule of DLPack, which it consumes. \throws nb::type_error that names what is not taken
 Array from_dlpack(const nb::object& capsule);
 

@@ -40,8 +40,11 @@ void copy_to_host(int device, std::uintptr_t stream, void* out, const void* rows
                   std::size_t row_bytes, std::size_t stride) {
     const cuda::UseDevice use(device);
     auto* const on = reinterpret_cast<cudaStream_t>(stream);
-    GNND_CUDA(
-        cudaMemcpy2DAsync(out, row_bytes, rows, stride, row_bytes, std::size_t(count), cudaMemcpyDeviceToHost, on));
+    if (row_bytes == stride)  // copies of rows take no rows of 2^31 bytes
+        GNND_CUDA(cudaMemcpyAsync(out, rows, row_bytes * std::size_t(count), cudaMemcpyDeviceToHost, on));
+    else
+        GNND_CUDA(
+            cudaMemcpy2DAsync(out, row_bytes, rows, stride, row_bytes, std::size_t(count), cudaMemcpyDeviceToHost, on));
     GNND_CUDA(cudaStreamSynchronize(on));
 }
 

@@ -40,13 +40,38 @@ nb::tuple to_tuple(Duplicates found) {
                           to_array<std::int32_t>(std::move(found.firsts)), found.full);
 }
 
-/// Calls operation(graph, callbacks) without the GIL.
-template <class Operation>
-auto run(const nb::tuple& graph, Operation&& operation) {
+/// Calls operation(graph, params, callbacks, resources) without the GIL, on the device.
+template <class Params, class Operation>
+auto run(const nb::tuple& graph, Params params, const std::string& device, const Run& how, Operation&& operation) {
     const KnnGraphView view = graph_of(graph);
+    params.device = Device::parse(device);
     Hooks hooks{nb::none()};
     const Callbacks callbacks = hooks.callbacks();
-    return hooks.run([&] { return operation(view, callbacks); });
+    CallerResources resources(how);
+    return hooks.run([&] { return operation(view, params, callbacks, &resources); });
+}
+
+/// The same for a matrix, as (indptr, indices, data): on the GPU that holds the graph, if it works there, else of
+/// numpy.
+template <class Params>
+nb::tuple matrix(const nb::tuple& graph, Params params, const std::string& device, const Run& how,
+                 CsrGraph (*operation)(const KnnGraphView&, const Params&, const Callbacks&, Resources*)) {
+    nb::object indptr, indices, data;
+    const bool stays = how.gpu >= 0 && Device::parse(device).kind == Device::Kind::cuda;
+    if (stays)
+        params.room = [&](std::int64_t n, std::int64_t entries) {
+            const nb::gil_scoped_acquire gil;
+            const auto make = [&](nb::object& array, std::int64_t count, const char* dtype) {
+                NewArray made = new_device_array(how.gpu, count, dtype, how.allocator, how.stream);
+                array = std::move(made.array);
+                return made.pointer;
+            };
+            return CsrSpan{static_cast<std::int64_t*>(make(indptr, n + 1, "i64")),
+                           static_cast<std::int32_t*>(make(indices, entries, "i32")),
+                           static_cast<float*>(make(data, entries, "f32"))};
+        };
+    CsrGraph made = run(graph, params, device, how, operation);
+    return stays ? nb::make_tuple(indptr, indices, data) : to_arrays(std::move(made));
 }
 
 EdgeParams edges(int neighbors, const std::string& values, std::optional<float> radius, int threads) {
@@ -65,13 +90,11 @@ void bind_edges(nb::module_& module, const char* name, EdgeOperation operation) 
     module.def(
         name,
         [operation](const nb::tuple& graph, int neighbors, const std::string& values, std::optional<float> radius,
-                    int threads) {
-            const EdgeParams params = edges(neighbors, values, radius, threads);
-            return to_arrays(run(graph, [&](const KnnGraphView& view, const Callbacks& callbacks) {
-                return operation(view, params, callbacks, nullptr);
-            }));
+                    int threads, const std::string& device, const Run& how) {
+            return matrix(graph, edges(neighbors, values, radius, threads), device, how, operation);
         },
-        nb::arg("graph"), nb::arg("neighbors"), nb::arg("values"), nb::arg("radius").none(), nb::arg("threads"));
+        nb::arg("graph"), nb::arg("neighbors"), nb::arg("values"), nb::arg("radius").none(), nb::arg("threads"),
+        nb::arg("device"), nb::arg("run"));
 }
 
 ReachabilityParams reachability(int neighbors, int min_samples, float alpha, int threads) {
@@ -87,7 +110,8 @@ ReachabilityParams reachability(int neighbors, int min_samples, float alpha, int
 
 void bind_operations(nb::module_& module) {
     const auto graph = nb::arg("graph"), neighbors = nb::arg("neighbors"), values = nb::arg("values"),
-               threads = nb::arg("threads"), min_samples = nb::arg("min_samples"), alpha = nb::arg("alpha");
+               threads = nb::arg("threads"), min_samples = nb::arg("min_samples"), alpha = nb::arg("alpha"),
+               device = nb::arg("device"), how = nb::arg("run");
     const auto radius = nb::arg("radius").none();
 
     bind_edges(module, "neighbors_graph", &neighbors_graph);
@@ -95,61 +119,54 @@ void bind_operations(nb::module_& module) {
     bind_edges(module, "mutual_graph", &mutual_graph);
     module.def(
         "full_rows",
-        [](const nb::tuple& graph, int neighbors, const std::string& values, std::optional<float> radius, int threads) {
-            const EdgeParams params = edges(neighbors, values, radius, threads);
-            return run(graph, [&](const KnnGraphView& view, const Callbacks& callbacks) {
-                return full_rows(view, params, callbacks);
-            });
-        },
-        graph, neighbors, values, radius, threads);
+        [](const nb::tuple& graph, int neighbors, const std::string& values, std::optional<float> radius, int threads,
+           const std::string& device,
+           const Run& how) { return run(graph, edges(neighbors, values, radius, threads), device, how, &full_rows); },
+        graph, neighbors, values, radius, threads, device, how);
     module.def(
         "jaccard_graph",
-        [](const nb::tuple& graph, int neighbors, bool include_self, float prune, int threads) {
-            const JaccardParams params{neighbors, include_self, prune, threads};
-            return to_arrays(run(graph, [&](const KnnGraphView& view, const Callbacks& callbacks) {
-                return jaccard_graph(view, params, callbacks);
-            }));
+        [](const nb::tuple& graph, int neighbors, bool include_self, float prune, int threads,
+           const std::string& device, const Run& how) {
+            return matrix(graph, JaccardParams{neighbors, include_self, prune, threads}, device, how, &jaccard_graph);
         },
-        graph, neighbors, nb::arg("include_self"), nb::arg("prune"), threads);
+        graph, neighbors, nb::arg("include_self"), nb::arg("prune"), threads, device, how);
     module.def(
         "fuzzy_simplicial_set",
         [](const nb::tuple& graph, int neighbors, float local_connectivity, float set_op_mix_ratio, float bandwidth,
-           int threads) {
+           int threads, const std::string& device, const Run& how) {
             const FuzzyParams params{neighbors, local_connectivity, set_op_mix_ratio, bandwidth, threads};
-            return to_arrays(run(graph, [&](const KnnGraphView& view, const Callbacks& callbacks) {
-                return fuzzy_simplicial_set(view, params, callbacks);
-            }));
+            return matrix(graph, params, device, how, &fuzzy_simplicial_set);
         },
-        graph, neighbors, nb::arg("local_connectivity"), nb::arg("set_op_mix_ratio"), nb::arg("bandwidth"), threads);
+        graph, neighbors, nb::arg("local_connectivity"), nb::arg("set_op_mix_ratio"), nb::arg("bandwidth"), threads,
+        device, how);
     module.def(
         "core_distances",
-        [](const nb::tuple& graph, int neighbors, int min_samples, float alpha, int threads) {
+        [](const nb::tuple& graph, int neighbors, int min_samples, float alpha, int threads, const std::string& device,
+           const Run& how) {
             const ReachabilityParams params = reachability(neighbors, min_samples, alpha, threads);
-            return to_array<float>(run(graph, [&](const KnnGraphView& view, const Callbacks& callbacks) {
-                return core_distances(view, params, callbacks);
-            }));
+            return to_array<float>(run(graph, params, device, how, &core_distances));
         },
-        graph, neighbors, min_samples, alpha, threads);
+        graph, neighbors, min_samples, alpha, threads, device, how);
     module.def(
         "mutual_reachability_graph",
-        [](const nb::tuple& graph, int neighbors, int min_samples, float alpha, int threads) {
+        [](const nb::tuple& graph, int neighbors, int min_samples, float alpha, int threads, const std::string& device,
+           const Run& how) {
             const ReachabilityParams params = reachability(neighbors, min_samples, alpha, threads);
-            return to_arrays(run(graph, [&](const KnnGraphView& view, const Callbacks& callbacks) {
-                return mutual_reachability_graph(view, params, callbacks);
-            }));
+            return matrix(graph, params, device, how, &mutual_reachability_graph);
         },
-        graph, neighbors, min_samples, alpha, threads);
+        graph, neighbors, min_samples, alpha, threads, device, how);
     module.def(
         "connected_components",
-        [](const nb::tuple& graph, int neighbors, const std::string& values, std::optional<float> radius, int threads) {
-            const EdgeParams params = edges(neighbors, values, radius, threads);
-            Components found = run(graph, [&](const KnnGraphView& view, const Callbacks& callbacks) {
-                return connected_components(view, params, callbacks);
-            });
+        [](const nb::tuple& graph, int neighbors, const std::string& values, std::optional<float> radius, int threads,
+           const std::string& device, const Run& how) {
+            Components found =
+                run(graph, edges(neighbors, values, radius, threads), device, how,
+                    [](const KnnGraphView& view, const EdgeParams& params, const Callbacks& callbacks,
+                       Resources* resources) { return connected_components(view, params, callbacks, resources); });
             return nb::make_tuple(to_array<std::int32_t>(std::move(found.labels)),
                                   to_array<std::int64_t>(std::move(found.sizes)));
         },
-        graph, neighbors, values, radius, threads);
+        graph, neighbors, values, radius, threads, device, how);
     module.def(
         "equal_rows",
         [](const Array& x, int threads) {
@@ -161,14 +178,14 @@ void bind_operations(nb::module_& module) {
     module.def(
         "duplicates",
         [](const nb::tuple& graph, float threshold, const std::string& values, int neighbors, int threads,
-           const Array* equal) {
+           const Array* equal, const std::string& device, const Run& how) {
             const DuplicateParams params{threshold, parse_graph_values(values), neighbors, threads,
                                          equal == nullptr ? nullptr : equal->ids()};
-            return to_tuple(run(graph, [&](const KnnGraphView& view, const Callbacks& callbacks) {
-                return duplicates(view, params, callbacks);
-            }));
+            return to_tuple(run(graph, params, device, how,
+                                [](const KnnGraphView& view, const DuplicateParams& of, const Callbacks& callbacks,
+                                   Resources* resources) { return duplicates(view, of, callbacks, resources); }));
         },
-        graph, nb::arg("threshold"), values, neighbors, threads, nb::arg("equal").none());
+        graph, nb::arg("threshold"), values, neighbors, threads, nb::arg("equal").none(), device, how);
     module.def(
         "duplicates_of",
         [](const Array& x, float threshold, const std::string& values, int neighbors, int threads,
@@ -180,7 +197,7 @@ void bind_operations(nb::module_& module) {
             return to_tuple(
                 hooks.run([&] { return duplicates(x.vectors(), params, of_build, hooks.callbacks(), &resources); }));
         },
-        nb::arg("x"), nb::arg("threshold"), values, neighbors, threads, nb::arg("params"), nb::arg("run"));
+        nb::arg("x"), nb::arg("threshold"), values, neighbors, threads, nb::arg("params"), how);
     module.def(
         "true_distances",
         [](const Array& values, const std::string& metric, const Array& out, int threads) {

@@ -130,11 +130,74 @@ def test_a_graph_on_a_gpu_is_saved(tmp_path):
     assert read.measured == graph.measured
 
 
-def test_operations_take_a_graph_on_a_gpu():
+MATRICES = {
+    "neighbors_graph": {},
+    "symmetric_graph": {"values": "metric"},
+    "mutual_graph": {"neighbors": 6},
+    "jaccard_graph": {},
+    "fuzzy_simplicial_set": {},
+    "mutual_reachability_graph": {},
+}
+
+
+@pytest.mark.parametrize("allocator", [None, "torch"])
+@pytest.mark.parametrize("name", MATRICES)
+def test_matrices_stay_where_the_graph_is(name, allocator):
     graph = gnnd.build(torch.randn(2000, 16, device="cuda"), k=8)
-    here = gnnd.graph.symmetric_graph(graph)
-    there = gnnd.graph.symmetric_graph(graph.on_host())
-    assert (here != there).nnz == 0
+    operation, options = getattr(gnnd.graph, name), MATRICES[name]
+    expected = operation(graph.on_host(), **options)  # SciPy's
+    held = torch.cuda.memory_allocated()
+    csr = operation(graph, allocator=allocator, **options)
+    assert isinstance(csr, gnnd.graph.Csr) and csr.shape == (2000, 2000)
+    assert all(isinstance(one, gnnd.DeviceArray) and one.device == graph.ids.device for one in csr)
+    assert [one.shape for one in csr] == [(2001,), (expected.nnz,), (expected.nnz,)]
+    assert [one.dtype for one in csr] == [np.int64, np.int32, np.float32]
+    assert torch.from_dlpack(csr.indptr).dtype == torch.int64 and torch.from_dlpack(csr.indptr).shape == (2001,)
+    assert (torch.cuda.memory_allocated() - held >= 8 * expected.nnz) == (allocator == "torch")
+    for one in (csr.on_host(), operation(graph, device="cpu", **options)):
+        np.testing.assert_array_equal(one.indptr, expected.indptr)
+        np.testing.assert_array_equal(one.indices, expected.indices)
+        np.testing.assert_allclose(one.data, expected.data, atol=3e-5 if name == "fuzzy_simplicial_set" else 0, rtol=0)
+
+
+@pytest.mark.filterwarnings("ignore:Sparse CSR")
+def test_a_matrix_becomes_torch_s():
+    graph = gnnd.build(torch.randn(2000, 16, device="cuda"), k=8)
+    csr = gnnd.graph.symmetric_graph(graph)
+    made = csr.to_torch()
+    assert made.is_cuda and made.values().data_ptr() == csr.data.__cuda_array_interface__["data"][0]
+    assert made.col_indices().data_ptr() == csr.indices.__cuda_array_interface__["data"][0]
+    ones, expected = torch.ones(2000, device="cuda"), csr.on_host().sum(1)
+    del csr  # the tensor keeps the memory
+    np.testing.assert_allclose((made @ ones).cpu(), np.asarray(expected)[:, 0], rtol=1e-5)
+
+
+def test_labels_of_a_graph_on_a_gpu_come_to_the_host():
+    graph = gnnd.build(torch.randn(2000, 16, device="cuda"), k=8)
+    here = graph.on_host()
+    for name in ("full_rows", "core_distances"):
+        operation = getattr(gnnd.graph, name)
+        np.testing.assert_array_equal(operation(graph), operation(here))
+    assert gnnd.graph.connected_components(graph)[0] == gnnd.graph.connected_components(here)[0]
+    for one, other in zip(gnnd.duplicates(graph, 1.5), gnnd.duplicates(here, 1.5), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_operations_are_in_order_with_the_stream():
+    graph = gnnd.build(torch.randn(20_000, 16, device="cuda"), k=16)
+    expected = gnnd.graph.symmetric_graph(graph.on_host())
+    ids, distances = torch.from_dlpack(graph.ids), torch.from_dlpack(graph.distances)
+    right, stream = distances.clone(), torch.cuda.Stream()
+    torch.cuda.synchronize()
+    with torch.cuda.stream(stream):
+        distances.zero_()
+        torch.cuda._sleep(200_000_000)  # a tenth of a second, in which they are still zeros
+        distances.copy_(right)
+    csr = gnnd.graph.symmetric_graph(graph, stream=stream)
+    np.testing.assert_array_equal(csr.data.numpy(), expected.data)
+    ids[77, 0] = 77
+    with pytest.raises(ValueError, match="77"):
+        gnnd.graph.symmetric_graph(graph)
 
 
 def test_arrays_leave_by_dlpack_only_as_they_are():

@@ -53,6 +53,19 @@ def test_cupy_rows_may_lie_apart():
         gnnd.build(x.astype(cupy.float64), k=8)
 
 
+def test_a_matrix_becomes_cupy_s():
+    cupy = cupy_module()
+    graph = gnnd.build(cupy.asarray(clustered(3000, 24)), k=12)
+    csr = gnnd.graph.symmetric_graph(graph)
+    made, expected = csr.to_cupy(), csr.on_host()
+    assert made.data.data.ptr == csr.data.__cuda_array_interface__["data"][0]
+    assert made.indices.data.ptr == csr.indices.__cuda_array_interface__["data"][0]
+    del csr  # the matrix keeps the memory
+    assert (made.get() != expected).nnz == 0
+    summed = cupy.asnumpy(made @ cupy.ones(3000, cupy.float32))
+    np.testing.assert_allclose(summed, expected @ np.ones(3000, np.float32), rtol=1e-5)
+
+
 @pytest.mark.parametrize("given", [False, True])
 def test_work_is_in_order_with_a_stream_of_cupy(given):
     cupy = cupy_module()

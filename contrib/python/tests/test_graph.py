@@ -12,6 +12,7 @@ import pytest
 import gnnd
 import gnnd.graph
 from conftest import clustered, values
+from gnnd import _native
 
 scipy_sparse = pytest.importorskip("scipy.sparse")
 METRICS = ["l2", "cosine", "l1", "linf"]
@@ -149,10 +150,53 @@ def test_wrong_arguments() -> None:
         gnnd.graph.search_links(x, graph, 0)
     with pytest.raises(ValueError, match="entry = 100"):
         gnnd.graph.search_links(x, graph, entry=100)
+    for operation in (gnnd.graph.symmetric_graph, gnnd.duplicates, gnnd.graph.core_distances):
+        with pytest.raises(ValueError, match="'gpu'"):
+            operation(graph, device="gpu")
+        with pytest.raises(RuntimeError, match="cuda:99"):
+            operation(graph, device="cuda:99")
+        with pytest.raises(TypeError, match="place|recall"):
+            operation(graph, **{"recall" if operation is gnnd.duplicates else "place": 1})
     damaged = gnnd.Graph(graph.ids.copy(), graph.distances.copy())
     damaged.ids[42, 0] = 42
     with pytest.raises(ValueError, match="42"):
         gnnd.graph.mutual_graph(damaged)
+
+
+def test_a_device_is_named() -> None:
+    graph = gnnd.build(clustered(300, 6), 8)
+    expected = gnnd.graph.symmetric_graph(graph)
+    assert (gnnd.graph.symmetric_graph(graph, device="cpu") != expected).nnz == 0
+    if _native.device_count()[0] == 0:
+        with pytest.raises(RuntimeError, match="cuda:0"):
+            gnnd.graph.symmetric_graph(graph, device="cuda")
+    else:
+        there = gnnd.graph.symmetric_graph(graph, device="cuda")  # and back
+        np.testing.assert_array_equal(there.indptr, expected.indptr)
+        np.testing.assert_array_equal(there.indices, expected.indices)
+        np.testing.assert_array_equal(there.data, expected.data)
+
+
+class Cupy:
+    """Of cupy and cupyx.scipy.sparse what is asked for; arrays are numpy's and the matrix is SciPy's."""
+
+    asarray, int32 = staticmethod(np.asarray), np.int32
+    csr_matrix = scipy_sparse.csr_matrix
+
+
+def test_a_matrix_becomes_other_libraries(monkeypatch) -> None:
+    """One of arrays on the host; test_gpu.py has the same of a GPU's."""
+    expected = gnnd.graph.symmetric_graph(gnnd.build(clustered(300, 6), 8))
+    csr = gnnd.graph.Csr(expected.indptr.astype(np.int64), expected.indices, expected.data)
+    assert (csr.on_host() != expected).nnz == 0 and csr.shape == (300, 300)
+    for name in ("cupy", "cupyx", "cupyx.scipy", "cupyx.scipy.sparse"):
+        monkeypatch.setitem(sys.modules, name, Cupy)
+    made = csr.to_cupy()
+    assert (made != expected).nnz == 0 and made.indptr.dtype == np.int32
+    assert np.shares_memory(made.data, csr.data) and np.shares_memory(made.indices, csr.indices)
+    large = csr._replace(data=np.broadcast_to(np.float32(0), 2**31))
+    with pytest.raises(ValueError, match="2147483648 entries"):
+        large.to_cupy()
 
 
 def test_without_scipy() -> None:

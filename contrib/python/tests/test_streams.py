@@ -15,6 +15,12 @@ from conftest import CudaArray, clustered
 from gnnd import _arrays, _build, _graph, _native, _process
 
 K = 4
+# What the native functions would give for a graph of 6 objects.
+OPERATIONS = {
+    "symmetric_graph": (np.zeros(7, np.int64), np.zeros(0, np.int32), np.zeros(0, np.float32)),
+    "connected_components": (np.arange(6, dtype=np.int32), np.ones(6, np.int64)),
+    "duplicates": (np.full(6, -1, np.int32), np.zeros(0, np.int64), np.zeros(0, np.int32), 0),
+}
 
 
 class OfDlpack:
@@ -73,9 +79,11 @@ class Gpu:
 
     def native(self, name, result):
         def call(*arguments):
+            self.arguments = arguments
             self.events.append((name, *[one for one in arguments if isinstance(one, Run)]))
             return result
 
+        call.__name__ = name
         return call
 
     @property
@@ -90,6 +98,8 @@ def gpu(monkeypatch):
     for name in ("build", "merge", "append", "refine"):
         monkeypatch.setattr(_native, name, made.native(name, (host, {"device": "cuda:0"}, None)))
     monkeypatch.setattr(_native, "exact_rows", made.native("exact_rows", host))
+    for name in ("symmetric_graph", "connected_components", "duplicates"):
+        monkeypatch.setattr(_native, name, made.native(name, OPERATIONS[name]))
     report = dict.fromkeys(("recall", "recall_low", "recall_high", "recall_at", "recall_objects"), 1)
     monkeypatch.setattr(_native, "measure", made.native("measure", report))
     monkeypatch.setattr(_native, "synchronize", lambda *arguments: made.events.append(("synchronize", *arguments)))
@@ -182,6 +192,28 @@ def test_what_runs_on_its_own_stream_waits_for_the_caller_s(gpu, x, name):
         assert given.asked[-1] == expected and gpu.events == [("synchronize", 1, expected), (native,)]
 
 
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_operations_run_where_the_graph_lies_or_they_are_told(gpu, name):
+    operation = getattr(gnnd.graph, name)
+    for graph, device, expected, place in (
+        (of_host(), "auto", "cpu", (-1, 0)),
+        (of_host(), "cpu", "cpu", (-1, 0)),
+        (of_host(), "cuda:1", "cuda:1", (-1, 0)),
+        (of_gpu(2), "auto", "cuda:2", (2, 77)),
+        (of_gpu(2), "cuda", "cuda:2", (2, 77)),
+        (of_gpu(2), "cuda:1", "cuda:1", (2, 77)),  # which the native function refuses
+        (of_gpu(2), "cpu", "cpu", (-1, 0)),
+    ):
+        operation(graph, device=device, stream=77)
+        parts, said = gpu.arguments[0], gpu.arguments[-2]
+        assert (said, gpu.run.gpu, gpu.run.stream) == (expected, *place)
+        on_gpu = isinstance(graph.ids, OfGraph)
+        assert (parts[0] == "i32 on 0") == (on_gpu and expected != "cpu")
+        assert not on_gpu or graph.ids.copied == ([77] if expected == "cpu" else [])
+    operation(of_gpu())
+    assert gpu.run == (None, 0, 1, None, None)  # the legacy default stream
+
+
 @pytest.mark.parametrize("producer, waits", [(None, []), (77, []), (5, [5]), (1, [1]), (2, [2])])
 def test_the_producer_s_stream_is_waited_for(gpu, x, producer, waits):
     """Where it is another one than the call's, as the CUDA array interface asks of who consumes."""
@@ -218,6 +250,8 @@ def test_allocators_work_on_the_call_s_stream(gpu, x):
     assert graph.ids.allocator is allocator and graph.ids.stream == gpu.run.stream == 4000
     gnnd.build(x, K, allocator=allocator)
     assert (gpu.run.gpu, gpu.run.stream) == (-1, 1)  # of the legacy default stream, which they know
+    gnnd.graph.symmetric_graph(of_gpu(), allocator=allocator)
+    assert gpu.run.allocator is allocator and (gpu.run.gpu, gpu.run.stream) == (0, 1)
 
 
 def test_cupy_tells_the_stream_of_the_array_s_gpu(monkeypatch, x):

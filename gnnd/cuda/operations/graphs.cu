@@ -11,8 +11,8 @@ CsrGraph join(const char* who, const KnnGraphView& graph, const EdgeParams& para
               Resources& resources) {
     Work work(params.device, callbacks, resources);
     const DeviceEdges own(who, graph, params, work);
-    return own.edges.larger_is_nearer ? join_directions(own.edges, detail::Nearer<kUnion, true>(), work)
-                                      : join_directions(own.edges, detail::Nearer<kUnion, false>(), work);
+    return own.edges.larger_is_nearer ? join_directions(own.edges, detail::Nearer<kUnion, true>(), params.room, work)
+                                      : join_directions(own.edges, detail::Nearer<kUnion, false>(), params.room, work);
 }
 
 }  // namespace
@@ -25,7 +25,7 @@ CsrGraph neighbors_graph(const KnnGraphView& graph, const EdgeParams& params, co
     const DeviceArray<std::int64_t> counts(work, graph.n + 1);
     GNND_CUDA(cudaMemcpyAsync(counts, sorted.lengths, std::size_t(graph.n) * sizeof(std::int64_t),
                               cudaMemcpyDeviceToDevice, work.stream));
-    return to_matrix({graph.n, own.edges.columns, sorted.lengths, nullptr}, sorted.keys, counts, work);
+    return to_matrix({graph.n, own.edges.columns, sorted.lengths, nullptr}, sorted.keys, counts, params.room, work);
 }
 
 std::int64_t full_rows(const KnnGraphView& graph, const EdgeParams& params, const Callbacks& callbacks,

@@ -3,7 +3,9 @@
 #include <cub/device/device_radix_sort.cuh>
 #include <cub/device/device_scan.cuh>
 
+#include "gnnd/cuda/backend.h"
 #include "gnnd/cuda/operations/join.cuh"
+#include "gnnd/detail/checks.h"
 
 namespace gnnd::cuda {
 namespace {
@@ -120,6 +122,22 @@ __global__ void __launch_bounds__(kRowThreads)
     }
 }
 
+/// The arrays of a matrix whose n is set, in host memory.
+CsrSpan in(CsrGraph& matrix, std::int64_t entries) {
+    matrix.indptr.resize(std::size_t(matrix.n) + 1);
+    matrix.indices.resize(std::size_t(entries));
+    matrix.values.resize(std::size_t(entries));
+    return {matrix.indptr.data(), matrix.indices.data(), matrix.values.data()};
+}
+
+/// Memory for a kernel to write to: the array itself, or `own` in its place where it lies on the host.
+template <class T>
+T* seen_from_device(T* array, DeviceArray<T>& own, std::int64_t count, Work& work) {
+    if (on_device(array)) return array;
+    own = DeviceArray<T>(work, count);
+    return own;
+}
+
 /// The other direction: its entries, and where each row begins.
 struct TurnedRows {
     DeviceArray<Key> keys[2];
@@ -158,7 +176,7 @@ SortedRows::SortedRows(const Edges& edges, bool refuse_doubles, Work& work)
     if (const std::int64_t i = twice.read(work); i >= 0) detail::refuse_double(i);
 }
 
-CsrGraph to_matrix(const Rows& rows, const Key* keys, std::int64_t* counts, Work& work) {
+CsrGraph to_matrix(const Rows& rows, const Key* keys, std::int64_t* counts, const CsrRoom& room, Work& work) {
     std::size_t bytes = 0;
     const auto add_up = [&](void* room) {
         GNND_CUDA(cub::DeviceScan::ExclusiveSum(room, bytes, counts, counts, rows.n + 1, cudaStream_t(work.stream)));
@@ -166,27 +184,36 @@ CsrGraph to_matrix(const Rows& rows, const Key* keys, std::int64_t* counts, Work
     GNND_CUDA(cudaMemsetAsync(counts + rows.n, 0, sizeof *counts, work.stream));
     add_up(nullptr);
     {
-        const DeviceArray<std::byte> room(work, std::int64_t(bytes));
-        add_up(room);
+        const DeviceArray<std::byte> scratch(work, std::int64_t(bytes));
+        add_up(scratch);
     }
     const std::int64_t entries = work.read(counts + rows.n);
-    const DeviceArray<std::int32_t> indices(work, entries);
-    const DeviceArray<float> values(work, entries);
-    launch_warps("compact_kernel", compact_kernel, rows.n, work.stream, rows, keys, counts, indices.get(),
-                 values.get());
     CsrGraph matrix;
     matrix.n = rows.n;
-    matrix.indptr.resize(std::size_t(rows.n) + 1);
-    matrix.indices.resize(std::size_t(entries));
-    matrix.values.resize(std::size_t(entries));
-    work.read(matrix.indptr.data(), static_cast<const std::int64_t*>(counts), rows.n + 1);
-    work.read(matrix.indices.data(), static_cast<const std::int32_t*>(indices.get()), entries);
-    work.read(matrix.values.data(), static_cast<const float*>(values.get()), entries);
+    const CsrSpan to = room ? room(rows.n, entries) : in(matrix, entries);
+    int device = 0;
+    GNND_CUDA(cudaGetDevice(&device));
+    detail::check_reach({Device::Kind::cuda, device}, {to.indptr, to.indices, to.values});
+    DeviceArray<std::int32_t> indices;
+    DeviceArray<float> values;
+    const Drain drain(work.stream);
+    launch_warps("compact_kernel", compact_kernel, rows.n, work.stream, rows, keys, counts,
+                 seen_from_device(to.indices, indices, entries, work),
+                 seen_from_device(to.values, values, entries, work));
+    const auto copy = [&]<class T>(T* out, const T* from, std::int64_t count) {
+        if (from != nullptr && count > 0)
+            copy_out(out, from, std::size_t(count) * sizeof(T), work.resources, work.stream);
+    };
+    copy(to.indptr, static_cast<const std::int64_t*>(counts), rows.n + 1);
+    copy(to.indices, static_cast<const std::int32_t*>(indices.get()), entries);
+    copy(to.values, static_cast<const float*>(values.get()), entries);
+    await(work.stream, work.callbacks);
+    GNND_CUDA(cudaStreamSynchronize(work.stream));
     return matrix;
 }
 
 template <class Rule>
-CsrGraph join_directions(const Edges& edges, const Rule& rule, Work& work) {
+CsrGraph join_directions(const Edges& edges, const Rule& rule, const CsrRoom& room, Work& work) {
     SortedRows own(edges, true, work);
     Rows rows{edges.n, edges.columns, own.lengths, nullptr};
     TurnedRows turned(rows, own.keys, work);
@@ -197,13 +224,13 @@ CsrGraph join_directions(const Edges& edges, const Rule& rule, Work& work) {
                  turned.keys[0].get(), merged.get(), counts.get());
     own.keys = {};
     turned.keys[0] = {};
-    return to_matrix(rows, merged, counts, work);
+    return to_matrix(rows, merged, counts, room, work);
 }
 
-template CsrGraph join_directions(const Edges&, const detail::Nearer<false, false>&, Work&);
-template CsrGraph join_directions(const Edges&, const detail::Nearer<false, true>&, Work&);
-template CsrGraph join_directions(const Edges&, const detail::Nearer<true, false>&, Work&);
-template CsrGraph join_directions(const Edges&, const detail::Nearer<true, true>&, Work&);
-template CsrGraph join_directions(const Edges&, const detail::FuzzyRule&, Work&);
+template CsrGraph join_directions(const Edges&, const detail::Nearer<false, false>&, const CsrRoom&, Work&);
+template CsrGraph join_directions(const Edges&, const detail::Nearer<false, true>&, const CsrRoom&, Work&);
+template CsrGraph join_directions(const Edges&, const detail::Nearer<true, false>&, const CsrRoom&, Work&);
+template CsrGraph join_directions(const Edges&, const detail::Nearer<true, true>&, const CsrRoom&, Work&);
+template CsrGraph join_directions(const Edges&, const detail::FuzzyRule&, const CsrRoom&, Work&);
 
 }  // namespace gnnd::cuda

@@ -10,6 +10,7 @@
 
 #include "gnnd/cuda/operations/edges.cuh"
 #include "gnnd/detail/join_rules.h"
+#include "gnnd/operations.h"
 
 namespace gnnd::cuda {
 
@@ -62,18 +63,19 @@ struct SortedRows {
     SortedRows(const Edges& edges, bool refuse_doubles, Work& work);
 };
 
-/// The rows as a matrix in host memory. \param keys  kNoKey: none
+/// The rows as a matrix, in the room or, without, in host memory. \param keys  kNoKey: none
 /// \param counts  of each row the others, n and a place more for their sum; is overwritten
-CsrGraph to_matrix(const Rows& rows, const Key* keys, std::int64_t* counts, Work& work);
+/// \return complete; with `n` alone where there is room
+CsrGraph to_matrix(const Rows& rows, const Key* keys, std::int64_t* counts, const CsrRoom& room, Work& work);
 
 /// The matrix of both directions by the rule, one of join_rules.h.
 template <class Rule>
-CsrGraph join_directions(const Edges& edges, const Rule& rule, Work& work);
+CsrGraph join_directions(const Edges& edges, const Rule& rule, const CsrRoom& room, Work& work);
 
-extern template CsrGraph join_directions(const Edges&, const detail::Nearer<false, false>&, Work&);
-extern template CsrGraph join_directions(const Edges&, const detail::Nearer<false, true>&, Work&);
-extern template CsrGraph join_directions(const Edges&, const detail::Nearer<true, false>&, Work&);
-extern template CsrGraph join_directions(const Edges&, const detail::Nearer<true, true>&, Work&);
-extern template CsrGraph join_directions(const Edges&, const detail::FuzzyRule&, Work&);
+extern template CsrGraph join_directions(const Edges&, const detail::Nearer<false, false>&, const CsrRoom&, Work&);
+extern template CsrGraph join_directions(const Edges&, const detail::Nearer<false, true>&, const CsrRoom&, Work&);
+extern template CsrGraph join_directions(const Edges&, const detail::Nearer<true, false>&, const CsrRoom&, Work&);
+extern template CsrGraph join_directions(const Edges&, const detail::Nearer<true, true>&, const CsrRoom&, Work&);
+extern template CsrGraph join_directions(const Edges&, const detail::FuzzyRule&, const CsrRoom&, Work&);
 
 }  // namespace gnnd::cuda

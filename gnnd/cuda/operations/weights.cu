@@ -130,7 +130,7 @@ CsrGraph jaccard_graph(const KnnGraphView& graph, const JaccardParams& params, c
     }
     edges.values = weights;
     edges.low = detail::least_weight(params);
-    return join_directions(edges, detail::Nearer<true, true>(), work);
+    return join_directions(edges, detail::Nearer<true, true>(), params.room, work);
 }
 
 CsrGraph fuzzy_simplicial_set(const KnnGraphView& graph, const FuzzyParams& params, const Callbacks& callbacks,
@@ -144,7 +144,7 @@ CsrGraph fuzzy_simplicial_set(const KnnGraphView& graph, const FuzzyParams& para
                                    mean_distance(edges, work)};
     launch_threads("fuzzy_kernel", fuzzy_kernel, edges.n, work.stream, edges, scale, own.own_values());
     edges.low = std::numeric_limits<float>::denorm_min();  // a weight of 0 is none
-    return join_directions(edges, detail::FuzzyRule{params.set_op_mix_ratio}, work);
+    return join_directions(edges, detail::FuzzyRule{params.set_op_mix_ratio}, params.room, work);
 }
 
 Array<float> core_distances(const KnnGraphView& graph, const ReachabilityParams& params, const Callbacks& callbacks,
@@ -166,7 +166,7 @@ CsrGraph mutual_reachability_graph(const KnnGraphView& graph, const Reachability
     launch_threads("reach_kernel", reach_kernel, edges.n * edges.columns, work.stream, edges, cores.get(), params.alpha,
                    own.own_values());
     edges.high = std::numeric_limits<float>::max();
-    return join_directions(edges, detail::Nearer<true, false>(), work);
+    return join_directions(edges, detail::Nearer<true, false>(), params.room, work);
 }
 
 }  // namespace gnnd::cuda
