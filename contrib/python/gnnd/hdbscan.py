@@ -57,6 +57,7 @@ def mutual_reachability(
         rows = rows.astype(np.float32)
     if graph is None:
         columns = min(max(2 * min_samples, 32) if k is None else k, len(rows) - 1)
+        params = {"recall_at": columns, **params}  # every pair counts; a build alone would count the nearest ten
         graph = build(rows, columns, name, recall=recall, device=device, threads=threads, **params)
     if graph.n != len(rows) or graph.metric != name:
         raise ValueError(f"a graph of {graph.n} objects under {graph.metric} for {len(rows)} vectors under {name}")

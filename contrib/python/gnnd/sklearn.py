@@ -100,7 +100,8 @@ class KNeighborsTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         values = np.zeros((n, k + 1), np.float32)
         ids[:, 0] = np.arange(n)
         if k > 0:
-            params = {} if self.random_state is None else {"seed": int(self.random_state)}
+            # Every neighbour is handed over, and counts; a build alone would count the nearest ten.
+            params = {"recall_at": k} | ({} if self.random_state is None else {"seed": int(self.random_state)})
             graph = build(
                 x,
                 k,

@@ -38,7 +38,8 @@ def knn(x: Any, n_neighbors: int = 15, metric: str = "euclidean", **params: Any)
         given = vectors(x)
         if not 2 <= n_neighbors <= given.n:
             raise ValueError(f"n_neighbors = {n_neighbors}, allowed are 2 to {given.n}, the number of vectors")
-        graph = build(x, n_neighbors - 1, metric_of(metric), **params).on_host()
+        # Every neighbour is handed over, and counts; a build alone would count the nearest ten.
+        graph = build(x, n_neighbors - 1, metric_of(metric), **{"recall_at": n_neighbors - 1, **params}).on_host()
     values = np.ascontiguousarray(graph.distances[:, : n_neighbors - 1])
     distances = true_distances(values, graph.metric) if isinstance(x, Graph) else distances_of(values, metric)
     own = np.arange(graph.n, dtype=np.int32)[:, None]

@@ -92,6 +92,25 @@ def test_hard_searches_end_exact() -> None:
     assert (found <= expected[:, -1:] * (1 + 1e-5)).mean() > 0.95 and wide.width > 64
 
 
+@pytest.mark.parametrize("metric", ["l1", "cosine"])
+def test_values_that_round_elsewhere_are_equal(metric: str) -> None:
+    """A GPU's exact values beside those of the CPU's walk."""
+    x, new = clustered(3000, 9), clustered(400, 9, seed=5)
+    alike, other = (Searcher(x, metric, method="graph") for _ in range(2))
+    exact, nearer = other._exact, np.float32(1 + 1e-6 if metric == "cosine" else 1 - 1e-6)
+    other._exact = lambda queries, k: (lambda ids, values: (ids, values * nearer))(*exact(queries, k))
+    for searcher in (alike, other):
+        searcher.search(new, 10)
+    assert alike.measured == other.measured >= 0.99 and alike.width == other.width
+
+
+def test_all_neighbours_count_in_the_recall() -> None:
+    """Not the ten that a build counts unless it is told."""
+    transformer = KNeighborsTransformer(n_neighbors=25)
+    transformer.fit_transform(clustered(3000, 9))
+    assert transformer.recall_ is not None and transformer.recall_.at == 25 and transformer.recall_.value >= 0.99
+
+
 def test_links_are_made_where_they_pay() -> None:
     searcher = Searcher(np.empty((1_000_000, 1), np.float32), "l2")
     assert not searcher._pays(1000) and not searcher._pays(23_000) and searcher._pays(24_000)
