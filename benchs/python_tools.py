@@ -157,9 +157,12 @@ def measured(name: str, options: argparse.Namespace) -> Iterator[dict[str, Any]]
         if missing:
             yield {**record, "left_out": f"{', '.join(missing)} is not installed"}
             continue
-        if not options.quick:
-            run(x[:WARM])
-        yield {**record, **run(x)}
+        try:
+            if not options.quick:
+                run(x[:WARM])
+            yield {**record, **run(x)}
+        except Exception as error:  # of a tool that does not fit the others' versions: the next ways still run
+            yield {**record, "left_out": f"{type(error).__name__}: {error}"}
 
 
 def table(records: list[dict[str, Any]]) -> str:

@@ -91,6 +91,21 @@ def test_other_rows_and_unknown_tasks(script, tmp_path: Path, monkeypatch, capsy
         assert text in capsys.readouterr().err
 
 
+def test_a_way_that_fails_is_told_and_the_next_runs(script, monkeypatch, capsys) -> None:
+    module = script("python_tools")
+
+    def fails(x):
+        raise AttributeError("no getnnz")
+
+    ways = {"bad": ("gnnd", fails), "good": ("gnnd", lambda x: {"seconds": 1.0, "recall@14": 0.5})}
+    monkeypatch.setitem(module.TASKS, "umap", (lambda options: ways, "gnnd", 50, 4, 2, 20))
+    module.main(["umap", "--quick"])
+    out = capsys.readouterr().out
+    bad, good = records_of(out)
+    assert bad["left_out"] == "AttributeError: no getnnz" and bad["left_out"] in out.splitlines()[-2]
+    assert good["seconds"] == 1 and "| 1.00 | recall@14 0.5000 |" in out.splitlines()[-1]
+
+
 class Config:
     """faiss.GpuIndexCagraConfig, faiss.SearchParametersCagra."""
 
