@@ -102,7 +102,7 @@ void GnndIndex<FaissIndex>::check_kind() const {
              std::string(gnnd::name_of(metric())));
 }
 
-/// Whether graph_ is of the vectors that there are.
+/// True where graph_ is of the vectors that there are.
 template <class FaissIndex>
 bool GnndIndex<FaissIndex>::has_graph() const {
     return graph_.n() == this->ntotal && detail::sample_of(*this, codes()).vectors == graph_fits_;

@@ -51,7 +51,7 @@ std::vector<std::string> parts_of(const std::string& description) {
     return parts;
 }
 
-/// Whether the part is this name with a number behind it, or without; what follows an underscore is not looked at.
+/// True where the part is this name with a number behind it, or without; what follows an underscore is not looked at.
 bool has_name(const std::string& part, std::string_view name) {
     const std::string here = part.substr(0, part.find('_'));
     return here.starts_with(name) && here.find_first_not_of("0123456789", name.size()) == std::string::npos;

@@ -51,7 +51,7 @@ class VectorSource {
     int device() const { return device_; }
     /// The vectors on the host; those of a GPU are copied at the first call. \throws gnnd::DeviceError
     const gnnd::VectorView& on_host() const;
-    /// Whether on_host() has copied them.
+    /// True where on_host() has copied them.
     bool copied_to_host() const;
     /// The index's metric, or the one given.
     gnnd::Metric metric() const { return metric_; }

@@ -37,7 +37,7 @@ struct Result {
     bool says(const std::string& text) const { return err.find(text) != std::string::npos; }
 };
 
-/// Whether the POSIX extended regular expression matches. The one in <regex> costs a minute under the sanitizers.
+/// True where the POSIX extended regular expression matches. The one in <regex> costs a minute under the sanitizers.
 inline bool matches(const std::string& text, const std::string& pattern) {
     regex_t compiled;
     if (regcomp(&compiled, pattern.c_str(), REG_EXTENDED | REG_NOSUB) != 0)

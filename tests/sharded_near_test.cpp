@@ -44,6 +44,30 @@ TEST_F(Near, IsAsGoodAsAllWithFewerMerges) {
     }
 }
 
+/// The sample is asked after every batch, and the first batch after which it shows enough is the last.
+TEST_F(Near, EndsWhereChanceAloneWouldNotShowEnough) {
+    HardSet set = benchs::hard_set("gauss");
+    set.d = 10;
+    make_base(vectors_of(set, 4000, DType::f32).view());
+    for (const std::uint64_t seed : {5, 6, 7}) {
+        SCOPED_TRACE(seed);
+        std::filesystem::remove_all(work());
+        params_.seed = seed;
+        const ShardedStats stats = build(near(8));
+        const double error = (stats.recall.value - stats.recall.low) / 2;
+        EXPECT_TRUE(stats.merges == 28 || stats.recall.value >= params_.recall + std::min(error, 0.0025))
+            << stats.recall.value << " after " << stats.merges;
+    }
+}
+
+TEST_F(Near, ASampleNeedNotShowMoreThanItCan) {
+    const auto shows = [](double value, double low) { return RecallEstimate{value, low, 1, 10, 1024}; };
+    EXPECT_NEAR(shards::recall_to_end_at(shows(0.991, 0.988), 0.99), 0.9915, 1e-9);
+    EXPECT_NEAR(shards::recall_to_end_at(shows(0.9, 0.8), 0.99), 0.9925, 1e-9);
+    EXPECT_LT(shards::recall_to_end_at(shows(1, 0.9963), 0.999), 1) << "all are found, of too few to be sure";
+    EXPECT_EQ(shards::recall_to_end_at(shows(0.99, 0.99), 0.99), 0.99) << "of all objects";
+}
+
 TEST_F(Near, PartsOfALineAreMergedWithTheNextOnly) {
     make_line(3000);
     for (const int workers : {1, 3}) {

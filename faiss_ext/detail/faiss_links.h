@@ -28,7 +28,7 @@ std::int32_t* make_room(faiss::IndexHNSW& index, std::int64_t n);
 void set_count(faiss::IndexNSG& index, std::int64_t n);
 void set_count(faiss::IndexHNSW& index, std::int64_t n);
 
-/// Whether the links are those of n objects, by their number, and whether there are places for those of one of them.
+/// True where the links are those of n objects, by their number, and there are places for those of one of them.
 bool links_are_of(const faiss::IndexNSG& index, std::int64_t n);
 bool links_are_of(const faiss::IndexHNSW& index, std::int64_t n);
 bool has_links(const faiss::IndexNSG& index, std::int64_t object);

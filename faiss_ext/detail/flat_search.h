@@ -24,7 +24,7 @@ struct Found {
     void search(faiss::MetricType metric, const float* queries, std::int64_t count, const float* base, std::int64_t n,
                 std::int64_t d);
 
-    /// Whether rounding can have kept a nearer object out of a finished row: what FAISS did not report is no better
+    /// True where rounding can have kept a nearer object out of a finished row: what FAISS did not report is no better
     /// than its last, less what both values may be off by.
     /// \param values  the true distances of the row, `count`
     /// \param bound   the most by which a reported value differs from the true one

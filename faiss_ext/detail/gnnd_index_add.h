@@ -149,7 +149,7 @@ detail::GraphChange GnndIndex<FaissIndex>::append_on_gpu(gnnd::detail::DeviceGra
     return detail::GraphChange(graph_, std::move(whole));
 }
 
-/// Whether the CPU may change the rows of the graph that little is added to, instead of making another.
+/// True where the CPU may change the rows of the graph that little is added to, instead of making another.
 template <class FaissIndex>
 bool GnndIndex<FaissIndex>::appends_rows(idx_t old, idx_t n) const {
     return old > graph_.k() && graph_.k() == graph_k() && n - old <= gnnd::detail::kMostAppended &&

@@ -51,7 +51,7 @@ struct IvfpqShape {
 
 void configure(faiss::ClusteringParameters& clustering, int seed);
 
-/// Whether FAISS has codes of so many bytes on GPUs.
+/// True where FAISS has codes of so many bytes on GPUs.
 bool gpu_has_code_bytes(std::int64_t bytes);
 /// An empty, untrained GpuIndexIVFPQ.
 std::unique_ptr<faiss::Index> make_gpu_ivfpq(const Gpu& gpu, const IvfpqShape& shape);

@@ -21,7 +21,7 @@ bool holds_plain_rows(const faiss::Index& index);
 /// \throws faiss::FaissException for metrics that FAISS does not have; `what` names who asks
 faiss::MetricType search_metric(gnnd::Metric metric, const char* what);
 
-/// Whether the metric is one of normalised vectors: cosine.
+/// True where the metric is one of normalised vectors: cosine.
 bool is_normalized(gnnd::Metric metric);
 
 /// Copies rows [begin, begin + count) to out (count x d) as float32; under cosine every row is normalised.

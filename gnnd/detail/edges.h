@@ -69,8 +69,8 @@ GNND_HOST_DEVICE bool has_no_distance(float value) {
 /// Says that the value, number `index` of rows of k, is such a one. \param k  0: there are no rows
 [[noreturn]] void refuse_value(const char* who, Metric metric, float value, std::int64_t index, std::int64_t k);
 
-/// Whether the cut lets a pair of equal vectors through. Under ip their value depends on their length; they are copies
-/// all the same.
+/// True where the cut lets a pair of equal vectors through. Under ip their value depends on their length; they are
+/// copies all the same.
 inline bool equal_rows_count(const Edges& edges, Metric metric) {
     return edges.counts(0, edges.larger_is_nearer ? best_value(metric) : 0);
 }

@@ -45,6 +45,11 @@ float recall_of_merges(float target, std::size_t merges, int shards) {
     return 1 - (1 - target) / (4 * std::max(1.f, each));
 }
 
+double recall_to_end_at(const RecallEstimate& recall, double target) {
+    const double deviation = (recall.value - recall.low) / 2;  // as the interval is 1.96 of them to either side
+    return target + std::min(deviation, (1 - target) / 4);
+}
+
 RecallEstimate merge_near(Runner& runner, Store& store, const PairCounts& borders, int workers,
                           const std::function<RecallEstimate()>& measure) {
     const int shards = store.manifest().count();
@@ -62,10 +67,11 @@ RecallEstimate merge_near(Runner& runner, Store& store, const PairCounts& border
         runner.deliver();
         store.flush_lists();
         const RecallEstimate recall = measure();
-        const float target = store.manifest().params.recall;
+        const float asked = store.manifest().params.recall;
+        const double target = recall_to_end_at(recall, asked);
         if (left.empty() || recall.value >= target) return recall;
         const std::vector<Task> chosen = choose_merges(left, truth, within, recall.value, target);
-        runner.hold_merges_to(recall_of_merges(target, chosen.size(), shards));
+        runner.hold_merges_to(recall_of_merges(asked, chosen.size(), shards));
         runner.run(make_merges(shards, workers, chosen), false);
     }
 }

@@ -28,6 +28,13 @@ float recall_of_builds(float target);
 /// \param merges  that are to come, of so many shards
 float recall_of_merges(float target, std::size_t merges, int shards);
 
+/// The recall that a sample must show before merges end. One that looks after every batch, and ends at the first that
+/// shows enough, ends sooner where chance is in its favour: the whole would have less than was asked for.
+/// \param recall  as the sample shows it
+/// \param target  that was asked for
+/// \return one standard error more, but no more than a quarter of what may be missing: a small sample cannot tell more
+double recall_to_end_at(const RecallEstimate& recall, double target);
+
 /// Builds the shards and merges, batch after batch, those that share the most neighbours, until the graph has the
 /// recall that params ask for, or all are merged. \param borders  an estimate of what shards share \param measure  the
 /// recall of the graph that is in the folder \return the recall in the end

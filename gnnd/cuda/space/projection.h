@@ -23,7 +23,7 @@ inline constexpr int kComponents = 128;  ///< of a projection, a byte each
 /// the time that is saved is more than what projecting takes (benchs/NOTEBOOK.md).
 inline constexpr std::int64_t kLeastProjected = 4 * kComponents, kLeastInAll = std::int64_t(1) << 26;
 
-/// Whether a build may project n rows of d components.
+/// True where a build may project n rows of d components.
 inline bool may_project(Codes codes, std::int64_t n, std::int64_t d) {
     return codes == Codes::pca || (codes == Codes::automatic && d >= kLeastProjected && n * d >= kLeastInAll);
 }
