@@ -50,11 +50,15 @@ class Carrier:
         :raises Damaged: an object that it needs is altered; it is withdrawn, and what it held to be done again
         :raises OSError, MemoryError, ValueError: as the storage and the library
         """
+        # Threads that check files would spin after it, on processors that other workers are to have.
+        before = _native.limit_threads(self._threads)
         try:
             {"build": self._build, "merge": self._merge, "finish": self._finish}[task.kind](task)
         except BaseException:
             self._kept.clear()
             raise
+        finally:
+            _native.limit_threads(before)
         self._kept = {key: value for key, value in self._kept.items() if key[1] in task.shards}
 
     def _keep(self, what: str, shard: int, make: Callable[[], T]) -> T:
