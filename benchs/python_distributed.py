@@ -10,6 +10,7 @@ started before the clock, Python's start and imports are not counted; the base i
 from __future__ import annotations
 
 import argparse
+import functools
 import multiprocessing
 import os
 import resource
@@ -63,10 +64,13 @@ def by_workers(base: Path, work: Path, k: int, shards: int, processes: int) -> t
     return seconds, sum(used) + own
 
 
-def by_dask(base: Path, work: Path, k: int, shards: int, processes: int) -> tuple[float, float]:
+def by_dask(base: Path, work: Path, k: int, shards: int, processes: int, profiler: bool = True) -> tuple[float, float]:
+    """Of workers that Dask's profiler looks at 100 times a second, which is its default, or does not."""
+    import dask
     from distributed import Client, LocalCluster
 
     with (
+        dask.config.set({"distributed.worker.profile.enabled": profiler}),
         LocalCluster(n_workers=processes, threads_per_worker=1, dashboard_address=None) as cluster,
         Client(cluster) as client,
     ):
@@ -95,6 +99,7 @@ def main() -> None:
         "gnnd.build_sharded": by_one,
         f"{given.processes} of gnnd worker": by_workers,
         f"{given.processes} of Dask": by_dask,
+        f"{given.processes} of Dask, no profiler": functools.partial(by_dask, profiler=False),
     }
     try:
         make_base(folder / "base.npy", given.rows)

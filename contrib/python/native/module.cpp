@@ -64,6 +64,16 @@ NB_MODULE(_native, module) {
     module.def("synchronize", &synchronize, nb::arg("device"), nb::arg("stream"),
                nb::call_guard<nb::gil_scoped_release>());
     module.def("pause_threads", [] { omp_pause_resource_all(omp_pause_hard); });
+    // OpenMP counts them for each thread that begins a region: those of this one have so many from here on, 0 is
+    // refused.
+    module.def(
+        "limit_threads",
+        [](int threads) {
+            const int before = omp_get_max_threads();
+            if (threads > 0) omp_set_num_threads(threads);
+            return before;
+        },
+        nb::arg("threads"));
     bind_arrays(module);
     bind_build(module);
     bind_files(module);

@@ -51,6 +51,20 @@ def test_tasks_come_when_what_they_need_is_there(shards):
     assert State.of(schedule, names).done() == len(schedule) - 1
 
 
+@pytest.mark.parametrize("shards", [2, 5, 8])
+def test_no_task_is_overlooked(shards):
+    """Those that are ready, and how many are done, are what looking at every task finds, whatever is lost."""
+    random, schedule = np.random.default_rng(shards), Schedule(shards)
+    names = {f"{what}-{shard:05d}" for shard in range(shards) for what in ("local", "nearest")}
+    names |= {f"lists-{shard:05d}.{turn:04d}" for shard in range(shards) for turn in range(schedule.rounds + 1)}
+    for part in np.linspace(0, 1, 50):
+        state = State.of(schedule, {name for name in sorted(names) if random.random() < part})
+        tasks = [*schedule.builds, *schedule.merges]
+        ready = [task for task in tasks if state.is_ready(task)]
+        assert state.done() == sum(map(state.is_done, tasks))
+        assert set(state.ready()) == set(ready or [FINISH] * state.is_ready(FINISH))
+
+
 def test_what_is_lost_is_a_task_again():
     schedule = Schedule(2)
     names = {f"{what}-0000{shard}" for what in ("local", "nearest") for shard in (0, 1)}

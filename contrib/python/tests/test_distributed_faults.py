@@ -302,3 +302,27 @@ def test_a_base_that_changes_from_reading_to_reading(tmp_path):
     hands._sums.clear()
     with pytest.raises(OSError, match="change from reading"):
         do_some(hands, 3)
+
+
+def test_a_worker_takes_no_more_threads_than_it_is_given(monkeypatch, tmp_path):
+    """To write and to verify files, too; the calling thread has as many as before afterwards."""
+    base, work = begin(tmp_path, shards=2)
+    place, plan, seen = Folder(work), read_plan(Folder(work)), []
+    assert plan is not None
+
+    def looking(real: Any) -> Any:
+        def look(*given: Any) -> Any:
+            seen.append(_native.limit_threads(0))
+            return real(*given)
+
+        return look
+
+    for name in ("save_rows", "load_rows"):
+        monkeypatch.setattr(_native, name, looking(getattr(_native, name)))
+    own = _native.limit_threads(2)
+    try:
+        hands = Carrier(place, plan, open_base(base), "cpu", 3)
+        do_some(hands, len(Schedule(2)))
+        assert set(seen) == {3} and _native.limit_threads(0) == 2
+    finally:
+        _native.limit_threads(own)

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import functools
 import hashlib
 import json
 import os
@@ -61,13 +62,13 @@ class Plan:
     manifest: _native.Manifest  # without files
     recall_objects: int  # on which the recall of the whole is measured; 0: it is not
 
-    @property
+    @functools.cached_property
     def id(self) -> str:
         """By which records of the same build know each other, wherever its base lies."""
         base = {name: self.manifest.base[name] for name in ("n", "d", "dtype", "checksum")}
         return _digest(json.dumps([base, self.manifest.params, self.manifest.count], sort_keys=True).encode())
 
-    @property
+    @functools.cached_property
     def schedule(self) -> Schedule:
         return Schedule(self.manifest.count)
 

@@ -9,6 +9,8 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+import numpy as np
+
 
 @dataclass(frozen=True)
 class Task:
@@ -61,6 +63,12 @@ class Schedule:
         self.builds = [Task("build", shard) for shard in range(shards)]
         self._before = {task: tuple(self._previous(shard, task.round) for shard in task.shards) for task in self.merges}
         self._last = [self._previous(shard, self.rounds + 1) for shard in range(shards)]
+        self._next = {
+            (shard, version): task
+            for task, versions in self._before.items()
+            for shard, version in zip(task.shards, versions, strict=True)
+        }
+        self.table = np.array([(*task.shards, task.round) for task in self.merges], np.int32).reshape(-1, 3).T
 
     def __len__(self) -> int:
         return len(self.builds) + len(self.merges) + 1
@@ -68,6 +76,10 @@ class Schedule:
     def before(self, task: Task) -> tuple[int, int]:
         """The versions of both shards' lists that a merge goes on from: their rounds before."""
         return self._before[task]
+
+    def next(self, shard: int, version: int) -> Task | None:
+        """The merge that goes on from a version of its lists; None: there is none after it."""
+        return self._next.get((shard, version))
 
     def last(self, shard: int) -> int:
         """The version of its finished lists."""
@@ -124,12 +136,14 @@ class State:
 
     def done(self) -> int:
         """Tasks, the end not among them."""
-        return sum(map(self.is_done, [*self.schedule.builds, *self.schedule.merges]))
+        first, second, turn = self.schedule.table
+        at = np.array([self.at(shard) for shard in range(self.schedule.shards)])
+        return sum(map(self.is_done, self.schedule.builds)) + int(((at[first] >= turn) & (at[second] >= turn)).sum())
 
     def is_ready(self, task: Task) -> bool:
         """True where a task is not done and what it needs is there."""
         if task.kind == "finish":
-            return all(map(self.is_done, [*self.schedule.builds, *self.schedule.merges]))
+            return self.done() == len(self.schedule) - 1
         if self.is_done(task):
             return False
         if task.kind == "build":
@@ -139,8 +153,10 @@ class State:
 
     def ready(self, held: Iterable[int] = (), by_others: Iterable[int] = ()) -> list[Task]:
         """Tasks that can be done now: first those of shards that the worker holds, then those of shards that no other
-        does, by their rounds."""
-        tasks = [task for task in [*self.schedule.builds, *self.schedule.merges] if self.is_ready(task)]
+        does, by their rounds. Of merges only those can be that a shard is to have next: there are many more."""
+        following = (self.schedule.next(shard, self.at(shard)) for shard in range(self.schedule.shards))
+        merges = dict.fromkeys(task for task in following if task is not None)
+        tasks = [task for task in [*self.schedule.builds, *merges] if self.is_ready(task)]
         if not tasks and self.is_ready(FINISH):
             return [FINISH]
         mine, others = set(held), set(by_others)

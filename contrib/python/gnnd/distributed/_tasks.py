@@ -9,6 +9,7 @@ import re
 import time
 import zlib
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 import numpy as np
@@ -50,11 +51,15 @@ class Carrier:
         :raises Damaged: an object that it needs is altered; it is withdrawn, and what it held to be done again
         :raises OSError, MemoryError, ValueError: as the storage and the library
         """
+        # Threads that check files would spin after it, on processors that other workers are to have.
+        before = _native.limit_threads(self._threads)
         try:
             {"build": self._build, "merge": self._merge, "finish": self._finish}[task.kind](task)
         except BaseException:
             self._kept.clear()
             raise
+        finally:
+            _native.limit_threads(before)
         self._kept = {key: value for key, value in self._kept.items() if key[1] in task.shards}
 
     def _keep(self, what: str, shard: int, make: Callable[[], T]) -> T:
@@ -127,27 +132,41 @@ class Carrier:
         sides = state.sides(task)
         if not sides:
             return
-        first, second = self._vectors(task.first), self._vectors(task.second)
-        graphs = [parts(self._local(shard), plan.metric) for shard in task.shards]
-        start = time.monotonic()
-        (ids, distances), stats = _native.merge_across(first.native, graphs[0], second.native, graphs[1], self._params)
-        seconds = (time.monotonic() - start) / len(sides)
-        border = plan.rows(task.first)
         before = dict(zip(task.shards, plan.schedule.before(task), strict=True))
-        for side in sides:
-            mine = slice(0, border) if side == task.first else slice(border, None)
-            partner, objects = (task.second, (border, len(ids))) if side == task.first else (task.first, (0, border))
-            lists, taken, samples = self._lists(side, before[side])
-            lists = lists[0].copy(), lists[1].copy()
-            _native.fold(
-                parts((ids[mine], distances[mine]), plan.metric),
-                *objects,
-                plan.begin(partner),
-                view(lists[0], "i32"),
-                view(lists[1], "f32"),
-                self._threads,
-            )
-            self._put_lists(side, task.round, lists, taken + seconds, max(samples, int(stats["choices"]["samples"])))
+        # One thread alone moves files of graphs, while this one reads vectors and computes.
+        with ThreadPoolExecutor(1, initializer=_native.limit_threads, initargs=(self._threads,)) as mover:
+            loading = mover.submit(lambda: [self._local(shard) for shard in task.shards])
+            first, second = self._vectors(task.first), self._vectors(task.second)
+            graphs = [parts(local, plan.metric) for local in loading.result()]
+            lists = mover.submit(lambda: {side: self._lists(side, before[side]) for side in sides})
+            start = time.monotonic()
+            found, stats = _native.merge_across(first.native, graphs[0], second.native, graphs[1], self._params)
+            seconds = (time.monotonic() - start) / len(sides)
+            samples = int(stats["choices"]["samples"])
+            written = []
+            for side in sides:
+                graph, taken, most = lists.result()[side]
+                self._fold(task, side, found, graph)
+                written.append(
+                    mover.submit(self._put_lists, side, task.round, graph, taken + seconds, max(most, samples))
+                )
+            for one in written:
+                one.result()
+
+    def _fold(self, task: Task, side: int, found: Graph, lists: Graph) -> None:
+        """Takes what a merge has found of one of its shards into that one's lists."""
+        plan, (ids, distances) = self.plan, found
+        border = plan.rows(task.first)
+        mine = slice(0, border) if side == task.first else slice(border, None)
+        partner, objects = (task.second, (border, len(ids))) if side == task.first else (task.first, (0, border))
+        _native.fold(
+            parts((ids[mine], distances[mine]), plan.metric),
+            *objects,
+            plan.begin(partner),
+            view(lists[0], "i32"),
+            view(lists[1], "f32"),
+            self._threads,
+        )
 
     def _lists(self, shard: int, version: int) -> tuple[Graph, float, int]:
         """A shard's lists, the seconds that they took, and the most samples."""
