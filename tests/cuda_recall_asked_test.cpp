@@ -8,6 +8,7 @@
 #include "gnnd/error.h"
 #include "gnnd/merge.h"
 #include "gnnd/resources.h"
+#include "tests/all_columns.h"
 #include "tests/all_objects.h"
 #include "tests/gpu.h"
 #include "tests/hard_sets.h"
@@ -141,6 +142,12 @@ TEST_F(CudaRecall, IsMeasuredAndReached) {
     EXPECT_LE(result.stats.recall.low, result.stats.recall.value);
     EXPECT_LE(result.stats.recall.value, result.stats.recall.high);
     EXPECT_GT(result.stats.recall_seconds, 0);
+}
+
+TEST_F(CudaRecall, TellsOfAllColumnsAndGoesOnForThem) {
+    BuildParams params = gpu_params(64);
+    params.deterministic = true;  // others compare all pairs of so few
+    test::expect_all_columns(params);
 }
 
 /// By the rates of predict.h, before anything is built; a limit that the user sets, and what must not depend on chance

@@ -6,6 +6,7 @@
 #include "gnnd/error.h"
 #include "gnnd/merge.h"
 #include "gnnd/resources.h"
+#include "tests/all_columns.h"
 #include "tests/append_cases.h"
 #include "tests/cpu.h"
 #include "tests/hard_sets.h"
@@ -73,6 +74,12 @@ TEST_P(HardSetsInLists, AreReachedAsTheyGrow) {
 
 INSTANTIATE_TEST_SUITE_P(All, HardSets, testing::ValuesIn(all_asked({10, 32})), testing::PrintToStringParamName());
 INSTANTIATE_TEST_SUITE_P(All, HardSetsInLists, testing::ValuesIn(all_asked({40})), testing::PrintToStringParamName());
+
+TEST(RecallAsked, TellsOfAllColumnsAndGoesOnForThem) {
+    BuildParams params = asked_for(0.99, 64);
+    params.trees = 6;
+    test::expect_all_columns(params);
+}
 
 TEST(RecallAsked, HoldsForEveryMetricAndDType) {
     const HardSet set = test::hard_sets()[0];

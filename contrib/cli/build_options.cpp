@@ -94,6 +94,7 @@ Json report(const BuildOptions& options, const gnnd::BuildStats& stats, double p
               {"stop", name_of(stats.stop)},
               {"phi", phi}};
     json.update(to_json(stats.recall));
+    if (stats.recall_all.objects != 0) json["recall_all"] = to_json(stats.recall_all);
     if (stats.recall_added.objects != 0) json["recall_added"] = to_json(stats.recall_added);
     json.update({{"recall_seconds", stats.recall_seconds},
                  {"seconds", stats.seconds},
@@ -120,6 +121,7 @@ void print_summary(const BuildOptions& options, const gnnd::BuildStats& stats, d
                     std::string(name_of(stats.choices.codes)).c_str());
     std::printf("phi(G)      %.6g\n", phi);
     if (stats.recall.objects != 0) std::printf("recall      %s\n", gnnd::to_text(stats.recall).c_str());
+    if (stats.recall_all.objects != 0) std::printf("  of all    %s\n", gnnd::to_text(stats.recall_all).c_str());
     if (stats.recall_added.objects != 0) std::printf("  added     %s\n", gnnd::to_text(stats.recall_added).c_str());
     if (stats.recall_seconds != 0) std::printf("  measured  in %.3f s of the seconds\n", stats.recall_seconds);
     std::printf("seconds     %.3f\n", stats.seconds);

@@ -33,6 +33,9 @@ Iterations::Iterations(State& state, const detail::Input& input, const Callbacks
       most_changed_(detail::most_changed(input, state.params)) {
     if (state.params.recall > 0)
         measurement_.emplace(state.space, state.team, state.params, input.measured(), state.resources);
+    if (const auto all = detail::of_all_columns(state.params); all && measurement_)
+        all_columns_.emplace(state.space, state.team, *all, input.measured(), state.resources,
+                             detail::kAllColumnsObjects / 2);
     set_aside_ = detail::sets_aside(input, state.params);
 }
 
@@ -65,21 +68,28 @@ void Iterations::report() {
 }
 
 /// \param decide  by more objects, until it is certain on which side of the target the recall is
-RecallEstimate Iterations::measure(bool decide) {
+RecallEstimate Iterations::measure(Measurement& measurement, bool decide) const {
     const auto first_ids = [this](std::int32_t object, int count, std::int32_t* ids) {
         const Entry* list = state_.lists.of(object);
         for (int j = 0; j < count; ++j) ids[j] = list[j] != kEmpty ? id_of(list[j]) : -1;
     };
-    return measurement_->measure(first_ids, decide);
+    return measurement.measure(first_ids, decide);
+}
+
+/// \return whether they have enough of the recall that is asked for
+bool Iterations::measure_all_columns() {
+    if (!all_columns_) return true;
+    stats_.recall_all = measure(*all_columns_, false);
+    return stats_.recall_all.value >= detail::kOfAllColumns * double(state_.params.recall);
 }
 
 bool Iterations::reached() {
     if (!measurement_ || set_aside_) return false;
     gain_ = -stats_.recall.value;
-    stats_.recall = measure(false);
+    stats_.recall = measure(*measurement_, false);
     gain_ += stats_.recall.value;
     return stats_.recall.low >= state_.params.recall && changed_ <= double(most_changed_) &&
-           (iteration_ > 0 || rows_are_full());
+           (iteration_ > 0 || rows_are_full()) && measure_all_columns();
 }
 
 /// A graph to refine may have rows that are not full, and what they lack counts less than their first columns.
@@ -104,7 +114,8 @@ bool Iterations::go_further() {
     if (std::exchange(set_aside_, false)) take_back(state_, input_);
     state_.pairs = {};  // of a merge too: what is missing may be missing anywhere
     threshold_ = double(params.delta) * double(state_.lists.n()) * params.k;
-    stats_.recall = measure(true);
+    stats_.recall = measure(*measurement_, true);
+    measure_all_columns();
     if (detail::is_reached(stats_.recall, params.recall)) {
         stats_.stop = StopReason::recall;
         return false;
@@ -197,7 +208,8 @@ void Iterations::run() {
         if (!holds([&] { return iterate(), true; })) break;
     }
     if (set_aside_) take_back(state_, input_);
-    if (measurement_) stats_.recall_seconds += measurement_->seconds();
+    for (const auto* measured : {&measurement_, &all_columns_})
+        if (*measured) stats_.recall_seconds += (*measured)->seconds();
     stats_.choices = state_.choices;
 }
 

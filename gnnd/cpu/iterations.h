@@ -43,7 +43,8 @@ class Iterations {
     void begin();
     void iterate();
     void report();
-    RecallEstimate measure(bool decide);
+    RecallEstimate measure(Measurement& measurement, bool decide) const;
+    bool measure_all_columns();
     bool reached();
     bool rows_are_full() const;
     bool settled() const;
@@ -61,6 +62,7 @@ class Iterations {
     Clock& clock_;
     BuildStats& stats_;
     std::optional<Measurement> measurement_;  ///< where a recall is asked for
+    std::optional<Measurement> all_columns_;  ///< where it counts fewer
     std::optional<Samples> samples_;
     double threshold_;            ///< with fewer NEW entries the lists have settled
     double changed_ = 0;          ///< NEW entries after the last iteration

@@ -21,6 +21,14 @@ int recall_at_of(const BuildParams& params) {
     return params.recall_at != 0 ? params.recall_at : std::min(params.k, 10);
 }
 
+std::optional<BuildParams> of_all_columns(const BuildParams& params) {
+    if (recall_at_of(params) == params.k) return std::nullopt;
+    BuildParams all = params;
+    all.recall_at = params.k;
+    all.recall = float(kOfAllColumns * double(params.recall));
+    return all;
+}
+
 std::vector<std::int32_t> sample_objects(std::int64_t n, std::int64_t count, std::uint64_t seed, std::uint64_t stream) {
     if (count >= n) {
         std::vector<std::int32_t> all(n);

@@ -34,7 +34,10 @@ struct Call {
     BuildStats run(const Input& input, const Callbacks& callbacks, std::int32_t* ids, float* distances) const {
         BuildStats stats = run_checked(input, params, callbacks, resources, ids, distances);
         stats.device_reason = reason;
-        if (stats.stop == StopReason::exact) stats.recall = {1, 1, 1, recall_at_of(params), input.n()};
+        if (stats.stop == StopReason::exact) {
+            stats.recall = {1, 1, 1, recall_at_of(params), input.n()};
+            stats.recall_all = {};
+        }
         return stats;
     }
 

@@ -154,6 +154,11 @@ nb::dict to_dict(const BuildStats& stats) {
     dict["stop"] = to_str(name_of(stats.stop));
     dict["seconds"] = stats.seconds;
     add_recall(dict, stats.recall);
+    if (stats.recall_all.objects != 0) {
+        nb::dict all;
+        add_recall(all, stats.recall_all);
+        dict["recall_all"] = all;
+    }
     if (stats.recall_added.objects != 0) {
         nb::dict added;
         add_recall(added, stats.recall_added);

@@ -46,6 +46,7 @@ bool measure(BuildState& state, const u32* ids, int length, RecallMeter& meter, 
     };
     const double wanted = double(state.params.recall);
     estimate(meter);
+    stats.recall_all = meter.estimate_all();
     constexpr std::int64_t kObjects = kSharper * detail::kRecallObjects;
     SweepSpace space = sweep_space_of(state, meter.taken());
     const std::size_t bytes = RecallMeter::bytes(space, state.params, kObjects);
@@ -104,8 +105,8 @@ bool lengthen(const BuildState& state, const KnnGraphView& lists, int length, co
 
 std::size_t bytes_beside(const detail::Input& input, const InPlace& in_place, const BuildParams& params) {
     if (params.recall == 0) return 0;
-    return RecallMeter::bytes(SweptSet::shape(input, in_place.vectors, params.metric), params,
-                              detail::objects_to_measure(input.measured().count, double(params.recall)));
+    return RecallMeter::bytes_of_build(SweptSet::shape(input, in_place.vectors, params.metric), params,
+                                       input.measured().count);
 }
 
 std::size_t bytes_of_all_pairs(const detail::Input& input, const InPlace& in_place, const BuildParams& params) {

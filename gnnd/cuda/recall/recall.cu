@@ -39,13 +39,17 @@ __global__ void __launch_bounds__(kThreads)
     atomicAdd(&sums->squares, double(found) * found);
 }
 
+/// \param all        the sums of all columns; null: they are not measured
+/// \param least_all  entries that must have been found there
 __global__ void decide_kernel(std::int64_t n, u32 count, int at, double wanted, RecallCounts counts,
-                              const RecallSums* sums, StopFlag* stop, Record* record) {
+                              const RecallSums* sums, const RecallSums* all, double least_all, StopFlag* stop,
+                              Record* record) {
     if (stop->raised) return;
     record->found = sums->found;
     record->squares = sums->squares;
     record->measured = nanoseconds();
     if (record->sum.entries < counts.least_entries || record->sum.fresh > counts.most_changed) return;
+    if (all != nullptr && all->found < least_all) return;
     if (detail::estimate_recall(n, count, at, sums->found, sums->squares).low < wanted) return;
     stop->raised = 1;
     record->reached = 1;
@@ -115,6 +119,21 @@ RecallMeter::RecallMeter(const SweepSpace& space, const BuildParams& params, con
         cudaMemcpyAsync(numbers_, objects_.data(), objects_.size() * sizeof(u32), cudaMemcpyHostToDevice, stream));
 }
 
+RecallMeter::RecallMeter(const BuildState& state, Stopwatch& watch)
+    : RecallMeter(sweep_space_of(state), state.params, state.input.measured(),
+                  detail::objects_to_measure(state.input.measured().count, double(state.params.recall)),
+                  state.resources, watch, state.stream) {
+    if (const auto all = detail::of_all_columns(state.params))
+        all_ = std::make_unique<RecallMeter>(space_, *all, state.input.measured(), detail::kAllColumnsObjects,
+                                             state.resources, watch, state.stream);
+}
+
+std::size_t RecallMeter::bytes_of_build(const SweepSpace& shape, const BuildParams& params, std::int64_t count) {
+    const std::size_t counted = bytes(shape, params, detail::objects_to_measure(count, double(params.recall)));
+    const auto all = detail::of_all_columns(params);
+    return counted + (all ? bytes(shape, *all, detail::kAllColumnsObjects) : 0);
+}
+
 std::size_t RecallMeter::bytes(const SweepSpace& shape, const BuildParams& params, std::int64_t sample) {
     const auto objects = std::min(shape.raw.n, sample);
     return Sweep::bytes_of_some(shape, u32(objects), detail::recall_at_of(params)) + std::size_t(objects) * 4 + 256;
@@ -123,6 +142,7 @@ std::size_t RecallMeter::bytes(const SweepSpace& shape, const BuildParams& param
 void RecallMeter::find_truth(const u32* ids, int stride, int width) {
     const Stopwatch::Piece piece(watch_), of_truth(truth_watch_);
     truth_ = sweep_.nearest_of(objects_.data(), u32(objects_.size()), ids, stride, width);
+    if (all_) all_->find_truth(ids, stride, width);
 }
 
 double RecallMeter::seconds_of_all_pairs() const {
@@ -131,6 +151,7 @@ double RecallMeter::seconds_of_all_pairs() const {
 
 void RecallMeter::start(const u32* ids, int stride, int width, StopFlag* stop, Record* record,
                         const RecallCounts& counts) {
+    if (all_) all_->start(ids, stride, width);
     const Stopwatch::Piece piece(watch_);
     const u32 count = u32(objects_.size());
     GNND_CUDA(cudaMemsetAsync(sums_, 0, sizeof(RecallSums), stream_));
@@ -142,7 +163,9 @@ void RecallMeter::start(const u32* ids, int stride, int width, StopFlag* stop, R
         });
     });
     if (record == nullptr) return;
-    decide_kernel<<<1, 1, 0, stream_>>>(count_, count, at_, wanted_, counts, sums_, stop, record);
+    const double least_all = all_ ? all_->wanted_ * double(all_->objects_.size()) * all_->at_ : 0;
+    decide_kernel<<<1, 1, 0, stream_>>>(count_, count, at_, wanted_, counts, sums_, all_ ? all_->sums_ : nullptr,
+                                        least_all, stop, record);
     GNND_LAUNCHED("decide_kernel");
 }
 

@@ -4,6 +4,7 @@
 /// A build measures itself: the true neighbours of a sample of objects, found by comparing it with all vectors, against
 /// what the lists have of them.
 
+#include <memory>
 #include <vector>
 
 #include "gnnd/cuda/build_state.h"
@@ -37,10 +38,8 @@ class RecallMeter {
     /// \param watch   gets what all of its work takes
     RecallMeter(const SweepSpace& space, const BuildParams& params, const detail::ObjectRange& part,
                 std::int64_t sample, Resources& resources, Stopwatch& watch, cudaStream_t stream);
-    RecallMeter(const BuildState& state, Stopwatch& watch)
-        : RecallMeter(sweep_space_of(state), state.params, state.input.measured(),
-                      detail::objects_to_measure(state.input.measured().count, double(state.params.recall)),
-                      state.resources, watch, state.stream) {}
+    /// Of a build: beside the columns that count all of them, of fewer objects.
+    RecallMeter(const BuildState& state, Stopwatch& watch);
 
     /// Finds the true neighbours, once; waits for the stream. The nearer the given neighbours are the faster.
     /// \param ids  device: n x stride, of which the first `width` are looked at
@@ -49,7 +48,7 @@ class RecallMeter {
 
     /// Starts to compare the ids with the truth: n x stride, the first `width` of each.
     /// \param record   where the sums go. If the lower end of their interval has reached the recall that was asked for,
-    ///                 the stop flag is raised, where it counts. Null: nowhere
+    ///                 the stop flag is raised, where it counts and all columns have enough of it. Null: nowhere
     void start(const u32* ids, int stride, int width, StopFlag* stop = nullptr, Record* record = nullptr,
                const RecallCounts& counts = {});
     /// Counts, behind start(), the true neighbours that are not in lists of a projection since it takes them for
@@ -59,19 +58,23 @@ class RecallMeter {
     double lost(const Record& record) const { return record.lost / (double(objects_.size()) * at_); }
     /// Of what was started last; waits for the stream.
     RecallEstimate estimate();
+    /// The same of all columns; of no objects where they are not measured apart.
+    RecallEstimate estimate_all() { return all_ ? all_->estimate() : RecallEstimate{}; }
     /// Of what was started with this record.
     RecallEstimate estimate_of(const Record& record) const;
 
     /// The form of numbers that the truth was found with.
     SweepForm form() const { return sweep_.form(); }
     /// Bytes that it has taken of the spare memory.
-    std::size_t taken() const { return sweep_.bytes_of_split(); }
+    std::size_t taken() const { return sweep_.bytes_of_split() + (all_ ? all_->taken() : 0); }
     Stopwatch& watch() const { return watch_; }
     /// Comparing all pairs would take about so long, as find_truth() took.
     double seconds_of_all_pairs() const;
 
     /// Device memory that it takes for so many objects.
     static std::size_t bytes(const SweepSpace& shape, const BuildParams& params, std::int64_t sample);
+    /// The same of a build's, for a sample of `count` objects.
+    static std::size_t bytes_of_build(const SweepSpace& shape, const BuildParams& params, std::int64_t count);
 
   private:
     const SweepSpace space_;
@@ -88,6 +91,7 @@ class RecallMeter {
     Stopwatch& watch_;
     Stopwatch truth_watch_;
     PinnedArray<RecallSums, 1> here_;
+    std::unique_ptr<RecallMeter> all_;  ///< of all columns
     Drain drain_;
 };
 
