@@ -19,6 +19,7 @@
 #include "gnnd/dtype.h"
 #include "gnnd/error.h"
 #include "gnnd/shards/folder.h"
+#include "gnnd/shards/ids.h"
 
 namespace {
 
@@ -71,7 +72,7 @@ gnnd::shards::Schedule schedule_of(const Manifest& manifest, const Machine& mach
 double pass_through(const Machine& machine, const Manifest& manifest, Sums& sums) {
     const double millions = double(manifest.base.n) * 1e-6, order = millions * 4e-3;
     const double vectors = millions * double(manifest.base.d) * double(size_of(manifest.base.dtype)) * 1e-3;
-    const double lists = millions * manifest.params.k * 8e-3;
+    const double lists = millions * manifest.params.k * double(manifest.list_entry_bytes()) * 1e-3;
     const double read = 2 * vectors + lists + order, written = vectors + lists + order;
     sums.read += read;
     sums.written += written;
@@ -80,7 +81,8 @@ double pass_through(const Machine& machine, const Manifest& manifest, Sums& sums
 
 /// From the disk to the device and back, one after the other.
 void print_one(const Machine& machine, const Manifest& manifest) {
-    const double millions = double(manifest.base.n) * 1e-6, lists = millions * manifest.params.k * 8e-3;
+    const double millions = double(manifest.base.n) * 1e-6,
+                 lists = millions * manifest.params.k * double(manifest.list_entry_bytes()) * 1e-3;
     const double vectors = millions * double(manifest.base.d) * double(size_of(manifest.base.dtype)) * 1e-3;
     const double busy = millions * machine.build + vectors / machine.to_device + lists / machine.from_device;
     const double device = vectors + lists + millions * 1e6 * machine.work;
@@ -178,6 +180,7 @@ int main(int argc, char** argv) {
     add("--price", machine.price, "of an hour of a GPU");
     CLI11_PARSE(app, argc, argv);
     if (machine.near > 0) manifest.plan = gnnd::MergePlan::near;
+    manifest.id_bytes = gnnd::shards::id_bytes_for(manifest.base.n);
     try {
         std::printf(
             "| shards | merges | on the device | seconds | hours | GPU | GB read | written | copied | disk | host | "

@@ -101,8 +101,8 @@ class Worker {
           millions_(double(manifest.most_rows()) * 1e-6),
           vectors_(millions_ * double(manifest.base.d) * double(size_of(manifest.base.dtype)) * 1e-3),
           local_(millions_ * manifest.local_columns() * 8e-3),
-          lists_(millions_ * manifest.params.k * 8e-3),
-          fixed_(2 * (vectors_ + lists_ + millions_ * 1e6 * machine.work)),
+          lists_(millions_ * manifest.params.k * double(manifest.list_entry_bytes()) * 1e-3),
+          fixed_(2 * (vectors_ + millions_ * manifest.params.k * 8e-3 + millions_ * 1e6 * machine.work)),
           slots(std::min(manifest.count(), int((machine.device - fixed_) / (vectors_ + local_ + lists_)))),
           takes_over_(machine.workers > 1 && slots == manifest.count()),
           device_(slots * (vectors_ + local_ + lists_) * (1 + 1e-9)) {}

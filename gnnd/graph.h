@@ -22,17 +22,22 @@ namespace gnnd {
 /// Entries of a row, at most.
 inline constexpr std::int64_t kMaxColumns = 65535;
 
-/// A graph in somebody else's memory.
-struct KnnGraphView {
-    std::int64_t n = 0;                 ///< rows, one for each object
-    std::int64_t k = 0;                 ///< entries of a row
-    Metric metric = Metric::L2;         ///< of the distances
-    const std::int32_t* ids = nullptr;  ///< n x k
-    const float* distances = nullptr;   ///< n x k
+/// Rows of a graph in somebody else's memory. \tparam Id  std::int32_t or std::int64_t
+template <class Id>
+struct GraphView {
+    std::int64_t n = 0;                ///< rows, one for each object
+    std::int64_t k = 0;                ///< entries of a row
+    Metric metric = Metric::L2;        ///< of the distances
+    const Id* ids = nullptr;           ///< n x k
+    const float* distances = nullptr;  ///< n x k
 
-    const std::int32_t* ids_of(std::int64_t i) const { return ids + i * k; }       ///< row i, k ids
+    const Id* ids_of(std::int64_t i) const { return ids + i * k; }                 ///< row i, k ids
     const float* distances_of(std::int64_t i) const { return distances + i * k; }  ///< row i, k values
 };
+/// A graph as builds and merges work with it.
+using KnnGraphView = GraphView<std::int32_t>;
+/// Rows of a graph in shards, whose objects may be more than 32 bits tell apart.
+using WideGraphView = GraphView<std::int64_t>;
 
 /// A graph that owns its arrays.
 class KnnGraph {

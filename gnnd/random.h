@@ -18,6 +18,12 @@ class Random {
 
     /// Uniform in [0, bound), bound < 2^32.
     std::uint32_t below(std::uint32_t bound) { return std::uint32_t(((next() >> 32) * bound) >> 32); }
+    /// The same for any bound, and the same numbers for one below 2^32.
+    std::uint64_t below_any(std::uint64_t bound) {
+        if (bound < std::uint64_t(1) << 32) return below(std::uint32_t(bound));
+        const std::uint64_t all = next(), high = bound >> 32, low = bound & 0xffffffff;
+        return (all >> 32) * high + (((all >> 32) * low) >> 32) + (((all & 0xffffffff) * high) >> 32);
+    }
 
   private:
     static std::uint64_t mix(std::uint64_t z) {

@@ -25,7 +25,7 @@ enum class MergePlan {
     all,  ///< by rows; every pair
     /// By a coarse partition of the space, so that most neighbours of an object are in its own shard, and the others in
     /// few: pairs that share the most neighbours come first, until the whole graph has BuildParams::recall, which must
-    /// be below 1 and not 0. The base is read twice for it, and its copy takes as much of the disk.
+    /// be below 1 and not 0. The base, of kMaxObjects rows at most, is read twice for it, and copied to the disk.
     near,
 };
 
@@ -59,6 +59,9 @@ struct ShardParams {
     std::vector<Device> devices;
     int workers = 0;                  ///< 1 to 64, sharing the devices in turn; 0: one per device
     MergePlan plan = MergePlan::all;  ///< which pairs are merged; of a single shard both are the same
+    /// Bytes of an id in the graph's files: 4, of up to kMaxObjects objects, or 8. 0: as few as there must be, and
+    /// where a graph is resumed, as many as it has.
+    int id_bytes = 0;
 
     /// Throws InvalidArgument that names the field, its value and what is allowed.
     void validate() const;
@@ -161,6 +164,7 @@ class ShardedGraph {
 
     std::int64_t n() const;       ///< rows
     std::int64_t k() const;       ///< entries of a row
+    int id_bytes() const;         ///< of an id in the files, 4 or 8
     int shards() const;           ///< graph files
     Metric metric() const;        ///< of the distances
     DType dtype() const;          ///< of the vectors
@@ -177,13 +181,12 @@ class ShardedGraph {
     void read(std::int64_t begin, std::int64_t count, std::int64_t* ids, float* distances) const;
 
     /// Writes all of it to one graph file, which gets the same checksums as if it had been built at once. Takes 32 MiB
-    /// of memory, and reads everything three times. \param interrupt  asked for every 16 MiB; true ends the call, and
+    /// of memory, and reads everything three times. Of more than kMaxObjects objects its ids are 64-bit, and no
+    /// KnnGraph can hold it. \param interrupt  asked for every 16 MiB; true ends the call, and
     /// no file is written \throws Interrupted, and IoError as write_graph()
     void write(const std::string& path, const std::function<bool()>& interrupt = {}) const;
 
   private:
-    void read(std::int64_t begin, std::int64_t count, std::int32_t* ids, float* distances) const;
-
     struct State;
     std::unique_ptr<const State> state_;
 };

@@ -13,6 +13,9 @@ namespace gnnd {
 
 /// Largest number of objects in one graph: ids are 32-bit, and one bit marks NEW entries.
 inline constexpr std::int64_t kMaxObjects = (std::int64_t(1) << 31) - 1;
+/// Largest number of objects in a graph in shards, whose ids are 64-bit where they have to be; each shard is a graph,
+/// and so are two that are merged: of 1,024 shards each has less than 2^30.
+inline constexpr std::int64_t kMaxShardedObjects = (std::int64_t(1) << 40) - 1024;
 /// Largest dimension that files and builders accept.
 inline constexpr std::int64_t kMaxDim = 1 << 20;
 

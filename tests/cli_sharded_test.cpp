@@ -2,6 +2,7 @@
 // build --shards through the tool: what it says, and that nothing that ends it costs more than the work of the moment.
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <functional>
 #include <random>
 #include <thread>
@@ -39,6 +40,37 @@ class CliSharded : public Cli {
         return graph;
     }
 };
+
+TEST_F(CliSharded, IdsOf64BitsAreReadAsOthers) {
+    good(arguments({"--id-bytes", "8"}));
+    const KnnGraph graph = good_graph();
+    const json info = good({"info", work(), "--json"}).parsed();
+    EXPECT_EQ(info["id_bytes"], 8);
+    EXPECT_EQ(info["entries"], 2000 * 8);
+    EXPECT_GT(info["max_in_degree"], 8);
+    EXPECT_GT(good({"eval", work(), base(), "--json"}).parsed()["recall"], 0.99);
+    good({"convert", work(), file("one.gnnd")});
+    EXPECT_TRUE(same_graph(io::GraphFile(file("one.gnnd")).read(), graph));
+    EXPECT_FALSE(good({"info", file("one.gnnd"), "--json"}).parsed().contains("id_bytes"));
+    EXPECT_TRUE(failed(run(arguments({"--resume", "--id-bytes", "4"})), 1,
+                       "the number of bytes of an id is 8, asked for is 4"));
+    EXPECT_TRUE(failed(run(arguments({"--id-bytes", "5"})), 2, "--id-bytes"));
+}
+
+/// A file of two rows that speaks of more objects than a graph in memory can have.
+TEST_F(CliSharded, MoreObjectsThanMemoryCanHaveAreNamed) {
+    const std::int64_t ids[4] = {1, 2'999'999'999, 0, -1};
+    const float distances[4] = {1, 2, 1, INFINITY};
+    io::write_graph(file("far.gnnd"), WideGraphView{2, 2, Metric::L2, ids, distances}, DType::u8, 3'000'000'000);
+    const json info = good({"info", file("far.gnnd"), "--json"}).parsed();
+    EXPECT_EQ(info["version"], 5);
+    EXPECT_EQ(info["id_bytes"], 8);
+    EXPECT_EQ(info["objects"], 3'000'000'000);
+    EXPECT_EQ(info["entries"], 3);
+    EXPECT_FALSE(info.contains("max_in_degree"));
+    EXPECT_TRUE(failed(run({"convert", file("far.gnnd"), file("ids.ivecs")}), 1,
+                       "is of 3000000000 objects; what works on a graph in memory takes 2147483647 at most"));
+}
 
 TEST_F(CliSharded, BuildsWhatTheOtherCommandsRead) {
     const json report = good(arguments({"--json", "--stats", file("s.json"), "--device", "auto"})).parsed();

@@ -242,14 +242,23 @@ TEST(CudaFold, KeepsTheBestOfBoth) {
                                                                                          : row[j].first;
                     }
                 }
-            const OnDevice<std::int32_t> list_ids(n * k, lists.ids()), found_ids(n * width, found.ids());
-            const OnDevice<float> list_distances(n * k, lists.distances()),
-                found_distances(n * width, found.distances());
-            cuda::fold({found_ids, found_distances, n, width, metric}, partner,
-                       {list_ids, list_distances, n, k, metric}, nullptr);
-            EXPECT_GT(detail::fold(found, partner, k, lists.ids(), lists.distances(), 2), 0);
-            EXPECT_EQ(list_ids.read(), std::vector(lists.ids(), lists.ids() + n * k)) << k << " " << width;
-            EXPECT_EQ(list_distances.read(), std::vector(lists.distances(), lists.distances() + n * k));
+            const OnDevice<std::int32_t> found_ids(n * width, found.ids());
+            const OnDevice<float> found_distances(n * width, found.distances());
+            const auto expect_same = [&]<class Id>(Id shift) {
+                std::vector<Id> ids(lists.ids(), lists.ids() + n * k);
+                for (Id& id : ids) id = id < 0 ? id : id + shift;
+                std::vector<float> distances(lists.distances(), lists.distances() + n * k);
+                const detail::Partner shifted{partner.first, partner.last, partner.begin + std::int64_t(shift)};
+                const OnDevice<Id> list_ids(n * k, ids.data());
+                const OnDevice<float> list_distances(n * k, distances.data());
+                cuda::fold({found_ids, found_distances, n, width, metric}, shifted,
+                           cuda::DeviceRows<Id>{list_ids, list_distances, n, k, metric}, nullptr);
+                EXPECT_GT(detail::fold(found, shifted, k, ids.data(), distances.data(), 2), 0);
+                EXPECT_EQ(list_ids.read(), ids) << k << " " << width;
+                EXPECT_EQ(list_distances.read(), distances);
+            };
+            expect_same(std::int32_t(0));
+            expect_same(std::int64_t(1) << 33);
         }
 }
 

@@ -291,8 +291,8 @@ class ForgedGraphFile : public GraphFileTest {
 
 TEST_F(ForgedGraphFile, IsRefusedForWhatItSays) {
     EXPECT_EQ(error_with<char>(0, 'X'), "not a graph file, it does not start with GNNDGRPH");
-    EXPECT_EQ(error_with<std::uint32_t>(8, 5), "graph file version 5 is newer than this library, which knows 4");
-    EXPECT_EQ(error_with<std::uint32_t>(8, 0), "graph file version 0, expected 1 to 4");
+    EXPECT_EQ(error_with<std::uint32_t>(8, 6), "graph file version 6 is newer than this library, which knows 5");
+    EXPECT_EQ(error_with<std::uint32_t>(8, 0), "graph file version 0, expected 1 to 5");
     EXPECT_EQ(error_with<std::uint32_t>(12, 99), "unknown metric number 99");
     EXPECT_EQ(error_with<std::uint64_t>(16, 0), "header says n = 0, expected 1 to 2147483647");
     EXPECT_EQ(error_with<std::uint64_t>(16, ~0ull), "header says n = 18446744073709551615, expected 1 to 2147483647");

@@ -218,9 +218,9 @@ TEST_F(FromAFunction, RefusesWhatCannotBe) {
     const auto refused = [&](std::int64_t n, std::int64_t d, const io::ReadVectors& read) {
         return message_of<InvalidArgument>([&] { io::VectorReader(n, d, DType::f32, read); });
     };
-    EXPECT_EQ(refused(0, 1, reader_function()), "VectorReader::n = 0, allowed are 1 to 2147483647");
-    EXPECT_EQ(refused(kMaxObjects + 1, 1, reader_function()),
-              "VectorReader::n = 2147483648, allowed are 1 to 2147483647");
+    EXPECT_EQ(refused(0, 1, reader_function()), "VectorReader::n = 0, allowed are 1 to 1099511626752");
+    EXPECT_EQ(refused(kMaxShardedObjects + 1, 1, reader_function()),
+              "VectorReader::n = 1099511626753, allowed are 1 to 1099511626752");
     EXPECT_EQ(refused(1, kMaxDim + 1, reader_function()), "VectorReader::d = 1048577, allowed are 1 to 1048576");
     EXPECT_EQ(refused(1, 1, {}), "VectorReader: there is no function that reads");
     const io::VectorReader vectors = reader();

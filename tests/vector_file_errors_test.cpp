@@ -66,8 +66,9 @@ TEST_F(BadVectorFile, Headers) {
               "a.fbin: header says 1000 x 128 f32 = 512008 bytes, the file has 12");
     EXPECT_EQ(open("a.u8bin", bytes_of({kMost, 1 << 20})),
               "a.u8bin: header says 2147483647 x 1048576 u8 = 2251799812636680 bytes, the file has 8");
-    EXPECT_EQ(open("a.fbin", bytes_of({-1, 128})), "a.fbin: header says n = -1, expected 1 to 2147483647");
-    EXPECT_EQ(open("a.fbin", bytes_of({0, 128})), "a.fbin: header says n = 0, expected 1 to 2147483647");
+    EXPECT_EQ(open("a.fbin", bytes_of({-1, 128})),
+              "a.fbin: header says 4294967295 x 128 f32 = 2199023255048 bytes, the file has 8");
+    EXPECT_EQ(open("a.fbin", bytes_of({0, 128})), "a.fbin: header says n = 0, expected 1 to 1099511626752");
     EXPECT_EQ(open("a.ibin", bytes_of({3, 0})), "a.ibin: header says d = 0, expected 1 to 1048576");
     EXPECT_EQ(open("a.i8bin", bytes_of({3, kMost})), "a.i8bin: header says d = 2147483647, expected 1 to 1048576");
     EXPECT_EQ(open("a.fbin", "1234"), "a.fbin: the file has 4 bytes, its header alone takes 8");
@@ -96,8 +97,8 @@ TEST_F(BadVectorFile, NpyHeaders) {
     EXPECT_EQ(shape("(6,)"), "npy header: the array has 1 dimensions, expected 2 (n x d)");
     EXPECT_EQ(shape("()"), "npy header: the array has 0 dimensions, expected 2 (n x d)");
     EXPECT_EQ(shape("(1, 2, 3)"), "npy header: the array has 3 dimensions, expected 2 (n x d)");
-    EXPECT_EQ(shape("(-2, 3)"), "header says n = -2, expected 1 to 2147483647");
-    EXPECT_EQ(shape("(4294967296, 4294967296)"), "header says n = 4294967296, expected 1 to 2147483647");
+    EXPECT_EQ(shape("(-2, 3)"), "header says n = -2, expected 1 to 1099511626752");
+    EXPECT_EQ(shape("(4294967296, 4294967296)"), "header says d = 4294967296, expected 1 to 1048576");
     EXPECT_EQ(shape("(1, 99999999999999999999)"), "npy header: the shape holds something else than 64-bit integers");
     EXPECT_EQ(shape("(2, x)"), "npy header: the shape holds something else than 64-bit integers");
     EXPECT_EQ(shape("(2, 4)"), "header says 2 x 4 f32 = 224 bytes, the file has 216");
@@ -180,8 +181,11 @@ TEST(VectorWriter, RefusesWhatTheFormatCannotHold) {
     EXPECT_EQ(message_of<IoError>([&] { VectorWriter(dir.file("a.npy"), 1, 1, DType::bf16); }),
               dir.file("a.npy") + ": npy holds no bf16; for bf16 use bf16bin");
     EXPECT_EQ(message_of<InvalidArgument>([&] { VectorWriter(path, 0, 1, DType::f32); }),
-              path + ": n = 0, expected 1 to 2147483647");
-    EXPECT_THROW(VectorWriter(path, kMaxObjects + 1, 1, DType::f32), InvalidArgument);
+              path + ": n = 0, expected 1 to 4294967295");
+    EXPECT_THROW(VectorWriter(path, std::int64_t(1) << 32, 1, DType::f32), InvalidArgument);
+    EXPECT_EQ(
+        message_of<InvalidArgument>([&] { VectorWriter(dir.file("a.npy"), kMaxShardedObjects + 1, 1, DType::f32); }),
+        dir.file("a.npy") + ": n = 1099511626753, expected 1 to 1099511626752");
     EXPECT_EQ(message_of<InvalidArgument>([&] { VectorWriter(path, 1, kMaxDim + 1, DType::f32); }),
               path + ": d = 1048577, expected 1 to 1048576");
     EXPECT_THROW(VectorWriter(path, 1, 0, DType::f32), InvalidArgument);

@@ -276,6 +276,25 @@ TEST(VectorFile, OffsetsPass32Bits) {
     EXPECT_EQ(std::memcmp(file.view().row(n - 1), row, sizeof row), 0);
 }
 
+// A sparse file, too.
+TEST(VectorFile, RowsPass2To31) {
+    const TempDir dir;
+    const std::string path = dir.file("a.u8bin");
+    constexpr std::uint32_t kRows = 3'000'000'000, kDim = 1;
+    const std::uint32_t header[2] = {kRows, kDim};
+    write_bytes(path, std::string(reinterpret_cast<const char*>(header), sizeof header));
+    std::filesystem::resize_file(path, sizeof header + std::size_t(kRows));
+    const VectorFile file(path);
+    EXPECT_EQ(file.n(), kRows);
+    char rows[3] = {1, 1, 1};
+    file.read(std::int64_t(kRows) - 3, 3, rows);
+    EXPECT_EQ(rows[2], 0);
+    EXPECT_THROW(file.read(std::int64_t(kRows) - 2, 3, rows), InvalidArgument);
+    // Written as it was: nobody reads the rest of it.
+    VectorWriter writer(dir.file("b.u8bin"), kRows, kDim, DType::u8);
+    EXPECT_THROW(writer.commit(), IoError) << "no row was appended";
+}
+
 TEST(VectorFile, ARowOfAnotherDimension) {
     const TempDir dir;
     const std::string path = dir.file("a.ivecs");

@@ -17,6 +17,7 @@ AnyGraph::AnyGraph(const std::string& path) : path_(path) {
 
 void AnyGraph::require_fit(const gnnd::io::VectorFile& base) const {
     require_whole();
+    require_narrow();
     if (n() != base.n())
         throw gnnd::InvalidArgument(path_ + ": has " + std::to_string(n()) + " rows, " + base.path() + " has " +
                                     std::to_string(base.n()) + " vectors");
@@ -33,18 +34,33 @@ void AnyGraph::require_whole() const {
                                     std::to_string(objects()) + " objects, not the whole");
 }
 
+void AnyGraph::require_narrow() const {
+    if (objects() > gnnd::kMaxObjects)
+        throw gnnd::InvalidArgument(path_ + ": is of " + std::to_string(objects()) +
+                                    " objects; what works on a graph in memory takes " +
+                                    std::to_string(gnnd::kMaxObjects) + " at most");
+}
+
 gnnd::KnnGraph AnyGraph::read() const {
     require_whole();
     return read(0, n());
 }
 
 gnnd::KnnGraph AnyGraph::read(std::int64_t begin, std::int64_t count) const {
+    require_narrow();
     if (file_) return file_->read(begin, count);
     gnnd::KnnGraph graph(count, k(), metric());
     std::vector<std::int64_t> ids(std::size_t(count * k()));
     sharded_->read(begin, count, ids.data(), graph.distances());
     std::copy(ids.begin(), ids.end(), graph.ids());
     return graph;
+}
+
+void AnyGraph::read_into(std::int64_t begin, std::int64_t count, std::int64_t* ids, float* distances) const {
+    if (file_)
+        file_->read_into(begin, count, ids, distances);
+    else
+        sharded_->read(begin, count, ids, distances);
 }
 
 gnnd::KnnGraph AnyGraph::rows_of(const std::vector<std::int32_t>& objects) const {

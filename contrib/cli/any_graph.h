@@ -41,12 +41,19 @@ class AnyGraph {
     /// The whole. \throws gnnd::InvalidArgument where the file holds but a part of a graph
     gnnd::KnnGraph read() const;
     /// Rows [begin, begin + count), verified.
+    /// \throws gnnd::InvalidArgument, as do read(), rows_of() and require_fit(), where ids are of more objects than a
+    ///         graph in memory can have
     gnnd::KnnGraph read(std::int64_t begin, std::int64_t count) const;
+    /// The same of any graph, into arrays of count x k.
+    void read_into(std::int64_t begin, std::int64_t count, std::int64_t* ids, float* distances) const;
+    /// Bytes of an id in its files.
+    int id_bytes() const { return sharded_ ? sharded_->id_bytes() : int(file_->id_bytes()); }
     /// The rows of these objects, which ascend. Reads no more than the parts that they are in.
     gnnd::KnnGraph rows_of(const std::vector<std::int32_t>& objects) const;
 
   private:
     void require_whole() const;
+    void require_narrow() const;
 
     std::string path_;
     std::unique_ptr<const gnnd::io::GraphFile> file_;

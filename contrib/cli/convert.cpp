@@ -118,7 +118,8 @@ void write_graph_file(const ConvertOptions& options) {
     const AnyGraph in(options.in);
     const Rows rows = selected(options, in.n());
     const std::optional<gnnd::io::BaseIdentity> base = in.base();
-    require_room(options.out, gnnd::io::graph_file_bytes(rows.count, in.k(), base.has_value(), true));
+    require_room(options.out, gnnd::io::graph_file_bytes(rows.count, in.k(), base.has_value(), true,
+                                                         in.objects() > gnnd::kMaxObjects ? 8 : 4));
     if (in.sharded() != nullptr && rows.count == in.n())
         return in.sharded()->write(options.out, [] { return caught_signal() != 0; });
     const gnnd::KnnGraph graph = in.read(rows.begin, rows.count);

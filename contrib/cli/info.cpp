@@ -30,24 +30,30 @@ Json vectors_info(const std::string& path) {
 /// Found by one pass over the rows, which verifies the checksums at the same time.
 struct Degrees {
     std::int64_t entries = 0;  ///< that are not -1
+    bool known = true;         ///< the rest, of up to kMaxObjects objects: counts of more would fill the memory
     std::int64_t in_max = 0;   ///< the most lists that one object stands in
     std::int64_t in_zero = 0;  ///< objects that stand in no list
 };
 
 Degrees count_degrees(const AnyGraph& graph) {
     constexpr std::int64_t kRows = 16384;
-    Degrees degrees{.in_zero = graph.objects()};
+    Degrees degrees{.known = graph.objects() <= gnnd::kMaxObjects, .in_zero = graph.objects()};
     // A file of a few rows may speak of any number of objects: memory is taken for those that the rows name.
     const bool few = graph.n() * graph.k() < graph.objects();
-    std::unordered_map<std::int32_t, std::int64_t> in_of_few;
-    std::vector<std::int64_t> in(few ? 0 : graph.objects(), 0);
+    std::unordered_map<std::int64_t, std::int64_t> in_of_few;
+    std::vector<std::int64_t> in(few || !degrees.known ? 0 : graph.objects(), 0);
+    std::vector<std::int64_t> ids;
+    std::vector<float> distances;
     for (std::int64_t begin = 0; begin < graph.n(); begin += kRows) {
         stop_if_interrupted();
-        const gnnd::KnnGraph rows = graph.read(begin, std::min(kRows, graph.n() - begin));
-        for (std::int64_t i = 0; i < rows.n() * rows.k(); ++i) {
-            const std::int32_t id = rows.ids()[i];
+        const std::int64_t count = std::min(kRows, graph.n() - begin);
+        ids.resize(std::size_t(count * graph.k()));
+        distances.resize(ids.size());
+        graph.read_into(begin, count, ids.data(), distances.data());
+        for (const std::int64_t id : ids) {
             if (id < 0) continue;
             ++degrees.entries;
+            if (!degrees.known) continue;
             const std::int64_t degree = few ? ++in_of_few[id] : ++in.at(id);
             degrees.in_max = std::max(degrees.in_max, degree);
             degrees.in_zero -= degree == 1;
@@ -69,14 +75,17 @@ Json graph_info(const std::string& path) {
     info["n"] = graph.n();
     if (graph.objects() != graph.n()) info["objects"] = graph.objects();
     info["k"] = graph.k();
+    if (graph.id_bytes() != sizeof(std::int32_t)) info["id_bytes"] = graph.id_bytes();
     info["metric"] = name_of(graph.metric());
     info["dtype"] = name_of(graph.dtype());
     if (const auto base = graph.base()) info["d"] = base->d;
     info.update(to_json(graph.recall()));
     info["entries"] = degrees.entries;
     info["padding"] = graph.n() * graph.k() - degrees.entries;
-    info["max_in_degree"] = degrees.in_max;
-    info["zero_in_degree"] = degrees.in_zero;
+    if (degrees.known) {
+        info["max_in_degree"] = degrees.in_max;
+        info["zero_in_degree"] = degrees.in_zero;
+    }
     info["bytes"] = graph.bytes();
     return info;
 }
@@ -107,7 +116,7 @@ void add_info(CLI::App& app) {
         "For a graph all rows are read and their checksums verified; dtype is that of the vectors it was built from,\n"
         "recall is what the build has measured, with its 95% interval, and is missing where it has not; \n"
         "padding counts the -1 entries, max_in_degree is the most lists that one object stands in, zero_in_degree\n"
-        "counts the objects that stand in none.");
+        "counts the objects that stand in none; of more than 2^31 - 1 objects neither is there.");
     command.callback([options] { run(options->path, options->json); });
 }
 

@@ -114,6 +114,14 @@ void add_sharded(CLI::App& app, gnnd::ShardParams& shards) {
         "which shards are merged: all with all, or, cut by a partition of the space, those near each other, until "
         "--recall is reached")
         ->needs(work);
+    const auto parse_id_bytes = [](const std::string& text) {
+        if (text != "0" && text != "4" && text != "8")
+            throw gnnd::InvalidArgument("'" + text + "' is not one of 0, 4 and 8");
+        return std::stoi(text);
+    };
+    add_parsed(app, "--id-bytes", shards.id_bytes, parse_id_bytes, "0", {"0", "4", "8"},
+               "bytes of an id in the graph's files: 4, of up to 2^31 - 1 vectors, or 8; 0: as few as there must be")
+        ->needs(work);
     app.add_flag("--resume", shards.resume,
                  "go on with what an interrupted or killed build has left in --work; start where there is nothing")
         ->needs(work);

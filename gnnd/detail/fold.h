@@ -23,11 +23,16 @@ struct Partner {
 /// \param found      a row per object of the shard, as merge_into() gives them: sorted, its metric that of the lists
 /// \param ids        found.n x k, the lists, which follow the invariants of graph.h with ids over the whole set
 /// \param distances  found.n x k
+/// \tparam Id        std::int32_t, or std::int64_t where the whole set may have more than kMaxObjects
 /// \return entries that came in
-std::int64_t fold(const KnnGraphView& found, const Partner& partner, std::int64_t k, std::int32_t* ids,
-                  float* distances, int threads);
+template <class Id>
+std::int64_t fold(const KnnGraphView& found, const Partner& partner, std::int64_t k, Id* ids, float* distances,
+                  int threads);
 
-/// Copies a graph's rows. \param shift  is added to its ids, but for -1
-void put_rows(const KnnGraphView& graph, std::int64_t shift, std::int32_t* ids, float* distances, int threads);
+/// Copies a graph's rows, for which ids and distances may be its own.
+/// \param shift  is added to its ids, but for -1
+/// \tparam Id    as above
+template <class Id>
+void put_rows(const KnnGraphView& graph, std::int64_t shift, Id* ids, float* distances, int threads);
 
 }  // namespace gnnd::detail

@@ -29,30 +29,37 @@ std::optional<BuildParams> of_all_columns(const BuildParams& params) {
     return all;
 }
 
-std::vector<std::int32_t> sample_objects(std::int64_t n, std::int64_t count, std::uint64_t seed, std::uint64_t stream) {
+template <class Id>
+std::vector<Id> sample_objects(std::int64_t n, std::int64_t count, std::uint64_t seed, std::uint64_t stream) {
     if (count >= n) {
-        std::vector<std::int32_t> all(n);
-        std::iota(all.begin(), all.end(), 0);
+        std::vector<Id> all(static_cast<std::size_t>(n));
+        std::iota(all.begin(), all.end(), Id(0));
         return all;
     }
     // Floyd's algorithm (Bentley, Floyd 1987): as many steps as objects that are wanted.
-    std::unordered_set<std::int32_t> taken;
+    std::unordered_set<Id> taken;
     Random random(seed, stream);
     for (std::int64_t last = n - count; last < n; ++last) {
-        const auto object = std::int32_t(random.below(std::uint32_t(last + 1)));
-        if (!taken.insert(object).second) taken.insert(std::int32_t(last));
+        const auto object = Id(random.below_any(std::uint64_t(last + 1)));
+        if (!taken.insert(object).second) taken.insert(Id(last));
     }
-    std::vector<std::int32_t> objects(taken.begin(), taken.end());
+    std::vector<Id> objects(taken.begin(), taken.end());
     std::sort(objects.begin(), objects.end());
     return objects;
 }
 
-RecallEstimate estimate_recall(std::int64_t n, const KnnGraphView& lists, const KnnGraphView& truth) {
+template std::vector<std::int32_t> sample_objects(std::int64_t, std::int64_t, std::uint64_t, std::uint64_t);
+template std::vector<std::int64_t> sample_objects(std::int64_t, std::int64_t, std::uint64_t, std::uint64_t);
+
+namespace {
+
+template <class Id>
+RecallEstimate estimate(std::int64_t n, const GraphView<Id>& lists, const GraphView<Id>& truth) {
     const bool similarity = is_similarity(truth.metric);
     const std::int64_t at = truth.k;
     double sum = 0, squares = 0;
     for (std::int64_t i = 0; i < truth.n; ++i) {
-        const std::int32_t *ids = lists.ids_of(i), *true_ids = truth.ids_of(i);
+        const Id *ids = lists.ids_of(i), *true_ids = truth.ids_of(i);
         const float* distances = lists.distances_of(i);
         const float last = truth.distances_of(i)[at - 1];
         int found = 0;
@@ -64,6 +71,15 @@ RecallEstimate estimate_recall(std::int64_t n, const KnnGraphView& lists, const 
         squares += double(found) * found;
     }
     return estimate_recall(n, truth.n, int(at), sum, squares);
+}
+
+}  // namespace
+
+RecallEstimate estimate_recall(std::int64_t n, const KnnGraphView& lists, const KnnGraphView& truth) {
+    return estimate(n, lists, truth);
+}
+RecallEstimate estimate_recall(std::int64_t n, const WideGraphView& lists, const WideGraphView& truth) {
+    return estimate(n, lists, truth);
 }
 
 RecallEstimate join_recalls(const RecallEstimate& a, std::int64_t n1, const RecallEstimate& b, std::int64_t n2) {

@@ -41,8 +41,10 @@ inline constexpr std::uint64_t kRecallStream = 0x5ec411;
 /// Objects of [0, n), `count` of them or all if there are fewer: ascending, each at most once, every set of them as
 /// likely as any other.
 /// \param stream  samples of the same seed and different streams are independent
-std::vector<std::int32_t> sample_objects(std::int64_t n, std::int64_t count, std::uint64_t seed,
-                                         std::uint64_t stream = kRecallStream);
+/// \tparam Id     std::int32_t, or std::int64_t, which gives the same of as many and can count further
+template <class Id = std::int32_t>
+std::vector<Id> sample_objects(std::int64_t n, std::int64_t count, std::uint64_t seed,
+                               std::uint64_t stream = kRecallStream);
 
 /// The estimate from what was found of the sampled objects. found_i is how many of the first `at` entries of object i
 /// are true ones: not farther than its at-th nearest other object, so that ties count whichever of them was taken.
@@ -82,6 +84,7 @@ GNND_HOST_DEVICE inline RecallEstimate estimate_recall(std::int64_t n, std::int6
 /// \param lists  a row for each sampled object, of truth.k columns or more
 /// \param truth  the same objects' nearest, exact; as many columns as count
 RecallEstimate estimate_recall(std::int64_t n, const KnnGraphView& lists, const KnnGraphView& truth);
+RecallEstimate estimate_recall(std::int64_t n, const WideGraphView& lists, const WideGraphView& truth);
 
 /// Of two parts of a graph, n1 and n2 objects that were sampled apart, the recall of both together.
 RecallEstimate join_recalls(const RecallEstimate& a, std::int64_t n1, const RecallEstimate& b, std::int64_t n2);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <type_traits>
 
 #include "gnnd/error.h"
 #include "gnnd/io/detail/graph_blocks.h"
@@ -49,14 +50,20 @@ GraphFile::GraphFile(const std::string& path) : path_(path), file_(std::make_uni
     if (header.version < 1) refuse("graph file version 0, expected 1 to " + std::to_string(kGraphFileVersion));
 
     // From here on only a faulty writer or a forger can be wrong.
-    if (header.n < 1 || header.n > std::uint64_t(kMaxObjects))
-        refuse("header says n = " + std::to_string(header.n) + allowed_range(kMaxObjects));
+    if (header.version > 4 && header.id_bytes != sizeof(std::int64_t))
+        refuse("header says ids of " + std::to_string(header.id_bytes) + " bytes, expected 8");
+    id_bytes_ = header.version > 4 ? header.id_bytes : sizeof(std::int32_t);
+    const std::int64_t most = detail::most_objects(id_bytes_);
+    if (header.n < 1 || header.n > std::uint64_t(most))
+        refuse("header says n = " + std::to_string(header.n) + allowed_range(most));
     if (header.k < 1 || header.k > std::uint64_t(kMaxGraphFileK))
         refuse("header says k = " + std::to_string(header.k) + allowed_range(kMaxGraphFileK));
     if (header.block_rows == 0 || (header.version == 1 && header.objects != 0)) refuse("invalid header");
-    if (header.version > 1 && (header.objects < 1 || header.objects > std::uint64_t(kMaxObjects)))
-        refuse("header says objects = " + std::to_string(header.objects) + allowed_range(kMaxObjects));
-    if (header.version > 2 && (header.base_d < 1 || header.base_d > std::uint64_t(kMaxDim)))
+    if (header.version > 1 && (header.objects < 1 || header.objects > std::uint64_t(most)))
+        refuse("header says objects = " + std::to_string(header.objects) + allowed_range(most));
+    const bool with_base = header.version > 4 ? header.base_d != 0 : header.version > 2;
+    const bool with_recall = header.version > 4 ? header.recall_objects != 0 : header.version > 3;
+    if (with_base && (header.base_d < 1 || header.base_d > std::uint64_t(kMaxDim)))
         refuse("header says d = " + std::to_string(header.base_d) + allowed_range(kMaxDim));
     version_ = header.version;
     ids_offset_ = header_bytes(version_);
@@ -74,14 +81,14 @@ GraphFile::GraphFile(const std::string& path) : path_(path), file_(std::make_uni
         refuse(error.what());
     }
 
-    if (version_ > 3) {
+    if (with_recall) {
         recall_ = {header.recall, header.recall_low, header.recall_high, int(header.recall_at),
                    std::int64_t(header.recall_objects)};
         if (!detail::is_estimate(recall_, objects_, k_)) refuse("header says of the recall what is none");
     }
-    if (version_ > 2) base_ = {objects_, std::int64_t(header.base_d), dtype_, header.base_checksum};
+    if (with_base) base_ = {objects_, std::int64_t(header.base_d), dtype_, header.base_checksum};
 
-    const std::size_t table_offset = ids_offset_ + std::size_t(n_ * k_) * detail::kEntryBytes;
+    const std::size_t table_offset = ids_offset_ + std::size_t(n_ * k_) * detail::entry_bytes(id_bytes_);
     const std::size_t blocks = std::size_t(detail::blocks_of(n_, block_rows_));
     const std::size_t wanted = table_offset + blocks * sizeof(std::uint64_t);
     if (size != wanted)
@@ -95,32 +102,62 @@ GraphFile::GraphFile(const std::string& path) : path_(path), file_(std::make_uni
 
 KnnGraph GraphFile::read(std::int64_t begin, std::int64_t count) const {
     check_range(begin, count);
+    require_narrow();
     KnnGraph graph(count, k_, metric_);
     read_into(begin, count, graph.ids(), graph.distances());
     return graph;
 }
 
+void GraphFile::require_narrow() const {
+    if (objects_ > kMaxObjects)
+        throw IoError(path_ + ": its ids are of " + std::to_string(objects_) +
+                      " objects and take 64 bits; a graph in " + "memory has ids of 32, of " +
+                      std::to_string(kMaxObjects) + " objects at most");
+}
+
+void GraphFile::read_into(std::int64_t begin, std::int64_t count, std::int64_t* ids, float* distances) const {
+    read_rows(begin, count, ids, distances);
+}
+
 void GraphFile::read_into(std::int64_t begin, std::int64_t count, std::int32_t* ids, float* distances) const {
+    require_narrow();
+    read_rows(begin, count, ids, distances);
+}
+
+template <class Id>
+void GraphFile::read_rows(std::int64_t begin, std::int64_t count, Id* ids, float* distances) const {
     check_range(begin, count);
     if (count == 0) return;
+    if (id_bytes_ == sizeof(std::int32_t))
+        read_stored<std::int32_t>(begin, count, ids, distances);
+    else
+        read_stored<std::int64_t>(begin, count, ids, distances);
+}
+
+template <class Stored, class Id>
+void GraphFile::read_stored(std::int64_t begin, std::int64_t count, Id* ids, float* distances) const {
     const std::int64_t end = begin + count;
-    std::vector<std::int32_t> block_ids;
+    std::vector<Stored> block_ids;
     std::vector<float> block_distances;
     for (std::int64_t first = begin - begin % block_rows_; first < end; first += block_rows_) {
         const std::int64_t last = std::min(first + block_rows_, n_);
         const std::int64_t entries = (last - first) * k_;
         const std::int64_t from = std::max(first, begin), to = std::min(last, end);
         const std::int64_t place = (from - begin) * k_;
-        // Blocks go straight to their place; the two at the ends, if only a part of them was asked for, take a detour.
-        if (begin <= first && last <= end) {
-            read_block(first, last, ids + place, distances + place);
-            continue;
+        // Blocks go straight to their place; the two at the ends, if only a part of them was asked for, and ids of
+        // another width take a detour.
+        if constexpr (std::is_same_v<Stored, Id>) {
+            if (begin <= first && last <= end) {
+                read_block(first, last, ids + place, distances + place);
+                continue;
+            }
         }
         block_ids.resize(std::size_t(entries));
         block_distances.resize(std::size_t(entries));
         read_block(first, last, block_ids.data(), block_distances.data());
         const std::int64_t skip = (from - first) * k_, kept = (to - from) * k_;
-        std::copy_n(block_ids.data() + skip, kept, ids + place);
+        std::transform(block_ids.data() + skip, block_ids.data() + skip + kept, ids + place,
+                       [](Stored id) { return Id(id); });
         std::copy_n(block_distances.data() + skip, kept, distances + place);
     }
 }
@@ -131,10 +168,12 @@ void GraphFile::check_range(std::int64_t begin, std::int64_t count) const {
                               " are outside of 0 to " + std::to_string(n_));
 }
 
-void GraphFile::read_block(std::int64_t first, std::int64_t last, std::int32_t* ids, float* distances) const {
+template <class Stored>
+void GraphFile::read_block(std::int64_t first, std::int64_t last, Stored* ids, float* distances) const {
     const std::int64_t entries = (last - first) * k_;
     const std::size_t ids_offset = ids_offset_ + std::size_t(first * k_) * sizeof *ids;
-    const std::size_t distances_offset = ids_offset + std::size_t(n_ * k_) * sizeof *ids;
+    const std::size_t distances_offset =
+        ids_offset_ + std::size_t(n_ * k_) * sizeof *ids + std::size_t(first * k_) * sizeof *distances;
     file_->read(ids_offset, std::size_t(entries) * sizeof *ids, ids);
     file_->read(distances_offset, std::size_t(entries) * sizeof *distances, distances);
     if (checksum_of(ids, distances, entries) != checksums_[std::size_t(first / block_rows_)])

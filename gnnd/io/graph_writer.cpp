@@ -29,6 +29,7 @@ struct Description {
     std::int64_t n, k;
     Metric metric;
     DType dtype;
+    std::size_t id_bytes;
     std::int64_t objects = 0;            ///< 0: n
     const BaseIdentity* base = nullptr;  ///< null where it is not known
     RecallEstimate recall = {};          ///< of 0 objects where it is not known
@@ -39,8 +40,9 @@ struct Description {
 }
 
 /// Refuses ids that are no objects. \return the block's checksum
+template <class Id>
 std::uint64_t check_block(const std::string& path, std::int64_t first, std::int64_t rows, std::int64_t k,
-                          std::int64_t objects, const std::int32_t* ids, const float* distances) {
+                          std::int64_t objects, const Id* ids, const float* distances) {
     const std::int64_t bad = detail::find_bad_id(ids, rows * k, objects);
     if (bad < rows * k) refuse(path, detail::bad_id(first + bad / k, ids[bad], objects));
     return checksum_of(ids, distances, rows * k);
@@ -52,11 +54,11 @@ template <class FillTable, class WriteRows>
 void write(const std::string& path, const Description& graph, const FillTable& fill_table,
            const WriteRows& write_rows) {
     const std::int64_t n = graph.n, k = graph.k;
-    if (n < 1 || n > kMaxObjects) refuse(path, "n = " + std::to_string(n) + allowed_range(kMaxObjects));
+    const std::int64_t most = detail::most_objects(graph.id_bytes);
+    if (n < 1 || n > most) refuse(path, "n = " + std::to_string(n) + allowed_range(most));
     if (k < 1 || k > kMaxGraphFileK) refuse(path, "k = " + std::to_string(k) + allowed_range(kMaxGraphFileK));
     const std::int64_t objects = graph.objects != 0 ? graph.objects : n;
-    if (objects < 1 || objects > kMaxObjects)
-        refuse(path, "objects = " + std::to_string(objects) + allowed_range(kMaxObjects));
+    if (objects < 1 || objects > most) refuse(path, "objects = " + std::to_string(objects) + allowed_range(most));
     if (graph.base != nullptr && (graph.base->d < 1 || graph.base->d > kMaxDim))
         refuse(path, "d = " + std::to_string(graph.base->d) + allowed_range(kMaxDim));
     const bool with_recall = graph.base != nullptr && graph.recall.objects != 0;
@@ -66,13 +68,15 @@ void write(const std::string& path, const Description& graph, const FillTable& f
 
     // Before the pass over the graph, which would be in vain if the file cannot be created.
     detail::AtomicFile file(path);
-    const std::int64_t block_rows = block_rows_for(k);
+    const std::int64_t block_rows = block_rows_for(k, graph.id_bytes);
     std::vector<std::uint64_t> table(std::size_t(blocks_of(n, block_rows)));
     fill_table(objects, block_rows, table);
 
     Header header{};
     std::copy(std::begin(detail::kMagic), std::end(detail::kMagic), header.magic);
-    header.version = with_recall ? 4 : graph.base != nullptr ? 3 : objects == n ? 1 : 2;
+    const bool wide = graph.id_bytes == sizeof(std::int64_t);
+    header.version = wide ? 5 : with_recall ? 4 : graph.base != nullptr ? 3 : objects == n ? 1 : 2;
+    if (wide) header.id_bytes = sizeof(std::int64_t);
     header.objects = header.version == 1 ? 0 : std::uint64_t(objects);
     if (graph.base != nullptr) {
         header.base_d = std::uint64_t(graph.base->d);
@@ -99,7 +103,8 @@ void write(const std::string& path, const Description& graph, const FillTable& f
     file.commit();
 }
 
-void write_view(const std::string& path, const KnnGraphView& graph, DType dtype, std::int64_t objects,
+template <class Id>
+void write_view(const std::string& path, const GraphView<Id>& graph, DType dtype, std::int64_t objects,
                 const BaseIdentity* base, const RecallEstimate& recall) {
     const auto fill_table = [&](std::int64_t all, std::int64_t block_rows, std::vector<std::uint64_t>& table) {
         cpu::Team{std::min(kThreads, cpu::Team::resolve(0)), nullptr}.for_chunks(
@@ -112,29 +117,20 @@ void write_view(const std::string& path, const KnnGraphView& graph, DType dtype,
         file.write(graph.ids, std::size_t(graph.n * graph.k) * sizeof *graph.ids);
         file.write(graph.distances, std::size_t(graph.n * graph.k) * sizeof *graph.distances);
     };
-    write(path, {graph.n, graph.k, graph.metric, dtype, objects, base, recall}, fill_table, write_rows);
+    write(path, {graph.n, graph.k, graph.metric, dtype, sizeof(Id), objects, base, recall}, fill_table, write_rows);
 }
 
-}  // namespace
-
-void write_graph(const std::string& path, const KnnGraphView& graph, DType dtype, std::int64_t objects) {
-    write_view(path, graph, dtype, objects, nullptr, {});
-}
-
-void write_graph(const std::string& path, const KnnGraphView& graph, const BaseIdentity& base,
-                 const RecallEstimate& recall) {
-    write_view(path, graph, base.dtype, base.n, &base, recall);
-}
-
-void write_graph(const std::string& path, std::int64_t n, std::int64_t k, Metric metric, DType dtype,
-                 const std::optional<BaseIdentity>& base, const ReadRows& read, const RecallEstimate& recall) {
+/// \param read  as for write_graph()
+template <class Id, class Read>
+void write_pieces(const std::string& path, std::int64_t n, std::int64_t k, Metric metric, DType dtype,
+                  const std::optional<BaseIdentity>& base, const Read& read, const RecallEstimate& recall) {
     constexpr std::int64_t kBlocks = 16;  // read at a time
-    std::unique_ptr<std::int32_t[]> ids;
+    std::unique_ptr<Id[]> ids;
     std::unique_ptr<float[]> distances;
     const auto for_pieces = [&](const auto& use) {
-        const std::int64_t rows = kBlocks * block_rows_for(k);
+        const std::int64_t rows = kBlocks * block_rows_for(k, sizeof(Id));
         if (!ids) {
-            ids.reset(new std::int32_t[std::size_t(std::min(rows, n) * k)]);
+            ids.reset(new Id[std::size_t(std::min(rows, n) * k)]);
             distances.reset(new float[std::size_t(std::min(rows, n) * k)]);
         }
         for (std::int64_t begin = 0; begin < n; begin += rows) {
@@ -152,18 +148,44 @@ void write_graph(const std::string& path, std::int64_t n, std::int64_t k, Metric
         });
     };
     const auto write_rows = [&](detail::AtomicFile& file) {
-        for_pieces([&](std::int64_t, std::int64_t count) { file.write(ids.get(), std::size_t(count * k) * 4); });
-        for_pieces([&](std::int64_t, std::int64_t count) { file.write(distances.get(), std::size_t(count * k) * 4); });
+        for_pieces(
+            [&](std::int64_t, std::int64_t count) { file.write(ids.get(), std::size_t(count * k) * sizeof(Id)); });
+        for_pieces([&](std::int64_t, std::int64_t count) {
+            file.write(distances.get(), std::size_t(count * k) * sizeof(float));
+        });
     };
-    write(path, {n, k, metric, dtype, n, base ? &*base : nullptr, recall}, fill_table, write_rows);
+    write(path, {n, k, metric, dtype, sizeof(Id), n, base ? &*base : nullptr, recall}, fill_table, write_rows);
 }
 
-std::uint64_t graph_file_bytes(std::int64_t n, std::int64_t k, bool with_base, bool with_recall) {
-    return detail::header_bytes(!with_base    ? 1
-                                : with_recall ? 4
-                                              : 3) +
-           std::uint64_t(n * k) * detail::kEntryBytes +
-           std::uint64_t(blocks_of(n, block_rows_for(k))) * sizeof(std::uint64_t);
+}  // namespace
+
+void write_graph(const std::string& path, const KnnGraphView& graph, DType dtype, std::int64_t objects) {
+    write_view(path, graph, dtype, objects, nullptr, {});
+}
+
+void write_graph(const std::string& path, const WideGraphView& graph, DType dtype, std::int64_t objects) {
+    write_view(path, graph, dtype, objects, nullptr, {});
+}
+
+void write_graph(const std::string& path, const KnnGraphView& graph, const BaseIdentity& base,
+                 const RecallEstimate& recall) {
+    write_view(path, graph, base.dtype, base.n, &base, recall);
+}
+
+void write_graph(const std::string& path, std::int64_t n, std::int64_t k, Metric metric, DType dtype,
+                 const std::optional<BaseIdentity>& base, const ReadRows& read, const RecallEstimate& recall) {
+    write_pieces<std::int32_t>(path, n, k, metric, dtype, base, read, recall);
+}
+
+void write_graph(const std::string& path, std::int64_t n, std::int64_t k, Metric metric, DType dtype,
+                 const std::optional<BaseIdentity>& base, const ReadWideRows& read, const RecallEstimate& recall) {
+    write_pieces<std::int64_t>(path, n, k, metric, dtype, base, read, recall);
+}
+
+std::uint64_t graph_file_bytes(std::int64_t n, std::int64_t k, bool with_base, bool with_recall, std::size_t id_bytes) {
+    const std::uint32_t version = id_bytes == sizeof(std::int64_t) ? 5 : !with_base ? 1 : with_recall ? 4 : 3;
+    return detail::header_bytes(version) + std::uint64_t(n * k) * detail::entry_bytes(id_bytes) +
+           std::uint64_t(blocks_of(n, block_rows_for(k, id_bytes))) * sizeof(std::uint64_t);
 }
 
 }  // namespace gnnd::io

@@ -51,9 +51,10 @@ bool holds(VectorFormat format, DType dtype) {
 
 /// The format of the path, provided that it holds n x d of that type.
 VectorFormat writable_format(const std::string& path, std::int64_t n, std::int64_t d, DType dtype) {
-    if (n < 1 || n > kMaxObjects) throw InvalidArgument(path + ": n = " + std::to_string(n) + allowed(kMaxObjects));
-    if (d < 1 || d > kMaxDim) throw InvalidArgument(path + ": d = " + std::to_string(d) + allowed(kMaxDim));
     const VectorFormat format = format_of(path);
+    const std::int64_t most = layout_of(format).most_rows;
+    if (n < 1 || n > most) throw InvalidArgument(path + ": n = " + std::to_string(n) + allowed(most));
+    if (d < 1 || d > kMaxDim) throw InvalidArgument(path + ": d = " + std::to_string(d) + allowed(kMaxDim));
     if (holds(format, dtype)) return format;
     const std::string type(name_of(dtype));
     std::string fitting;

@@ -21,7 +21,7 @@ class AtomicFile;
 /// All formats: the name, which is the extension in lower case, the layout and the type of components (any: the file
 /// tells). All are little-endian.
 /// *vecs: every row is an int32 d and then d components.
-/// *bin: int32 n, int32 d, then the rows.
+/// *bin: uint32 n, int32 d, then the rows.
 /// npy: NumPy's format 1 to 3, two dimensions: <f4, <f2, |u1, |i1 or <i4 in C order are used as they are; <f8, <i8 and
 /// Fortran order are converted when they are read, to f32, i32 and C order, which takes memory for all rows in view().
 // clang-format off
@@ -67,9 +67,10 @@ VectorFormat format_of(const std::string& path);
 /// Opens a file for reading. The header is checked against the file's size before anything else is read.
 class VectorFile {
   public:
-    /// \throws IoError: missing, empty, truncated, larger or smaller than its header says, n out of 1..kMaxObjects or d
-    ///         out of 1..kMaxDim, unknown extension, content that contradicts the extension. Of a *vecs file the size
-    ///         and d of up to 64 rows are checked here, the first and the last among them; see view() and read().
+    /// \throws IoError: missing, empty, truncated, larger or smaller than its header says, n out
+    /// of 1..kMaxShardedObjects
+    ///         or d out of 1..kMaxDim, unknown extension, content that contradicts the extension. Of a *vecs file the
+    ///         size and d of up to 64 rows are checked here, the first and the last among them; see view() and read().
     explicit VectorFile(const std::string& path);
     ~VectorFile();
     VectorFile(VectorFile&&) noexcept;
@@ -113,7 +114,8 @@ class VectorFile {
 /// Writes a vector file row by row; the file appears under its name only with commit().
 class VectorWriter {
   public:
-    /// \throws InvalidArgument for n out of 1..kMaxObjects or d out of 1..kMaxDim, IoError when the format of the path
+    /// \throws InvalidArgument for n out of 1..kMaxShardedObjects, of *bin 1..2^32 - 1, or d out of 1..kMaxDim,
+    ///         IoError when the format of the path
     ///         cannot hold the type, or the file cannot be created
     VectorWriter(const std::string& path, std::int64_t n, std::int64_t d, DType dtype);
     ~VectorWriter();

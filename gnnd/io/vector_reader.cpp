@@ -12,7 +12,7 @@ VectorReader::VectorReader(const VectorFile& file) : n_(file.n()), d_(file.d()),
 
 VectorReader::VectorReader(std::int64_t n, std::int64_t d, DType dtype, ReadVectors read)
     : n_(n), d_(d), dtype_(dtype), read_(std::move(read)) {
-    gnnd::detail::check_range("VectorReader", "n", n, std::int64_t(1), kMaxObjects);
+    gnnd::detail::check_range("VectorReader", "n", n, std::int64_t(1), kMaxShardedObjects);
     gnnd::detail::check_range("VectorReader", "d", d, std::int64_t(1), kMaxDim);
     if (!read_) throw InvalidArgument("VectorReader: there is no function that reads");
 }

@@ -22,7 +22,7 @@ class VectorReader {
     /// \param read  puts rows [begin, begin + count) one after the other, count x d components without gaps; gives the
     ///              same rows whenever it is asked for them. It may be called by several threads at a time. What it
     ///              throws ends whatever asks for the rows, and comes out of that as it is.
-    /// \throws InvalidArgument for n out of 1..kMaxObjects, d out of 1..kMaxDim, and where there is no function
+    /// \throws InvalidArgument for n out of 1..kMaxShardedObjects, d out of 1..kMaxDim, and where there is no function
     VectorReader(std::int64_t n, std::int64_t d, DType dtype, ReadVectors read);
 
     std::int64_t n() const { return n_; }             ///< rows

@@ -45,8 +45,8 @@ std::int64_t border_objects(const Manifest& manifest) {
 PairCounts find_borders(const io::VectorReader& vectors, const Manifest& manifest, const BuildParams& params,
                         const Callbacks& callbacks) {
     PairCounts counts(manifest.count());
-    const std::vector<std::int32_t> objects =
-        detail::sample_objects(vectors.n(), border_objects(manifest), params.seed, kBordersStream);
+    const std::vector<std::int64_t> objects =
+        detail::sample_objects<std::int64_t>(vectors.n(), border_objects(manifest), params.seed, kBordersStream);
     if (objects.size() < 2) return counts;
     const std::size_t row = std::size_t(vectors.d()) * size_of(vectors.dtype());
     std::vector<std::byte> rows(objects.size() * row);

@@ -5,18 +5,14 @@
 #include <filesystem>
 #include <optional>
 
-#include "gnnd/cpu/backend.h"
-#include "gnnd/cpu/parallel.h"
 #include "gnnd/detail/checks.h"
-#include "gnnd/detail/params_table.h"
 #include "gnnd/detail/recall.h"
 #include "gnnd/detail/resolve.h"
-#include "gnnd/names.h"
 #include "gnnd/shards/borders.h"
-#include "gnnd/shards/host_memory.h"
 #include "gnnd/shards/near.h"
 #include "gnnd/shards/order.h"
 #include "gnnd/shards/recall_sample.h"
+#include "gnnd/shards/request.h"
 #include "gnnd/shards/restore.h"
 #include "gnnd/shards/runner.h"
 
@@ -24,125 +20,6 @@ namespace gnnd {
 namespace {
 
 using namespace shards;
-
-constexpr NameTable<MergePlan, std::size(kMergePlans)> kMergePlanNames{
-    "plan", {{{MergePlan::all, "all"}, {MergePlan::near, "near"}}}};
-
-/// Memory in which the CPU works on so many objects: those of a pair of shards, or of the only one.
-std::uint64_t cpu_work_bytes(const Manifest& manifest, std::int64_t rows, const BuildParams& params) {
-    const bool pair = manifest.count() > 1;
-    const VectorView all{nullptr, rows, manifest.base.d, manifest.base.dtype, 0};
-    detail::Input input{{all}, {}};
-    if (pair) {
-        input.vectors[1] = all;
-        input.vectors[1].n = rows / 2;
-        input.vectors[0].n = rows - rows / 2;
-    }
-    const Choices choices = detail::resolve(params, input, {Device::Kind::cpu, 0});
-    return cpu::plan(input, params, choices).work + (std::uint64_t(cpu::Team::resolve(params.threads)) << 20);
-}
-
-std::uint64_t host_bound(std::int64_t given) {
-    return given > 0 ? std::uint64_t(given) : host_memory() / 4 * 3;
-}
-
-std::vector<Device> devices_of(const BuildParams& params, const ShardParams& given) {
-    const std::vector<Device> devices = given.devices.empty() ? std::vector{params.device} : given.devices;
-    std::vector<Device> workers(given.workers > 0 ? std::size_t(given.workers) : devices.size());
-    for (std::size_t w = 0; w < workers.size(); ++w) workers[w] = devices[w % devices.size()];
-    return workers;
-}
-
-Manifest manifest_for(const BaseRecord& base, const BuildParams& params, MergePlan plan, int shards) {
-    Manifest manifest;
-    manifest.plan = plan;
-    manifest.base = base;
-    manifest.params = params;
-    manifest.shards.resize(std::size_t(shards));
-    return manifest;
-}
-
-std::string manifest_path(const ShardParams& given) {
-    return given.work + "/" + kManifestName;
-}
-
-/// What a call comes to, before anything is done.
-struct Request {
-    Manifest manifest;
-    std::vector<Device> workers;
-    BuildParams params;        ///< for each of the workers
-    HostBudget need;           ///< of what is cached and pinned
-    std::uint64_t work = 0;    ///< host memory of the builds and merges themselves
-    std::int64_t objects = 0;  ///< on which the recall is measured; 0: it is not
-
-    std::uint64_t sample() const { return objects != 0 ? RecallSample::bytes(manifest, objects) : 0; }
-    std::uint64_t host_budget() const {
-        return std::max(need.least + work + sample(), manifest.is_ordered() ? order_bytes(manifest) : 0);
-    }
-};
-
-/// Objects on which the recall is measured where only CPUs work: their interval is about +-0.003 near 0.99, and what
-/// comparing them takes is little beside the builds (benchs/NOTEBOOK.md).
-constexpr std::int64_t kCpuObjects = 1024;
-
-Request make_request(const BaseRecord& base, const BuildParams& params, const ShardParams& given, int shards) {
-    Request request;
-    request.manifest = manifest_for(base, params, given.plan, shards);
-    int on_cpu = 0;
-    for (const Device& device : devices_of(params, given)) {
-        request.workers.push_back(detail::choose(device));
-        on_cpu += request.workers.back().kind == Device::Kind::cpu;
-    }
-    request.params = params;
-    if (params.threads == 0 && on_cpu > 1) request.params.threads = std::max(1, cpu::Team::resolve(0) / on_cpu);
-    request.need = host_budget(request.manifest, int(request.workers.size()));
-    const std::int64_t rows = std::min<std::int64_t>(base.n, 2 * request.manifest.most_rows());
-    request.work = std::uint64_t(on_cpu) * cpu_work_bytes(request.manifest, rows, request.params);
-    if (params.recall > 0 && params.recall < 1)
-        request.objects = on_cpu == int(request.workers.size()) ? kCpuObjects : detail::kRecallObjects;
-    return request;
-}
-
-bool fits(const Request& request, const ShardParams& given) {
-    if (request.host_budget() > host_bound(given.host_memory)) return false;
-    return std::all_of(request.workers.begin(), request.workers.end(), [&](const Device& device) {
-        BuildParams params = request.params;
-        params.device = device;
-        const int sharing = int(std::count(request.workers.begin(), request.workers.end(), device));
-        return has_room(request.manifest, params, {sharing, sharing, true});
-    });
-}
-
-void check(const io::VectorReader& base, const BuildParams& params, const ShardParams& given) {
-    given.validate();
-    params.validate();
-    if (given.plan == MergePlan::near && !(params.recall > 0 && params.recall < 1))
-        throw InvalidArgument(
-            "ShardParams::plan = near, which needs a BuildParams::recall of more than 0 and less "
-            "than 1 to end with; it is " +
-            detail::text_of(params.recall));
-    if (given.shards > base.n())
-        throw InvalidArgument("ShardParams::shards = " + std::to_string(given.shards) + ", " + base.name() +
-                              " has only " + std::to_string(base.n()) + " vectors");
-    detail::check_shape({&base, base.n(), base.d(), base.dtype(), 0});
-}
-
-bool goes_on(const ShardParams& given) {
-    return given.resume && std::filesystem::exists(manifest_path(given));
-}
-
-int shards_to_go_on_with(const ShardParams& given) {
-    return given.shards != 0 ? given.shards : Manifest::read(manifest_path(given)).count();
-}
-
-Request make_request(const BaseRecord& base, const BuildParams& params, const ShardParams& given) {
-    if (goes_on(given)) return make_request(base, params, given, shards_to_go_on_with(given));
-    if (given.shards != 0) return make_request(base, params, given, given.shards);
-    const int most = int(std::min<std::int64_t>(kMaxShards, base.n));
-    for (int shards = 1; shards <= most; ++shards)
-        if (Request request = make_request(base, params, given, shards); fits(request, given)) return request;
-    throw Error("no number of shards up to " + std::to_string(most) + " fits the memory that is allowed or free");
-}
 
 /// Of a folder in which nothing is left to do.
 ShardProgress progress_of_finished(const Manifest& manifest, const std::vector<Device>& devices) {
@@ -259,56 +136,20 @@ ShardedStats finish(Folder& folder, const io::VectorReader& base, const Request&
 
 }  // namespace
 
-std::string_view name_of(MergePlan plan) {
-    return kMergePlanNames.name_of(plan);
-}
-
-MergePlan parse_merge_plan(std::string_view name) {
-    return kMergePlanNames.parse(name);
-}
-
-void ShardParams::validate() const {
-    const auto check = [](const char* field, auto value, auto low, auto high) {
-        detail::check_range("ShardParams", field, value, low, high);
-    };
-    check("shards (0: as few as fit)", shards, 0, kMaxShards);
-    check("workers (0: one per device)", workers, 0, kMaxWorkers);
-    check("devices.size()", devices.size(), std::size_t(0), std::size_t(kMaxWorkers));
-    check("host_memory (0: chosen)", host_memory, std::int64_t(0), std::int64_t(1) << 60);
-    check("checkpoint_seconds", checkpoint_seconds, 0.0, 1e9);
-    if (work.empty()) throw InvalidArgument("ShardParams::work is empty; it must name a folder");
-}
-
-ShardedPlan plan_sharded(const io::VectorReader& base, const BuildParams& params, const ShardParams& shards) {
-    check(base, params, shards);
-    const Request request = make_request(BaseRecord::of(base), params, shards);
-    const int workers = int(request.workers.size());
-    ShardedPlan plan;
-    plan.builds = request.manifest.count();
-    plan.merges = request.manifest.pairs();
-    plan.disk = disk_need(request.manifest, workers);
-    plan.work = request.work;
-    plan.sample = request.sample();
-    plan.host = request.host_budget();
-    plan.host_overlapped = request.need.overlapped + request.work + request.sample();
-    return plan;
-}
-
 ShardedStats build_sharded(const io::VectorReader& base, const BuildParams& params, const ShardParams& shards,
                            const ShardCallbacks& callbacks) {
     return shards::build_with(base, params, shards, callbacks, make_executor);
 }
 
-ShardedStats shards::build_with(const io::VectorReader& base, const BuildParams& params, const ShardParams& given,
+ShardedStats shards::build_with(const io::VectorReader& base, const BuildParams& params, const ShardParams& asked,
                                 const ShardCallbacks& callbacks, const ExecutorFactory& make_executor) {
-    check(base, params, given);
+    check(base, params, asked);
     const BaseRecord record = BaseRecord::of(base);
+    const ShardParams given = settled(record, asked);
     const std::vector<Device> devices = devices_of(params, given);
     std::optional<Folder> folder;
     // First of all: what is finished takes neither devices nor memory.
-    if (goes_on(given))
-        folder.emplace(given.work, manifest_for(record, params, given.plan, shards_to_go_on_with(given)), true,
-                       int(devices.size()));
+    if (goes_on(given)) folder.emplace(given.work, manifest_for(record, params, given), true, int(devices.size()));
     ShardedStats stats;
     if (folder && folder->manifest().complete) {
         stats.progress = progress_of_finished(folder->manifest(), devices);

@@ -1,107 +1,15 @@
 // SPDX-License-Identifier: MIT
 #include "gnnd/shards/folder.h"
 
-#include <sys/statvfs.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <filesystem>
-#include <set>
 #include <system_error>
 #include <utility>
 
 #include "gnnd/error.h"
 #include "gnnd/shards/folder_files.h"
-#include "gnnd/shards/system_error.h"
 
 namespace gnnd::shards {
-namespace {
-
-/// What the manifest itself and its next version may take.
-constexpr std::uint64_t kManifestBytes = 1 << 16;
-
-io::GraphFile open_recorded(const std::string& folder, const Manifest& manifest, int shard, const FileRecord& record,
-                            std::int64_t k, std::int64_t objects) {
-    io::GraphFile file(folder + "/" + record.name);
-    if (file.bytes() != record.bytes || file.checksum() != record.checksum)
-        throw IoError(file.path() + ": altered: not the file that " + kManifestName +
-                      " names; without it a resumed build makes it anew");
-    if (file.n() != manifest.rows(shard) || file.k() != k || file.objects() != objects ||
-        file.metric() != manifest.params.metric || file.dtype() != manifest.base.dtype)
-        throw IoError(file.path() + ": invalid: not the graph that " + kManifestName + " describes");
-    return file;
-}
-
-}  // namespace
-
-int spare_versions(const Manifest& manifest, int workers) {
-    constexpr int kOf = 16;  // of so many shards one: a manifest of 1,024 shards takes 40 ms to write
-    return std::max(std::min(workers, manifest.count()), manifest.count() / kOf);
-}
-
-std::uint64_t disk_need(const Manifest& manifest, int workers) {
-    const std::int64_t k = manifest.params.k;
-    std::uint64_t bytes = 2 * kManifestBytes + 8 * std::uint64_t(manifest.count()) * manifest.count();
-    std::uint64_t lists = 0, merging = 0;  // what is there all the time, and beside it until merges are through
-    for (int i = 0; i < manifest.count(); ++i) {
-        lists += io::graph_file_bytes(manifest.rows(i), k);
-        if (manifest.count() > 1) merging += io::graph_file_bytes(manifest.rows(i), manifest.local_columns());
-    }
-    merging += std::uint64_t(spare_versions(manifest, workers)) * io::graph_file_bytes(manifest.most_rows(), k);
-    if (!manifest.is_ordered()) return bytes + lists + merging;
-    constexpr std::uint64_t kHeader = 8;
-    const auto n = std::uint64_t(manifest.base.n);
-    merging += kHeader + n * std::uint64_t(manifest.base.d) * size_of(manifest.base.dtype);
-    return bytes + kHeader + n * sizeof(std::int32_t) + lists + std::max(merging, lists);
-}
-
-io::GraphFile open_local(const std::string& folder, const Manifest& manifest, int shard) {
-    return open_recorded(folder, manifest, shard, manifest.shards[shard].local.value(), manifest.local_columns(),
-                         manifest.rows(shard));
-}
-
-io::GraphFile open_lists(const std::string& folder, const Manifest& manifest, int shard) {
-    return open_recorded(folder, manifest, shard, manifest.shards[shard].lists.value(), manifest.params.k,
-                         manifest.base.n);
-}
-
-Folder::Folder(const std::string& path, const Manifest& wanted, bool resume, int workers)
-    : path_(prepared(path)),
-      objects_(wanted.base.n),
-      dtype_(wanted.base.dtype),
-      lock_(path_),
-      free_spares_(spare_versions(wanted, workers)),
-      manifest_(wanted) {
-    if (std::filesystem::exists(in_folder(kBuildName)) && !std::filesystem::exists(in_folder(kManifestName)))
-        throw IoError(path + ": several processes build a graph there; `python -m gnnd worker` goes on with it");
-    const std::string manifest_path = in_folder(kManifestName);
-    bool there = std::filesystem::exists(manifest_path);
-    if (there && !resume) {
-        if (!files_of(Manifest::read(manifest_path)).empty())
-            throw IoError(path + ": holds a graph in shards, or a part of one; resume it, or take another folder");
-        there = false;
-        remove_orphans();
-    }
-    if (there) {
-        manifest_ = Manifest::read(manifest_path);
-        const std::string difference = manifest_.difference(wanted);
-        if (!difference.empty()) throw IoError(path + ": holds a part of another graph: " + difference);
-        manifest_.base = wanted.base;  // under its present name, and with what older manifests do not tell
-        seconds_before_ = manifest_.seconds;
-        check_files();
-        if (manifest_.is_ordered()) commit();  // for the order has the same name again
-        remove_orphans();
-    } else {
-        for (const auto& entry : std::filesystem::directory_iterator(path_))
-            if (const std::string name = entry.path().filename(); is_ours(name) && !name.starts_with(kManifestName))
-                throw IoError(path + ": holds " + name + " of a graph in shards, but no " + kManifestName +
-                              "; take another folder");
-    }
-    if (manifest_.complete) return;
-    check_disk(workers);
-    if (!there) manifest_.write(manifest_path);
-}
-
 Manifest Folder::manifest() const {
     const std::lock_guard lock(mutex_);
     return manifest_;
@@ -160,100 +68,28 @@ void Folder::end_merges(const RecallEstimate& recall) {
     commit_without(gone);
 }
 
-void Folder::put_result(int shard, const KnnGraphView& result) {
-    put(shard, "result", &ShardRecord::result, result, objects_, nullptr);
-}
-
-/// What is left are orphans.
-void Folder::forget_all() {
-    for (ShardRecord& shard : manifest_.shards) {
-        const int version = shard.version;
-        shard = {};
-        shard.version = version;
-    }
-    manifest_.vectors.reset();
-    manifest_.order.reset();
-    manifest_.complete = false;
-    manifest_.recall = {};
-    ahead_ = true;
-}
-
-void Folder::check_files() {
-    const auto is_gone = [&](const std::optional<FileRecord>& file) {
-        std::error_code error;
-        return file && std::filesystem::symlink_status(in_folder(file->name), error).type() ==
-                           std::filesystem::file_type::not_found;
-    };
-    const auto has_gone_lists = [&](const ShardRecord& shard) { return is_gone(shard.lists); };
-    if (manifest_.is_ordered()) {
-        const bool gone = std::any_of(manifest_.shards.begin(), manifest_.shards.end(), has_gone_lists);
-        // Lists cannot be made again without the vectors, nor results of the complete set without lists.
-        if (is_gone(manifest_.vectors) || is_gone(manifest_.order) || (gone && !manifest_.vectors)) forget_all();
-        if (manifest_.vectors) open_vectors();
-        if (manifest_.order) open_order();
-    }
-    for (int i = 0; i < manifest_.count(); ++i) {
-        ShardRecord& shard = manifest_.shards[i];
-        if (is_gone(shard.result)) {
-            shard.result.reset();
-            ahead_ = true;
-        }
-        if (is_gone(shard.local)) {
-            shard.local.reset();
-            ahead_ = true;
-        }
-        if (is_gone(shard.lists)) {
-            shard.lists.reset();
-            shard.merged.clear();
-            manifest_.complete = false;
-            manifest_.recall = {};
-            ahead_ = true;
-        }
-        if (shard.local) open_local(i);
-        if (shard.lists) open_lists(i);
-        if (shard.result) open_recorded(path_, manifest_, i, *shard.result, manifest_.params.k, objects_);
-    }
-}
-
-void Folder::check_disk(int workers) const {
-    std::uint64_t there = 0;
-    for (const FileRecord& file : files_of(manifest_)) there += file.bytes;
-    struct statvfs disk;
-    if (statvfs(path_.c_str(), &disk) != 0) fail(path_, "cannot look at the disk", errno);
-    const std::uint64_t free = std::uint64_t(disk.f_bavail) * disk.f_frsize;
-    const std::uint64_t need = disk_need(manifest_, workers);
-    if (need > free + there)
-        throw IoError(path_ + ": the disk is too small: " + std::to_string(need - there) + " bytes are needed, " +
-                      std::to_string(free) + " are free");
-}
-
-void Folder::remove_orphans() const {
-    std::set<std::string> named;
-    for (const FileRecord& file : files_of(manifest_)) named.insert(file.name);
-    std::error_code ignored;
-    for (const auto& entry : std::filesystem::directory_iterator(path_, ignored)) {
-        const std::string name = entry.path().filename();
-        if (is_ours(name) && !named.contains(name)) std::filesystem::remove(entry.path(), ignored);
-    }
-}
-
-FileRecord Folder::write(const std::string& name, const KnnGraphView& graph, std::int64_t objects) const {
-    io::write_graph(in_folder(name), graph, dtype_, objects);
-    const io::GraphFile file(in_folder(name));
-    return {name, file.bytes(), file.checksum()};
-}
-
 void Folder::put_local(int shard, const KnnGraphView& local) {
     put(shard, "local", &ShardRecord::local, local, 0, nullptr);
 }
 
-void Folder::put_lists(int shard, const KnnGraphView& lists, const std::vector<int>& merged) {
+template <class Id>
+void Folder::put_lists(int shard, const GraphView<Id>& lists, const std::vector<int>& merged) {
     put(shard, "lists", &ShardRecord::lists, lists, objects_, &merged);
 }
+template void Folder::put_lists(int, const KnnGraphView&, const std::vector<int>&);
+template void Folder::put_lists(int, const WideGraphView&, const std::vector<int>&);
+
+template <class Id>
+void Folder::put_result(int shard, const GraphView<Id>& result) {
+    put(shard, "result", &ShardRecord::result, result, objects_, nullptr);
+}
+template void Folder::put_result(int, const KnnGraphView&);
+template void Folder::put_result(int, const WideGraphView&);
 
 /// What fails leaves a file that no manifest names, for the next process to delete: the manifest on disk may name it
 /// where its own writing failed at the very end.
-void Folder::put(int shard, const char* what, std::optional<FileRecord> ShardRecord::*which, const KnnGraphView& graph,
+template <class Id>
+void Folder::put(int shard, const char* what, std::optional<FileRecord> ShardRecord::*which, const GraphView<Id>& graph,
                  std::int64_t objects, const std::vector<int>* merged) {
     std::unique_lock lock(mutex_);
     const ShardRecord& old = manifest_.shards[shard];
@@ -270,7 +106,10 @@ void Folder::put(int shard, const char* what, std::optional<FileRecord> ShardRec
     lock.unlock();
     std::optional<FileRecord> file;
     try {
-        file = write(file_name(what, shard, version), graph, objects);
+        const std::string name = file_name(what, shard, version);
+        io::write_graph(in_folder(name), graph, dtype_, objects);
+        const io::GraphFile written(in_folder(name));
+        file = FileRecord{name, written.bytes(), written.checksum()};
     } catch (...) {
         lock.lock();
         free_spares_ += spares;

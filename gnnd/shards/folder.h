@@ -55,7 +55,9 @@ class Folder {
     /// Writes the first columns of the shard's own graph, ids local. Durable with the next commit().
     void put_local(int shard, const KnnGraphView& local);
     /// Writes the shard's lists with everything from these partners in them. Durable with the next commit().
-    void put_lists(int shard, const KnnGraphView& lists, const std::vector<int>& merged);
+    /// \tparam Id  of as many bytes as the manifest says
+    template <class Id>
+    void put_lists(int shard, const GraphView<Id>& lists, const std::vector<int>& merged);
     /// Where the vectors in the order of the shards, and the order, are to be written.
     std::string vectors_path() const;
     std::string order_path() const;
@@ -67,7 +69,8 @@ class Folder {
     /// Of an ordered set: no merges are left to do. Deletes what only they need. \param recall  of the graph
     void end_merges(const RecallEstimate& recall);
     /// Writes rows of the base, ids its own. Durable with the next commit().
-    void put_result(int shard, const KnnGraphView& result);
+    template <class Id>
+    void put_result(int shard, const GraphView<Id>& result);
     /// Keeps the most samples that a build or merge took, for the record. Durable with the next commit().
     void note_samples(int samples);
     /// All that was put is durable when it returns, and what it replaced is deleted.
@@ -78,8 +81,8 @@ class Folder {
 
   private:
     std::string in_folder(const std::string& name) const { return path_ + "/" + name; }
-    FileRecord write(const std::string& name, const KnnGraphView& graph, std::int64_t objects) const;
-    void put(int shard, const char* what, std::optional<FileRecord> ShardRecord::*which, const KnnGraphView& graph,
+    template <class Id>
+    void put(int shard, const char* what, std::optional<FileRecord> ShardRecord::*which, const GraphView<Id>& graph,
              std::int64_t objects, const std::vector<int>* merged);
     void check_files();
     void forget_all();

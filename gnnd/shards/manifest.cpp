@@ -6,116 +6,24 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
-#include <cstdio>
 #include <filesystem>
-#include <nlohmann/json.hpp>
-#include <set>
 #include <system_error>
-#include <type_traits>
 
-#include "gnnd/detail/params_table.h"
 #include "gnnd/error.h"
 #include "gnnd/io/base_identity.h"
 #include "gnnd/io/detail/atomic_file.h"
 #include "gnnd/io/detail/graph_header.h"
 #include "gnnd/io/detail/mapped_file.h"
 #include "gnnd/merge.h"
+#include "gnnd/shards/ids.h"
+#include "gnnd/shards/manifest_json.h"
 #include "gnnd/shards/schedule.h"
 
 namespace gnnd::shards {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 constexpr const char* kFormat = "gnnd graph in shards";
-constexpr int kVersion = 3;
-
-/// Calls f with the table's entry of every parameter that decides the graph.
-template <class F>
-void for_graph_fields(const F& f) {
-    detail::for_each_field([&](const auto& field) {
-        if (field.decides_graph) f(field);
-    });
-}
-
-template <class T>
-Json to_json(const T& value) {
-    if constexpr (std::is_arithmetic_v<T>)
-        return value;
-    else
-        return detail::text_of(value);
-}
-
-template <class T>
-void assign(const Json& json, T& value) {
-    if constexpr (std::is_arithmetic_v<T>)
-        value = json.get<T>();
-    else
-        detail::parse(json.get<std::string>(), value);
-}
-
-std::string to_hex(std::uint64_t value) {
-    char text[17];
-    std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(value));
-    return text;
-}
-
-std::uint64_t from_hex(const Json& json) {
-    const auto text = json.get<std::string>();
-    std::uint64_t value = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, 16);
-    if (error != std::errc{} || end != text.data() + text.size())
-        throw InvalidArgument("'" + text + "' is not hexadecimal");
-    return value;
-}
-
-Json to_json(const std::optional<FileRecord>& file) {
-    if (!file) return nullptr;
-    return {{"name", file->name}, {"bytes", file->bytes}, {"checksum", to_hex(file->checksum)}};
-}
-
-std::optional<FileRecord> file_of(const Json& json) {
-    if (json.is_null()) return std::nullopt;
-    return FileRecord{json.at("name"), json.at("bytes"), from_hex(json.at("checksum"))};
-}
-
-Json to_json(const BaseRecord& base) {
-    Json json = Json::object();
-    if (base.format) json = {{"path", base.path}, {"format", name_of(*base.format)}};
-    json.update({{"n", base.n}, {"d", base.d}, {"dtype", name_of(base.dtype)}});
-    if (base.format) json["bytes"] = base.bytes;
-    if (base.checksum) json["checksum"] = to_hex(*base.checksum);
-    if (base.format) json["modified"] = base.modified;
-    return json;
-}
-
-BaseRecord base_of(const Json& json) {
-    BaseRecord base;
-    if (json.contains("format")) {
-        base.path = json.at("path");
-        base.format = io::parse_vector_format(json.at("format").get<std::string>());
-        base.bytes = json.at("bytes");
-        base.modified = json.at("modified");
-    }
-    base.n = json.at("n");
-    base.d = json.at("d");
-    base.dtype = parse_dtype(json.at("dtype").get<std::string>());
-    if (json.contains("checksum")) base.checksum = from_hex(json.at("checksum"));
-    return base;
-}
-
-Json to_json(const RecallEstimate& recall) {
-    return {{"value", recall.value},
-            {"low", recall.low},
-            {"high", recall.high},
-            {"at", recall.at},
-            {"objects", recall.objects}};
-}
-
-RecallEstimate recall_of(const Json& json) {
-    return {json.at("value"), json.at("low"), json.at("high"), json.at("at"), json.at("objects")};
-}
+constexpr int kVersion = 4;
 
 /// The difference of two values, for messages; empty where they are equal.
 std::string compare(const std::string& what, const Json& here, const Json& there) {
@@ -125,8 +33,6 @@ std::string compare(const std::string& what, const Json& here, const Json& there
 
 /// Everything but the checksum.
 Json content_of(const Manifest& manifest) {
-    Json params = Json::object();
-    for_graph_fields([&](const auto& field) { params[field.name] = to_json(field.of(manifest.params)); });
     Json shards = Json::array();
     for (int i = 0; i < manifest.count(); ++i) {
         const ShardRecord& shard = manifest.shards[i];
@@ -140,7 +46,8 @@ Json content_of(const Manifest& manifest) {
     }
     // The least version that holds what is to be told.
     Json json{{"format", kFormat},
-              {"version", !manifest.base.format             ? 3
+              {"version", manifest.has_wide_ids()           ? 4
+                          : !manifest.base.format           ? 3
                           : manifest.plan != MergePlan::all ? 2
                                                             : 1},
               {"state", manifest.complete ? "complete" : "building"},
@@ -148,7 +55,8 @@ Json content_of(const Manifest& manifest) {
     if (manifest.samples != 0) json["samples"] = manifest.samples;
     if (manifest.recall.objects != 0) json["recall"] = to_json(manifest.recall);
     json["base"] = to_json(manifest.base);
-    json["params"] = params;
+    json["params"] = to_json(manifest.params);
+    if (manifest.has_wide_ids()) json["id_bytes"] = manifest.id_bytes;
     if (manifest.plan != MergePlan::all) {
         json["plan"] = name_of(manifest.plan);
         json["vectors"] = to_json(manifest.vectors);
@@ -179,25 +87,15 @@ void require_files(const Files&... files) {
                 "a file's name leads out of the folder");
 }
 
-/// An older version may not have known all of them; then it built with what is their default now.
-BuildParams params_of(const Json& json) {
-    BuildParams params;
-    std::set<std::string> known;
-    for_graph_fields([&](const auto& field) {
-        known.insert(field.name);
-        if (json.contains(field.name)) assign(json.at(field.name), params.*field.member);
-    });
-    for (const auto& [name, value] : json.items())
-        if (!known.contains(name)) throw InvalidArgument("this library knows no parameter '" + name + "'");
-    params.validate();
-    return params;
-}
-
 /// The checksum fits; from here on only a faulty writer or a forger can be wrong.
 Manifest manifest_of(const Json& json) {
     Manifest manifest;
     manifest.base = base_of(json.at("base"));
-    require(manifest.base.n >= 1 && manifest.base.n <= kMaxObjects, "n is outside of what is allowed");
+    manifest.id_bytes = json.value("id_bytes", manifest.id_bytes);
+    require(manifest.id_bytes == sizeof(std::int32_t) || manifest.id_bytes == sizeof(std::int64_t),
+            "ids are neither of 4 nor of 8 bytes");
+    require(manifest.base.n >= 1 && manifest.base.n <= (manifest.has_wide_ids() ? kMaxShardedObjects : kMaxObjects),
+            "n is outside of what is allowed");
     manifest.params = params_of(json.at("params"));
     manifest.seconds = json.at("seconds");
     manifest.samples = json.value("samples", 0);
@@ -218,6 +116,7 @@ Manifest manifest_of(const Json& json) {
     require(
         !shards.empty() && shards.size() <= std::size_t(kMaxShards) && std::int64_t(shards.size()) <= manifest.base.n,
         "the number of shards is outside of what is allowed");
+    require(most_rows_at_once(manifest.base.n, int(shards.size())) <= kMaxObjects, "its shards are too large");
     manifest.shards.resize(shards.size());
     require_files(manifest.vectors, manifest.order);
     require((manifest.is_ordered() && !manifest.complete) || (!manifest.vectors && !manifest.order),
@@ -301,9 +200,10 @@ std::string Manifest::difference(const Manifest& other) const {
     };
     note("the number of shards", count(), other.count());
     note("the plan", name_of(plan), name_of(other.plan));
+    note("the number of bytes of an id", id_bytes, other.id_bytes);
     if (first.empty()) first = base.difference(other.base);
-    for_graph_fields(
-        [&](const auto& field) { note(field.name, to_json(field.of(params)), to_json(field.of(other.params))); });
+    const Json here = to_json(params), there = to_json(other.params);
+    for (const auto& [name, value] : here.items()) note(name, value, there.at(name));
     return first;
 }
 

@@ -68,6 +68,7 @@ struct Manifest {
     BaseRecord base;
     BuildParams params;  ///< without those that do not decide the graph: threads, device, device_memory
     MergePlan plan = MergePlan::all;
+    int id_bytes = sizeof(std::int32_t);  ///< of an id in the lists, 4 or 8
     /// Where the base is ordered: its vectors in the order of the shards, until merges are through, and the order,
     /// until the set is complete: the row of the base for each place.
     std::optional<FileRecord> vectors, order;
@@ -85,6 +86,9 @@ struct Manifest {
     std::int64_t begin(int shard) const { return base.n * shard / count(); }
     std::int64_t rows(int shard) const { return begin(shard + 1) - begin(shard); }
     std::int64_t most_rows() const { return (base.n + count() - 1) / count(); }
+    bool has_wide_ids() const { return id_bytes != int(sizeof(std::int32_t)); }
+    /// Bytes of an id and a distance of the lists.
+    std::uint64_t list_entry_bytes() const { return std::uint64_t(id_bytes) + sizeof(float); }
     /// The shard of a row.
     int shard_of(std::int64_t row) const { return int(((row + 1) * count() - 1) / base.n); }
     /// Whether shards are parts of the space, and their rows places in an order of the base's.

@@ -54,8 +54,8 @@ void for_blocks(const io::VectorReader& base, std::int64_t rows, const Use& use)
 
 Partition make_partition(const io::VectorReader& base, const Manifest& manifest, const BuildParams& params,
                          const cpu::Team& team) {
-    const std::vector<std::int32_t> objects =
-        detail::sample_objects(base.n(), sampled(manifest), params.seed, kOrderStream);
+    const std::vector<std::int64_t> objects =
+        detail::sample_objects<std::int64_t>(base.n(), sampled(manifest), params.seed, kOrderStream);
     const std::size_t row = row_bytes(manifest);
     std::vector<std::byte> vectors(objects.size() * row);
     team.for_chunks(std::int64_t(objects.size()), 16, [&](int, std::int64_t begin, std::int64_t end) {

@@ -41,7 +41,8 @@ class RecallSample {
 
     bool has_lists_of(int shard) const { return listed_[std::size_t(shard)] != 0; }
     /// \param lists  of the shard; what was taken of them before is forgotten
-    void take_lists(int shard, const KnnGraphView& lists);
+    template <class Id>
+    void take_lists(int shard, const GraphView<Id>& lists);
     void read_lists(int shard, const io::GraphFile& lists);
 
     double seconds() const;  ///< that comparisons took, of all threads together
@@ -51,20 +52,28 @@ class RecallSample {
     PairCounts borders() const;
 
   private:
+    /// A row of at() entries for each object, ids over the whole set.
+    struct Rows {
+        std::vector<std::int64_t> ids;
+        std::vector<float> distances;
+    };
+    Rows no_rows() const;
+    WideGraphView view_of(const Rows& rows) const;
     std::int64_t count() const { return std::int64_t(objects_.size()); }
     template <class Take>
     void for_objects_of(int shard, const Take& take) const;
-    void take_list(std::int64_t place, const std::int32_t* ids, const float* distances);
+    template <class Id>
+    void take_list(std::int64_t place, const Id* ids, const float* distances);
 
     const Manifest manifest_;
     const BaseRecord& base_ = manifest_.base;
     const int at_, threads_;
-    std::vector<std::int32_t> objects_;  ///< ascending
+    std::vector<std::int64_t> objects_;  ///< ascending
     std::vector<std::byte> vectors_;
     std::vector<char> compared_, listed_;  ///< of each shard
-    KnnGraph lists_;                       ///< the first columns of the objects' lists
+    Rows lists_;                           ///< the first columns of the objects' lists
     mutable std::mutex mutex_;             ///< of what follows
-    KnnGraph truth_;                       ///< the nearest in all shards that the sample was compared with
+    Rows truth_;                           ///< the nearest in all shards that the sample was compared with
     double seconds_ = 0;
 };
 

@@ -5,8 +5,10 @@
 #include <utility>
 #include <vector>
 
+#include "gnnd/array.h"
 #include "gnnd/cpu/parallel.h"
 #include "gnnd/error.h"
+#include "gnnd/shards/ids.h"
 
 namespace gnnd::shards {
 namespace {
@@ -15,17 +17,17 @@ namespace {
 constexpr std::int64_t kRows = 1 << 13;
 
 /// Objects at the same distance are in the order of their ids.
-void sort_ties(std::int64_t k, std::int32_t* ids, const float* distances) {
+template <class Id>
+void sort_ties(std::int64_t k, Id* ids, const float* distances) {
     for (std::int64_t begin = 0, end = 0; begin < k && ids[begin] >= 0; begin = end) {
         for (end = begin + 1; end < k && ids[end] >= 0 && distances[end] == distances[begin];) ++end;
         std::sort(ids + begin, ids + end);
     }
 }
 
-}  // namespace
-
-void restore(Folder& folder, int threads, const std::function<bool()>& interrupt) {
-    const Manifest manifest = folder.manifest();
+/// \tparam Id  of the lists and the results
+template <class Id>
+void restore_as(Folder& folder, const Manifest& manifest, int threads, const std::function<bool()>& interrupt) {
     const io::VectorFile order_file = folder.open_order();
     const auto* const order = static_cast<const std::int32_t*>(order_file.view().data);
     const std::int64_t k = manifest.params.k, n = manifest.base.n;
@@ -34,7 +36,8 @@ void restore(Folder& folder, int threads, const std::function<bool()>& interrupt
     for (int result = 0; result < manifest.count(); ++result) {
         if (manifest.shards[result].result) continue;
         const std::int64_t begin = manifest.begin(result), rows = manifest.rows(result);
-        KnnGraph graph(rows, k, manifest.params.metric);
+        Array<Id> result_ids(static_cast<std::size_t>(rows * k));
+        Array<float> result_distances(static_cast<std::size_t>(rows * k));
         std::vector<char> filled(static_cast<std::size_t>(rows));
         for (int shard = 0; shard < manifest.count(); ++shard) {
             const std::int32_t *first = order + manifest.begin(shard), *last = order + manifest.begin(shard + 1);
@@ -43,25 +46,35 @@ void restore(Folder& folder, int threads, const std::function<bool()>& interrupt
             if (from == to) continue;
             const io::GraphFile lists = folder.open_lists(shard);
             team.for_chunks(to - from, kRows, [&](int, std::int64_t chunk, std::int64_t end) {
-                const KnnGraph found = lists.read(from - first + chunk, end - chunk);
+                std::vector<Id> places(std::size_t((end - chunk) * k));
+                std::vector<float> distances(places.size());
+                lists.read_into(from - first + chunk, end - chunk, places.data(), distances.data());
                 for (std::int64_t i = 0; i < end - chunk; ++i) {
                     const std::int64_t row = from[chunk + i] - begin;
                     if (row < 0 || row >= rows || std::exchange(filled[std::size_t(row)], 1) != 0) refuse();
-                    std::int32_t* const ids = graph.ids() + row * k;
+                    Id* const ids = result_ids.data() + row * k;
                     for (std::int64_t j = 0; j < k; ++j) {
-                        const std::int32_t place = found.ids_of(i)[j];
+                        const Id place = places[std::size_t(i * k + j)];
                         ids[j] = place < 0 ? -1 : order[place];
                         if (ids[j] < -1 || ids[j] >= n) refuse();
                     }
-                    std::copy_n(found.distances_of(i), k, graph.distances() + row * k);
-                    sort_ties(k, ids, found.distances_of(i));
+                    std::copy_n(distances.data() + i * k, k, result_distances.data() + row * k);
+                    sort_ties(k, ids, distances.data() + i * k);
                 }
             });
         }
         if (std::find(filled.begin(), filled.end(), 0) != filled.end()) refuse();
-        folder.put_result(result, graph.view());
+        folder.put_result(result,
+                          GraphView<Id>{rows, k, manifest.params.metric, result_ids.data(), result_distances.data()});
         folder.commit();
     }
+}
+
+}  // namespace
+
+void restore(Folder& folder, int threads, const std::function<bool()>& interrupt) {
+    const Manifest manifest = folder.manifest();
+    with_id_type(manifest.id_bytes, [&]<class Id>(Id) { restore_as<Id>(folder, manifest, threads, interrupt); });
 }
 
 }  // namespace gnnd::shards

@@ -2,11 +2,11 @@
 // ShardedGraph: reading a finished folder.
 #include <algorithm>
 #include <filesystem>
-#include <vector>
 
 #include "gnnd/error.h"
 #include "gnnd/sharded.h"
 #include "gnnd/shards/folder.h"
+#include "gnnd/shards/ids.h"
 
 namespace gnnd {
 namespace {
@@ -42,6 +42,19 @@ struct ShardedGraph::State {
     std::string folder;
     Manifest manifest;
     std::uint64_t bytes = 0;
+
+    template <class Id>
+    void read(std::int64_t begin, std::int64_t count, Id* ids, float* distances) const {
+        const std::int64_t k = manifest.params.k;
+        for (int i = 0; i < manifest.count(); ++i) {
+            const std::int64_t from = std::max(begin, manifest.begin(i));
+            const std::int64_t to = std::min(begin + count, manifest.begin(i + 1));
+            if (from >= to) continue;
+            const std::int64_t place = (from - begin) * k;
+            open_lists(folder, manifest, i)
+                .read_into(from - manifest.begin(i), to - from, ids + place, distances + place);
+        }
+    }
 };
 
 ShardedGraph::ShardedGraph(const std::string& path) {
@@ -69,6 +82,9 @@ std::int64_t ShardedGraph::n() const {
 std::int64_t ShardedGraph::k() const {
     return state_->manifest.params.k;
 }
+int ShardedGraph::id_bytes() const {
+    return state_->manifest.id_bytes;
+}
 int ShardedGraph::shards() const {
     return state_->manifest.count();
 }
@@ -95,35 +111,22 @@ std::optional<io::BaseIdentity> ShardedGraph::base_identity() const {
     return io::BaseIdentity{base.n, base.d, base.dtype, *base.checksum};
 }
 
-void ShardedGraph::read(std::int64_t begin, std::int64_t count, std::int32_t* ids, float* distances) const {
-    const Manifest& manifest = state_->manifest;
-    for (int i = 0; i < manifest.count(); ++i) {
-        const std::int64_t from = std::max(begin, manifest.begin(i));
-        const std::int64_t to = std::min(begin + count, manifest.begin(i + 1));
-        if (from >= to) continue;
-        const std::int64_t place = (from - begin) * k();
-        open_lists(state_->folder, manifest, i)
-            .read_into(from - manifest.begin(i), to - from, ids + place, distances + place);
-    }
-}
-
 void ShardedGraph::read(std::int64_t begin, std::int64_t count, std::int64_t* ids, float* distances) const {
     if (begin < 0 || count < 0 || begin > n() - count)
         throw InvalidArgument(state_->folder + ": rows " + std::to_string(begin) + " + " + std::to_string(count) +
                               " are outside of 0 to " + std::to_string(n()));
-    std::vector<std::int32_t> narrow(std::size_t(count * k()));
-    read(begin, count, narrow.data(), distances);
-    std::copy(narrow.begin(), narrow.end(), ids);
+    state_->read(begin, count, ids, distances);
 }
 
 void ShardedGraph::write(const std::string& path, const std::function<bool()>& interrupt) const {
-    io::write_graph(
-        path, n(), k(), metric(), dtype(), base_identity(),
-        [&](std::int64_t begin, std::int64_t count, std::int32_t* ids, float* distances) {
-            if (interrupt && interrupt()) throw Interrupted("interrupted by the caller");
-            read(begin, count, ids, distances);
-        },
-        recall());
+    with_id_type(id_bytes_for(n()), [&]<class Id>(Id) {
+        const std::function<void(std::int64_t, std::int64_t, Id*, float*)> read =
+            [&](std::int64_t begin, std::int64_t count, Id* ids, float* distances) {
+                if (interrupt && interrupt()) throw Interrupted("interrupted by the caller");
+                state_->read(begin, count, ids, distances);
+            };
+        io::write_graph(path, n(), k(), metric(), dtype(), base_identity(), read, recall());
+    });
 }
 
 }  // namespace gnnd

@@ -7,10 +7,12 @@
 #include "gnnd/cpu/parallel.h"
 #include "gnnd/detail/fold.h"
 #include "gnnd/error.h"
+#include "gnnd/shards/ids.h"
 
 namespace gnnd::shards {
 namespace {
 
+/// Of a graph with local ids.
 constexpr std::uint64_t kEntryBytes = sizeof(std::int32_t) + sizeof(float);
 
 thread_local Traffic* current_traffic = nullptr;
@@ -29,8 +31,9 @@ constexpr std::int64_t kReadRows = 1 << 16;
 constexpr int kReaders = 16;
 
 /// All of the file, as a PinnedGraph has it.
+template <class Id = std::int32_t>
 void read_graph(const io::GraphFile& file, std::byte* data, int threads) {
-    auto* ids = reinterpret_cast<std::int32_t*>(data);
+    auto* ids = reinterpret_cast<Id*>(data);
     auto* distances = reinterpret_cast<float*>(ids + file.n() * file.k());
     const std::int64_t rows = std::max<std::int64_t>(1, kReadRows / file.block_rows()) * file.block_rows();
     cpu::Team{threads, nullptr}.for_chunks(file.n(), rows, [&](int, std::int64_t begin, std::int64_t end) {
@@ -63,9 +66,11 @@ HostBudget host_budget(const Manifest& manifest, int workers) {
     const auto rows = std::uint64_t(manifest.most_rows());
     const std::uint64_t vectors = rows * std::uint64_t(manifest.base.d) * size_of(manifest.base.dtype);
     const std::uint64_t local = alone ? 0 : rows * std::uint64_t(manifest.local_columns()) * kEntryBytes;
-    const std::uint64_t lists = rows * std::uint64_t(manifest.params.k) * kEntryBytes;
-    const std::uint64_t result = alone ? 0 : 2 * lists;
-    const std::uint64_t build = vectors + local + lists;
+    const std::uint64_t lists = rows * std::uint64_t(manifest.params.k) * manifest.list_entry_bytes();
+    const std::uint64_t pair = 2 * rows * std::uint64_t(manifest.params.k) * kEntryBytes;
+    const std::uint64_t result = alone ? 0 : pair;
+    // With wide ids lists lie beside what was built.
+    const std::uint64_t build = vectors + local + lists + (manifest.has_wide_ids() ? pair : 0);
     const std::uint64_t merge = alone ? 0 : 2 * (vectors + local) + result;
     const std::uint64_t fold = alone ? 0 : result + lists;  // or, less, a new shard that is being written
     const auto busy = std::uint64_t(std::min(workers, manifest.count()));
@@ -109,24 +114,26 @@ PinnedVectors Store::vectors(int shard) {
     return {std::move(pin), view};
 }
 
-PinnedGraph Store::graph(Cache::Kind kind, int shard, std::int64_t k, const Cache::Fill& fill) {
+PinnedGraph Store::graph(Cache::Kind kind, int shard, std::int64_t k, int id_bytes, const Cache::Fill& fill) {
     // The same size for all, so that any can have the memory of any that is not needed any more.
-    const std::uint64_t bytes = std::uint64_t(manifest_.most_rows() * k) * kEntryBytes;
-    return {cache_.pin({kind, shard}, bytes, fill), rows(shard), k, manifest_.params.metric};
+    const std::uint64_t bytes = std::uint64_t(manifest_.most_rows() * k) * (std::uint64_t(id_bytes) + sizeof(float));
+    return {cache_.pin({kind, shard}, bytes, fill), rows(shard), k, manifest_.params.metric, id_bytes};
 }
 
 PinnedGraph Store::local(int shard) {
-    return graph(Cache::Kind::local, shard, manifest_.local_columns(),
+    return graph(Cache::Kind::local, shard, manifest_.local_columns(), sizeof(std::int32_t),
                  [&](std::byte* data) { read_graph(folder_.open_local(shard), data, readers()); });
 }
 
 PinnedGraph Store::new_local(int shard) {
-    return graph(Cache::Kind::local, shard, manifest_.local_columns(), nullptr);
+    return graph(Cache::Kind::local, shard, manifest_.local_columns(), sizeof(std::int32_t), nullptr);
 }
 
 PinnedGraph Store::lists(int shard) {
-    return graph(Cache::Kind::lists, shard, manifest_.params.k,
-                 [&](std::byte* data) { read_graph(folder_.open_lists(shard), data, readers()); });
+    return graph(Cache::Kind::lists, shard, manifest_.params.k, manifest_.id_bytes, [&](std::byte* data) {
+        with_id_type(manifest_.id_bytes,
+                     [&]<class Id>(Id) { read_graph<Id>(folder_.open_lists(shard), data, readers()); });
+    });
 }
 
 PinnedGraph Store::take_lists(int shard, std::vector<int>& merged) {
@@ -140,7 +147,7 @@ void Store::taken(PinnedGraph&& lists) {
 }
 
 PinnedGraph Store::new_lists(int shard) {
-    return graph(Cache::Kind::lists, shard, manifest_.params.k, nullptr);
+    return graph(Cache::Kind::lists, shard, manifest_.params.k, manifest_.id_bytes, nullptr);
 }
 
 void Store::given(int shard, const PinnedGraph& lists, const std::vector<int>& merged) {
@@ -155,28 +162,28 @@ PinnedGraph Store::scratch(std::int64_t rows) {
 }
 
 PinnedGraph Store::new_graph(int shard) {
-    if (manifest_.shards[shard].built()) return scratch(rows(shard));
+    if (manifest_.shards[shard].built() || manifest_.has_wide_ids()) return scratch(rows(shard));
     return new_lists(shard);
 }
 
-void Store::split_build(int shard, const PinnedGraph& lists) {
-    constexpr std::int64_t kRows = 4096;
-    const std::int64_t columns = manifest_.local_columns(), begin = manifest_.begin(shard);
-    std::optional<PinnedGraph> local;
-    if (manifest_.count() > 1) local = new_local(shard);
-    cpu::Team{threads_, nullptr}.for_chunks(lists.n, kRows, [&](int, std::int64_t first, std::int64_t last) {
-        for (std::int64_t i = first; i < last; ++i) {
-            std::int32_t* ids = lists.ids() + i * lists.k;
-            if (local) {
-                std::copy_n(ids, columns, local->ids() + i * columns);
-                std::copy_n(lists.distances() + i * lists.k, columns, local->distances() + i * columns);
+void Store::split_build(int shard, const PinnedGraph& built) {
+    if (manifest_.count() > 1) {
+        const PinnedGraph local = new_local(shard);
+        constexpr std::int64_t kRows = 4096;
+        cpu::Team{threads_, nullptr}.for_chunks(built.n, kRows, [&](int, std::int64_t first, std::int64_t last) {
+            for (std::int64_t i = first; i < last; ++i) {
+                std::copy_n(built.ids() + i * built.k, local.k, local.ids() + i * local.k);
+                std::copy_n(built.distances() + i * built.k, local.k, local.distances() + i * local.k);
             }
-            for (std::int64_t j = 0; j < lists.k; ++j)
-                if (ids[j] >= 0) ids[j] = std::int32_t(ids[j] + begin);
-        }
+        });
+        local.pin.mark_dirty();
+    }
+    if (manifest_.shards[shard].built()) return;
+    const PinnedGraph lists = new_lists(shard);  // narrow ones are what was built there
+    with_id_type(lists.id_bytes, [&]<class Id>(Id) {
+        detail::put_rows(built.view(), manifest_.begin(shard), lists.ids<Id>(), lists.distances(), threads_);
     });
-    if (local) local->pin.mark_dirty();
-    if (!manifest_.shards[shard].built()) lists.pin.mark_dirty();
+    lists.pin.mark_dirty();
 }
 
 void Store::fold_pair(const Task& task, const KnnGraphView& result) {
@@ -196,7 +203,9 @@ void Store::fold_into(int shard, int partner, const KnnGraphView& found, std::in
         return;                         // before the last run ended, when its lists were written and the other's not
     merged.reserve(merged.size() + 1);  // so that nothing can fail once the lists are changed
     const detail::Partner objects{first, std::int32_t(first + rows(partner)), manifest_.begin(partner)};
-    detail::fold(found, objects, lists.k, lists.ids(), lists.distances(), threads_);
+    with_id_type(lists.id_bytes, [&]<class Id>(Id) {
+        detail::fold(found, objects, lists.k, lists.ids<Id>(), lists.distances(), threads_);
+    });
     merged.insert(std::lower_bound(merged.begin(), merged.end(), partner), partner);
     lists.pin.mark_dirty();
 }
@@ -233,19 +242,26 @@ void Store::flush(const std::function<bool(const Cache::Key&)>& wanted) {
 
 void Store::write(const Cache::Key& key, const std::byte* data) {
     const int shard = int(key.number);
-    const bool local = key.kind == Cache::Kind::local;
-    const std::int64_t k = local ? manifest_.local_columns() : manifest_.params.k;
-    const auto* ids = reinterpret_cast<const std::int32_t*>(data);
-    const KnnGraphView view{rows(shard), k, manifest_.params.metric, ids,
-                            reinterpret_cast<const float*>(ids + rows(shard) * k)};
-    if (local) {
-        folder_.put_local(shard, view);
+    if (key.kind == Cache::Kind::local) {
+        const std::int64_t k = manifest_.local_columns();
+        const auto* ids = reinterpret_cast<const std::int32_t*>(data);
+        folder_.put_local(shard, {rows(shard), k, manifest_.params.metric, ids,
+                                  reinterpret_cast<const float*>(ids + rows(shard) * k)});
+        count_written(io::graph_file_bytes(rows(shard), k));
     } else {
-        folder_.put_lists(shard, view, merged_[shard]);
-        if (recall_ != nullptr) recall_->take_lists(shard, view);
+        with_id_type(manifest_.id_bytes, [&]<class Id>(Id) { write_lists<Id>(shard, data); });
     }
     if (flushes_ == 0) folder_.commit();
-    count_written(io::graph_file_bytes(view.n, view.k));
+}
+
+template <class Id>
+void Store::write_lists(int shard, const std::byte* data) {
+    const std::int64_t n = rows(shard), k = manifest_.params.k;
+    const auto* ids = reinterpret_cast<const Id*>(data);
+    const GraphView<Id> lists{n, k, manifest_.params.metric, ids, reinterpret_cast<const float*>(ids + n * k)};
+    folder_.put_lists(shard, lists, merged_[shard]);
+    if (recall_ != nullptr) recall_->take_lists(shard, lists);
+    count_written(io::graph_file_bytes(n, k, false, false, sizeof(Id)));
 }
 
 }  // namespace gnnd::shards

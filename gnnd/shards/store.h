@@ -49,11 +49,13 @@ struct PinnedGraph {
     Cache::Pin pin;
     std::int64_t n, k;
     Metric metric;
+    int id_bytes = sizeof(std::int32_t);  ///< of lists those of the manifest
 
-    std::int32_t* ids() const { return reinterpret_cast<std::int32_t*>(pin.data()); }
-    float* distances() const {
-        return reinterpret_cast<float*>(pin.data() + n * k * std::int64_t(sizeof(std::int32_t)));
+    template <class Id = std::int32_t>
+    Id* ids() const {
+        return reinterpret_cast<Id*>(pin.data());
     }
+    float* distances() const { return reinterpret_cast<float*>(pin.data() + n * k * id_bytes); }
     KnnGraphView view() const { return {n, k, metric, ids(), distances()}; }
 };
 
@@ -99,7 +101,8 @@ class Store {
     PinnedGraph new_lists(int shard);
     void given(int shard, const PinnedGraph& lists, const std::vector<int>& merged);
 
-    /// Where the shard's own graph is to be built, with local ids; content undefined.
+    /// Where the shard's own graph is to be built, with local ids: where its lists will be, if these have none yet and
+    /// ids as narrow. Content undefined.
     PinnedGraph new_graph(int shard);
     /// What was built there becomes the shard's lists, unless it has some already, and its first columns the local
     /// graph, which merges can use at once.
@@ -121,10 +124,12 @@ class Store {
   private:
     int readers() const;
     PinnedGraph lists(int shard);
-    PinnedGraph graph(Cache::Kind kind, int shard, std::int64_t k, const Cache::Fill& fill);
+    PinnedGraph graph(Cache::Kind kind, int shard, std::int64_t k, int id_bytes, const Cache::Fill& fill);
     void fold_into(int shard, int partner, const KnnGraphView& found, std::int32_t first);
     void flush(const std::function<bool(const Cache::Key&)>& wanted);
     void write(const Cache::Key& key, const std::byte* data);
+    template <class Id>
+    void write_lists(int shard, const std::byte* data);
 
     const io::VectorReader base_;
     Folder& folder_;

@@ -72,6 +72,9 @@ Manifest begin_manifest(const nb::dict& base, const nb::dict& params, int count)
     Manifest manifest;
     manifest.base = base_of(base);
     manifest.params = params_of(params);
+    if (manifest.base.n > kMaxObjects)
+        throw InvalidArgument(std::to_string(manifest.base.n) + " vectors; several processes build graphs of up to " +
+                              std::to_string(kMaxObjects) + ", build_sharded() larger ones");
     if (count < 1 || count > shards::kMaxShards || manifest.base.n < 2 * std::int64_t(count))
         throw InvalidArgument("shards = " + std::to_string(count) + " of " + std::to_string(manifest.base.n) +
                               " vectors; allowed are 1 to " + std::to_string(shards::kMaxShards) +

@@ -14,7 +14,7 @@ namespace gnnd::io::detail {
 
 inline constexpr char kMagic[8] = {'G', 'N', 'N', 'D', 'G', 'R', 'P', 'H'};
 
-/// As of version 4, without its checksum, which comes where the version's fields end.
+/// As of versions 4 and 5, without its checksum, which comes where the version's fields end.
 struct Header {
     char magic[8];
     std::uint32_t version, metric;
@@ -23,7 +23,7 @@ struct Header {
     std::uint64_t table_checksum, objects, base_d, base_checksum;
     double recall, recall_low, recall_high;
     std::uint64_t recall_objects;
-    std::uint32_t recall_at, unused;
+    std::uint32_t recall_at, id_bytes;
 };
 static_assert(sizeof(Header) == 112);
 

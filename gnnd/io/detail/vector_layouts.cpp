@@ -25,11 +25,12 @@ std::string allowed(std::int64_t most) {
 }
 
 void check_extents(const std::string& path, std::int64_t n, std::int64_t d) {
-    if (n < 1 || n > kMaxObjects) throw IoError(path + ": header says n = " + std::to_string(n) + allowed(kMaxObjects));
+    if (n < 1 || n > kMaxShardedObjects)
+        throw IoError(path + ": header says n = " + std::to_string(n) + allowed(kMaxShardedObjects));
     if (d < 1 || d > kMaxDim) throw IoError(path + ": header says d = " + std::to_string(d) + allowed(kMaxDim));
 }
 
-/// Compares a header's n x d with the file's size. Once the extents are checked, no product here passes 2^54.
+/// Compares a header's n x d with the file's size. Once the extents are checked, no product here passes 2^63.
 void check_size(const std::string& path, const MappedFile& file, const FileShape& shape) {
     check_extents(path, shape.n, shape.d);
     const std::size_t wanted = shape.offset + std::size_t(shape.n) * std::size_t(shape.d) * shape.component_bytes();
@@ -67,7 +68,8 @@ FileShape open_vecs(const std::string& path, const MappedFile& file, std::option
                       std::to_string(stride) + " bytes, the file has " + std::to_string(file.size()) +
                       ", which is no multiple");
     const std::size_t n = file.size() / stride;
-    if (n > std::size_t(kMaxObjects)) throw IoError(path + ": " + std::to_string(n) + " rows" + allowed(kMaxObjects));
+    if (n > std::size_t(kMaxShardedObjects))
+        throw IoError(path + ": " + std::to_string(n) + " rows" + allowed(kMaxShardedObjects));
     FileShape shape;
     shape.n = std::int64_t(n);
     shape.d = d;
@@ -85,7 +87,7 @@ FileShape open_bin(const std::string& path, const MappedFile& file, std::optiona
                       std::to_string(kBinHeader));
     file.read(0, kBinHeader, extents);
     FileShape shape;
-    shape.n = extents[0];
+    shape.n = std::uint32_t(extents[0]);
     shape.d = extents[1];
     shape.dtype = *dtype;
     shape.offset = kBinHeader;
@@ -107,7 +109,7 @@ std::string no_header(std::int64_t, std::int64_t, DType) {
 }
 
 std::string bin_header(std::int64_t n, std::int64_t d, DType) {
-    const std::int32_t extents[2] = {std::int32_t(n), std::int32_t(d)};
+    const std::uint32_t extents[2] = {std::uint32_t(n), std::uint32_t(d)};
     return {reinterpret_cast<const char*>(extents), sizeof extents};
 }
 
@@ -145,9 +147,9 @@ std::int64_t convert(const FileShape& shape, const std::byte* from, std::int64_t
 
 }  // namespace
 
-const Layout kVecsLayout{open_vecs, no_header, holds_all, kVecsHeader};
-const Layout kBinLayout{open_bin, bin_header, holds_all, 0};
-const Layout kNpyLayout{open_npy, make_npy_header, npy_holds, 0};
+const Layout kVecsLayout{open_vecs, no_header, holds_all, kMaxShardedObjects, kVecsHeader};
+const Layout kBinLayout{open_bin, bin_header, holds_all, std::numeric_limits<std::uint32_t>::max(), 0};
+const Layout kNpyLayout{open_npy, make_npy_header, npy_holds, kMaxShardedObjects, 0};
 
 void check_row_header(const std::string& path, std::int64_t row, const std::byte* bytes, std::int64_t d) {
     std::int32_t found = 0;

@@ -38,12 +38,13 @@ struct Layout {
     std::string (*header)(std::int64_t n, std::int64_t d, DType dtype);
     /// False for what only other formats can hold.
     bool (*holds)(DType dtype);
+    std::int64_t most_rows;  ///< that a header can tell
     std::size_t row_header;  ///< bytes before each row: d, as an int32, or none
 };
 
 /// Every row is an int32 d and then d components.
 extern const Layout kVecsLayout;
-/// int32 n, int32 d, then the rows.
+/// uint32 n, int32 d, then the rows.
 extern const Layout kBinLayout;
 /// NumPy's array file.
 extern const Layout kNpyLayout;

@@ -5,11 +5,13 @@
 #include <utility>
 
 #include "gnnd/cuda/memory/transfer.h"
+#include "gnnd/shards/ids.h"
 
 namespace gnnd::cuda {
 namespace {
 
 using shards::Cache;
+using shards::with_id_type;
 
 /// So that copies between the devices go straight. Where they cannot, they go through the host. That memory pools are
 /// to stay accessible is CUDA's advice, so nothing undoes it.
@@ -60,20 +62,18 @@ VectorView HeldShards::vectors(int shard, const Pin& slot) const {
 DeviceGraph HeldShards::local(int shard, const Pin& slot) const {
     return local_at(shard, slot.data());
 }
-DeviceGraph HeldShards::lists(int shard, const Pin& slot) const {
-    return lists_at(shard, slot.data());
-}
 
-DeviceGraph HeldShards::graph_at(std::byte* ids, std::size_t bytes, std::int64_t n, std::int64_t k) const {
-    return {reinterpret_cast<std::int32_t*>(ids), reinterpret_cast<float*>(ids + bytes), n, k,
+template <class Id>
+DeviceRows<Id> HeldShards::graph_at(std::byte* ids, std::size_t bytes, int shard, std::int64_t k) const {
+    return {reinterpret_cast<Id*>(ids), reinterpret_cast<float*>(ids + bytes), store_.rows(shard), k,
             store_.manifest().params.metric};
 }
 DeviceGraph HeldShards::local_at(int shard, std::byte* slot) const {
-    return graph_at(slot + sizes_.vectors, sizes_.local, store_.rows(shard), store_.manifest().local_columns());
+    return graph_at<std::int32_t>(slot + sizes_.vectors, sizes_.local, shard, store_.manifest().local_columns());
 }
-DeviceGraph HeldShards::lists_at(int shard, std::byte* slot) const {
-    return graph_at(slot + sizes_.vectors + 2 * sizes_.local, sizes_.lists, store_.rows(shard),
-                    store_.manifest().params.k);
+template <class Id>
+DeviceRows<Id> HeldShards::lists_at(int shard, std::byte* slot) const {
+    return graph_at<Id>(slot + sizes_.vectors + 2 * sizes_.local, sizes_.list_ids, shard, store_.manifest().params.k);
 }
 
 /// The peer from whom to copy what the shard has of that.
@@ -101,10 +101,11 @@ void HeldShards::bring_vectors(int shard, const Pin& slot, cudaStream_t stream) 
     held_[shard].vectors = true;
 }
 
-void HeldShards::bring_graph(const shards::PinnedGraph& from, const DeviceGraph& to, cudaStream_t stream) {
-    const std::size_t row = std::size_t(to.k) * sizeof(std::int32_t);
-    copy_in(to.ids, from.ids(), to.n, row, row, heap_, stream);
-    copy_in(to.distances, from.distances(), to.n, row, row, heap_, stream);
+template <class Id>
+void HeldShards::bring_graph(const shards::PinnedGraph& from, const DeviceRows<Id>& to, cudaStream_t stream) {
+    const std::size_t ids = std::size_t(to.k) * sizeof(Id), distances = std::size_t(to.k) * sizeof(float);
+    copy_in(to.ids, from.ids<Id>(), to.n, ids, ids, heap_, stream);
+    copy_in(to.distances, from.distances(), to.n, distances, distances, heap_, stream);
     GNND_CUDA(cudaStreamSynchronize(stream));
 }
 
@@ -123,7 +124,7 @@ void HeldShards::bring_lists(int shard, const Pin& slot, cudaStream_t stream) {
     for (HeldShards* peer : peers_)
         if (take_over(shard, *peer, slot, stream)) return;
     shards::PinnedGraph from = store_.take_lists(shard, held.merged);
-    bring_graph(from, lists(shard, slot), stream);
+    with_id_type(from.id_bytes, [&]<class Id>(Id) { bring_graph(from, lists_at<Id>(shard, slot.data()), stream); });
     store_.taken(std::move(from));
     held.lists = held.lists_changed = true;
     slot.mark_dirty();
@@ -134,7 +135,7 @@ bool HeldShards::take_over(int shard, HeldShards& peer, const Pin& slot, cudaStr
     Held &held = held_[shard], &from = peer.held_[shard];
     const std::scoped_lock lock(held.mutex, from.mutex);
     if (!from.lists) return false;
-    copy(peer.as_source(shard), slot, sizes_.vectors + 2 * sizes_.local, 2 * sizes_.lists, stream);
+    copy(peer.as_source(shard), slot, sizes_.vectors + 2 * sizes_.local, sizes_.lists(), stream);
     held.merged = std::move(from.merged);
     held.local_changed = std::exchange(from.local_changed, false);
     held.lists_changed = std::exchange(from.lists_changed, false);
@@ -144,12 +145,16 @@ bool HeldShards::take_over(int shard, HeldShards& peer, const Pin& slot, cudaStr
 
 void HeldShards::put_build(int shard, const Pin& slot, const DeviceGraph& built, cudaStream_t stream) {
     Held& held = held_[shard];
-    DeviceGraph to = lists(shard, slot);
-    if (store_.manifest().shards[shard].built()) to.ids = nullptr;
-    split_build(built, store_.manifest().begin(shard), local(shard, slot), to, stream);
+    const shards::Manifest& manifest = store_.manifest();
+    const bool has_lists = manifest.shards[shard].built();
+    with_id_type(manifest.id_bytes, [&]<class Id>(Id) {
+        DeviceRows<Id> to = lists_at<Id>(shard, slot.data());
+        if (has_lists) to.ids = nullptr;
+        split_build(built, manifest.begin(shard), local(shard, slot), to, stream);
+    });
     GNND_CUDA(cudaStreamSynchronize(stream));
     held.local = held.local_changed = true;
-    if (to.ids != nullptr) held.lists = held.lists_changed = true;
+    if (!has_lists) held.lists = held.lists_changed = true;
     slot.mark_dirty();
 }
 
@@ -159,16 +164,20 @@ void HeldShards::fold_into(int shard, int partner, const Pin& slot, const Device
     held.merged.reserve(held.merged.size() + 1);  // so that nothing can fail once the lists are changed
     const auto at = std::lower_bound(held.merged.begin(), held.merged.end(), partner);
     if (at != held.merged.end() && *at == partner) return;  // before the last run ended
-    fold(found, {first, std::int32_t(first + store_.rows(partner)), store_.manifest().begin(partner)},
-         lists(shard, slot), stream);
+    const detail::Partner objects{first, std::int32_t(first + store_.rows(partner)), store_.manifest().begin(partner)};
+    with_id_type(store_.manifest().id_bytes,
+                 [&]<class Id>(Id) { fold(found, objects, lists_at<Id>(shard, slot.data()), stream); });
     held.merged.insert(at, partner);
     held.lists_changed = true;
     slot.mark_dirty();
 }
 
-void HeldShards::give_graph(const DeviceGraph& from, const shards::PinnedGraph& to) {
+template <class Id>
+void HeldShards::give_graph(const DeviceRows<Id>& from, const shards::PinnedGraph& to) {
     const OwnedStream stream(heap_);
-    copy_graph_out(to.ids(), to.distances(), from.ids, from.distances, from.n * from.k, heap_, stream);
+    const auto entries = std::size_t(from.n * from.k);
+    copy_out(to.ids<Id>(), from.ids, entries * sizeof(Id), heap_, stream);
+    copy_out(to.distances(), from.distances, entries * sizeof(float), heap_, stream);
     GNND_CUDA(cudaStreamSynchronize(stream));
 }
 
@@ -176,7 +185,7 @@ void HeldShards::give_lists(int shard, std::byte* slot) {
     Held& held = held_[shard];
     if (!held.lists || !held.lists_changed) return;
     const shards::PinnedGraph to = store_.new_lists(shard);
-    give_graph(lists_at(shard, slot), to);
+    with_id_type(to.id_bytes, [&]<class Id>(Id) { give_graph(lists_at<Id>(shard, slot), to); });
     store_.given(shard, to, held.merged);
     held.lists_changed = false;
 }

@@ -38,7 +38,6 @@ class HeldShards {
     Pin pin(int shard);
     VectorView vectors(int shard, const Pin& slot) const;
     DeviceGraph local(int shard, const Pin& slot) const;
-    DeviceGraph lists(int shard, const Pin& slot) const;
 
     void bring_vectors(int shard, const Pin& slot, cudaStream_t stream);
     void bring_local(int shard, const Pin& slot, cudaStream_t stream);
@@ -78,15 +77,20 @@ class HeldShards {
     };
 
     static shards::Cache::Key key_of(int shard) { return {shards::Cache::Kind::whole, shard}; }
-    DeviceGraph graph_at(std::byte* ids, std::size_t bytes, std::int64_t n, std::int64_t k) const;
+    /// \param bytes  of the ids, behind which the distances are
+    template <class Id>
+    DeviceRows<Id> graph_at(std::byte* ids, std::size_t bytes, int shard, std::int64_t k) const;
     DeviceGraph local_at(int shard, std::byte* slot) const;
-    DeviceGraph lists_at(int shard, std::byte* slot) const;
+    template <class Id>
+    DeviceRows<Id> lists_at(int shard, std::byte* slot) const;
     Source source_of(int shard, std::atomic<bool> Held::*part) const;
     Source as_source(int shard) { return {cache_.find(key_of(shard)), device_}; }
     void copy(const Source& from, const Pin& to, std::size_t offset, std::size_t bytes, cudaStream_t stream);
     bool take_over(int shard, HeldShards& peer, const Pin& slot, cudaStream_t stream);
-    void bring_graph(const shards::PinnedGraph& from, const DeviceGraph& to, cudaStream_t stream);
-    void give_graph(const DeviceGraph& from, const shards::PinnedGraph& to);
+    template <class Id>
+    void bring_graph(const shards::PinnedGraph& from, const DeviceRows<Id>& to, cudaStream_t stream);
+    template <class Id>
+    void give_graph(const DeviceRows<Id>& from, const shards::PinnedGraph& to);
     void give_lists(int shard, std::byte* slot);
     void give_local(int shard, std::byte* slot);
     void evict(int shard, const std::byte* data);

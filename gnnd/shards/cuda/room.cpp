@@ -18,9 +18,9 @@ namespace {
 /// For what the blocks of a build or a measurement leave between them.
 constexpr std::size_t kBetweenBlocks = 4096;
 
-/// Ids, or distances.
-std::size_t graph_bytes(std::int64_t rows, std::int64_t k) {
-    return Piece::aligned(std::size_t(rows * k) * sizeof(std::int32_t));
+/// Ids, or distances, of so many bytes each.
+std::size_t graph_bytes(std::int64_t rows, std::int64_t k, std::size_t bytes) {
+    return Piece::aligned(std::size_t(rows * k) * bytes);
 }
 
 /// Only the shape of rows of the base.
@@ -54,9 +54,10 @@ std::size_t bytes_to_measure(const shards::Manifest& manifest) {
 ShardSizes::ShardSizes(const shards::Manifest& manifest)
     : row(std::size_t(manifest.base.d) * size_of(manifest.base.dtype)),
       vectors(Piece::aligned(std::size_t(manifest.most_rows()) * row)),
-      local(graph_bytes(manifest.most_rows(), manifest.local_columns())),
-      lists(graph_bytes(manifest.most_rows(), manifest.params.k)),
-      result(graph_bytes(2 * manifest.most_rows(), manifest.params.k)) {}
+      local(graph_bytes(manifest.most_rows(), manifest.local_columns(), sizeof(std::int32_t))),
+      result(graph_bytes(2 * manifest.most_rows(), manifest.params.k, sizeof(std::int32_t))),
+      list_ids(graph_bytes(manifest.most_rows(), manifest.params.k, std::size_t(manifest.id_bytes))),
+      list_distances(graph_bytes(manifest.most_rows(), manifest.params.k, sizeof(float))) {}
 
 MemoryPlan plan_of_whole(const shards::Manifest& manifest, const BuildParams& params) {
     return plan_of({{rows_of(manifest, manifest.base.n)}, {}}, params);

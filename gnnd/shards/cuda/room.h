@@ -18,9 +18,11 @@ struct ShardSizes {
     explicit ShardSizes(const shards::Manifest& manifest);
     std::size_t row;      ///< a vector; no multiple
     std::size_t vectors;  ///< of a shard
-    /// Ids, or as much again distances: of a shard's local graph, of its lists, of what a pair merge gives.
-    std::size_t local, lists, result;
-    std::size_t shard() const { return vectors + 2 * (local + lists); }
+    /// Ids, or as much again distances: of a shard's local graph, of what a pair merge gives.
+    std::size_t local, result;
+    std::size_t list_ids, list_distances;  ///< of a shard's lists
+    std::size_t lists() const { return list_ids + list_distances; }
+    std::size_t shard() const { return vectors + 2 * local + lists(); }
 };
 
 struct Room {
