@@ -80,12 +80,12 @@ struct BuildParams {
     /// until it is there, within the limits that are set here by hand. 0: nothing is measured, and delta alone decides,
     /// as in the paper; 1: all pairs are compared.
     float recall = 0.99f;
-    /// Neighbours of an object that `recall` counts, 1 to k; 0: 10, or k if that is less. All k must have nine tenths of
-    /// it, or the lists must have settled, before it ends a run.
+    /// Neighbours of an object that `recall` counts, 1 to k; 0: 10, or k if that is less. All k must have nine tenths
+    /// of it, or the lists must have settled, before it ends a run.
     int recall_at = 0;
-    std::uint64_t seed = 1234;  ///< of all sampling; what it makes reproducible stands above
-    int threads = 0;            ///< CPU threads; 0: as many as OpenMP gives
-    Device device;              ///< where to run
+    std::uint64_t seed = 1234;          ///< of all sampling; what it makes reproducible stands above
+    int threads = 0;                    ///< CPU threads; 0: as many as OpenMP gives
+    Device device;                      ///< where to run
     Update update = Update::automatic;  ///< see Update
     Locks locks = Locks::segment;       ///< see Locks
     /// See Codes. Of floats under metrics that are products, and of builds: refine(), merge() and append() compare

@@ -35,7 +35,7 @@ Iterations::Iterations(State& state, const detail::Input& input, const Callbacks
         measurement_.emplace(state.space, state.team, state.params, input.measured(), state.resources);
     if (const auto all = detail::of_all_columns(state.params); all && measurement_)
         all_columns_.emplace(state.space, state.team, *all, input.measured(), state.resources,
-                             detail::kAllColumnsObjects / 2);
+                             detail::kAllColumnsObjects);
     set_aside_ = detail::sets_aside(input, state.params);
 }
 

@@ -31,7 +31,7 @@ int recall_at_of(const BuildParams& params);
 /// Recall@10 is 0.99 where Recall@64 is 0.54 (benchs/RESULTS.md).
 inline constexpr double kOfAllColumns = 0.9;
 /// All columns are measured on so many objects, each of which tells of k entries.
-inline constexpr std::int64_t kAllColumnsObjects = 256;
+inline constexpr std::int64_t kAllColumnsObjects = 128;
 /// The same parameters with all columns counted; none where they are anyway.
 std::optional<BuildParams> of_all_columns(const BuildParams& params);
 
