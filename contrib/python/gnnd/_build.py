@@ -92,8 +92,9 @@ def build(
         change meanwhile. On a GPU the graph stays there.
     :param k: neighbours per vector, 1 to 1024
     :param metric: "l2" (squared), "ip", "cosine", "l1", "linf" or "chi2"
-    :param recall: the share of true nearest neighbours that the graph must have; it is measured. 1: all pairs are
-        compared, 0: nothing is measured, and the paper's rule alone decides when to stop
+    :param recall: the share of the ten true nearest neighbours, or `recall_at`, that the graph must have; it is
+        measured. All k need nine tenths of it, or lists that have settled; `stats["recall_all"]` tells what they have.
+        1: all pairs are compared, 0: nothing is measured, and the paper's rule alone decides when to stop
     :param device: "auto" (where the vectors lie; of host memory a GPU if there is one), "cpu", "cuda" or "cuda:N"
     :param progress: True for a bar, or a callable that gets a dict after every iteration; what it raises ends the build
     :param stream: the CUDA stream of vectors on a GPU: an int, a stream of torch or cupy; None: the current one
