@@ -25,6 +25,8 @@ while true; do
     esac
 done
 
+mkdir -p "$wheels"
+
 wheel_for() { # version; prints the path of its wheel, which 3.12 and later have in common
     local tag=${1/./}
     if [ "$tag" -gt 312 ]; then tag=312; fi
