@@ -51,11 +51,6 @@ class CudaWideIds : public testing::TestWithParam<WideIdsCase> {
         std::filesystem::remove_all(shards.work);
         return all;
     }
-    static void expect_same(const KnnGraph& graph, const KnnGraph& wanted) {
-        const std::int64_t entries = wanted.n() * wanted.k();
-        EXPECT_TRUE(std::equal(wanted.ids(), wanted.ids() + entries, graph.ids()));
-        EXPECT_TRUE(std::equal(wanted.distances(), wanted.distances() + entries, graph.distances()));
-    }
 
     const io::VectorFile base_{GNND_TEST_DATA "/photosift20k.u8bin"};
     const TempDir dir_;
@@ -70,7 +65,7 @@ TEST_P(CudaWideIds, GiveTheGraphOfNarrowOnes) {
     limit_memory();
     const KnnGraph wanted = built(shard_params(4));
     expect_valid_graph(wanted, base_.view());
-    expect_same(built(shard_params(8, GetParam().workers)), wanted);
+    EXPECT_TRUE(same_graph(built(shard_params(8, GetParam().workers)), wanted));
 }
 
 TEST_P(CudaWideIds, GoOnAfterAnInterrupt) {
@@ -85,7 +80,7 @@ TEST_P(CudaWideIds, GoOnAfterAnInterrupt) {
     callbacks.interrupt = [&] { return done >= 9; };
     EXPECT_THROW(build_sharded(base_, params_, shards, callbacks), Interrupted);
     shards.resume = true;
-    expect_same(built(shards), wanted);
+    EXPECT_TRUE(same_graph(built(shards), wanted));
 }
 
 TEST(CudaWideLists, AreSplitFromABuild) {

@@ -134,11 +134,6 @@ class CudaShardsTakenOver : public testing::TestWithParam<int> {
         std::filesystem::remove_all(dir_.file("work"));
         return graph;
     }
-    static void expect_same(const KnnGraph& graph, const KnnGraph& wanted) {
-        const std::int64_t entries = wanted.n() * wanted.k();
-        EXPECT_TRUE(std::equal(wanted.ids(), wanted.ids() + entries, graph.ids()));
-        EXPECT_TRUE(std::equal(wanted.distances(), wanted.distances() + entries, graph.distances()));
-    }
     const io::VectorFile base_{GNND_TEST_DATA "/photosift20k.u8bin"};
     const TempDir dir_;
     BuildParams params_ = gpu_params(32);
@@ -156,7 +151,7 @@ TEST_P(CudaShardsTakenOver, GiveTheGraphOfOneWorker) {
             const ShardedStats stats = build_sharded(base_, params_, params);
             EXPECT_EQ(stats.progress.bytes_read, std::uint64_t(base_.n() * base_.d())) << "only vectors, and once";
             EXPECT_LE(stats.peak_host_bytes, std::uint64_t(params.host_memory));
-            expect_same(finished(), wanted);
+            EXPECT_TRUE(same_graph(finished(), wanted));
         }
 }
 
@@ -184,7 +179,7 @@ TEST_P(CudaShardsTakenOver, GoOnAfterAnInterruptAnywhere) {
                 for (const WorkerProgress& worker : stats.progress.workers) again += worker.done;
                 EXPECT_LE(again, most) << "something was lost";
             }
-            expect_same(finished(), wanted);
+            EXPECT_TRUE(same_graph(finished(), wanted));
         }
 }
 

@@ -80,7 +80,7 @@ RecallEstimate Iterations::measure(Measurement& measurement, bool decide) const 
 bool Iterations::measure_all_columns() {
     if (!all_columns_) return true;
     stats_.recall_all = measure(*all_columns_, false);
-    return stats_.recall_all.value >= detail::kOfAllColumns * double(state_.params.recall);
+    return stats_.recall_all.value >= all_columns_->target();
 }
 
 bool Iterations::reached() {

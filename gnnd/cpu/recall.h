@@ -30,6 +30,7 @@ class Measurement {
     /// \param decide  take more objects until it is certain on which side of the recall asked for it is; otherwise only
     ///                where that promises to show that it is reached
     RecallEstimate measure(const FirstIds& first_ids, bool decide);
+    double target() const { return target_; }    ///< the recall that its parameters ask for
     double seconds() const { return seconds_; }  ///< wall time that it took so far
 
   private:

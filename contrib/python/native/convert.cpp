@@ -154,16 +154,8 @@ nb::dict to_dict(const BuildStats& stats) {
     dict["stop"] = to_str(name_of(stats.stop));
     dict["seconds"] = stats.seconds;
     add_recall(dict, stats.recall);
-    if (stats.recall_all.objects != 0) {
-        nb::dict all;
-        add_recall(all, stats.recall_all);
-        dict["recall_all"] = all;
-    }
-    if (stats.recall_added.objects != 0) {
-        nb::dict added;
-        add_recall(added, stats.recall_added);
-        dict["recall_added"] = added;
-    }
+    if (stats.recall_all.objects != 0) dict["recall_all"] = to_object(stats.recall_all);
+    if (stats.recall_added.objects != 0) dict["recall_added"] = to_object(stats.recall_added);
     dict["recall_seconds"] = stats.recall_seconds;
     dict["peak_work_bytes"] = stats.peak_work_bytes;
     dict["device"] = stats.device.name();
