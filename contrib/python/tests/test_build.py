@@ -3,23 +3,13 @@
 
 from __future__ import annotations
 
-import gc
-import os
-import resource
-import signal
-import subprocess
-import sys
-import threading
-import time
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gnnd
-from conftest import check_graph, clustered, recall_of, values
-from gnnd import _native
+from conftest import check_graph, recall_of, values
 
 
 @pytest.mark.parametrize("metric", gnnd.metrics)
@@ -200,142 +190,3 @@ def test_a_bad_vector_is_named(x, bad):
     broken[77, 3] = bad
     with pytest.raises(ValueError, match="vector 77"):
         gnnd.build(broken, k=5)
-
-
-def test_progress_is_called_and_its_errors_end_the_build(x):
-    records = []
-    graph = gnnd.build(x, k=20, recall=0, progress=records.append)
-    assert [record["iteration"] for record in records] == list(range(len(records)))
-    assert records == graph.stats["iterations"] and len(records) > 1
-
-    def fails(record):
-        raise LookupError("enough")
-
-    def fails_last(record):
-        if record["iteration"] == 1:
-            raise LookupError("enough")
-
-    for progress in (fails, fails_last):
-        with pytest.raises(LookupError, match="enough"):
-            gnnd.build(x, k=20, recall=0, iterations=1, progress=progress)
-
-
-def test_progress_for_people(x, capsys, monkeypatch):
-    monkeypatch.setitem(sys.modules, "tqdm.auto", None)  # as if it were not installed
-    gnnd.build(x, k=20, recall=0, progress=True)
-    assert "gnnd.build: iteration 0" in capsys.readouterr().err
-
-
-def test_progress_as_a_bar(x, capsys):
-    pytest.importorskip("tqdm")
-    gnnd.build(x, k=20, recall=0, progress=True)
-    assert "gnnd.build: " in capsys.readouterr().err
-
-
-def test_ctrl_c_ends_a_build(request):
-    # In the background of a script SIGINT is ignored, and Python leaves it so.
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    request.addfinalizer(lambda: signal.signal(signal.SIGINT, before))
-    x = np.random.default_rng(0).normal(size=(60_000, 48)).astype(np.float32)
-    timer = threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT))
-    start = time.monotonic()
-    timer.start()
-    with pytest.raises(KeyboardInterrupt):
-        gnnd.build_exact(x, k=10, device="cpu")
-    assert time.monotonic() - start < 5
-    assert gnnd.build(x[:500], k=5).n == 500  # and the next one works
-
-
-def test_other_threads_run_meanwhile():
-    x = clustered(20_000, 16)
-    counted, stop = [0], threading.Event()
-
-    def count():
-        while not stop.is_set():
-            counted[0] += 1
-            time.sleep(0.005)
-
-    thread = threading.Thread(target=count)
-    thread.start()
-    gnnd.build(x, k=10, device="cpu")
-    stop.set()
-    thread.join()
-    assert counted[0] > 5
-
-
-def test_two_threads_at_once(x):
-    graphs: list = [None] * 4
-
-    def build(i):
-        graphs[i] = gnnd.build(x, k=10, seed=5, device="cpu")
-
-    threads = [threading.Thread(target=build, args=[i]) for i in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    for graph in graphs:
-        np.testing.assert_array_equal(graph.ids, graphs[0].ids)
-
-
-def test_a_thousand_builds_leak_nothing():
-    x = clustered(100, 8)
-
-    def builds(count):
-        for _ in range(count):
-            gnnd.build(x, k=32, threads=1)
-            with pytest.raises(ValueError):
-                gnnd.build(x, k=32, recall=2)
-
-    builds(200)
-    before = _resident()
-    builds(1000)
-    assert _resident() - before < 8 << 20  # the graphs alone would be 26 MB
-
-
-def _resident() -> int:
-    with open("/proc/self/statm") as file:
-        return int(file.read().split()[1]) * resource.getpagesize()
-
-
-def test_import_is_light():
-    code = (
-        "import sys, gnnd; print(sorted(m for m in ('scipy', 'sklearn', 'torch', 'faiss', 'tqdm') if m in sys.modules))"
-    )
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
-
-
-def test_memory_of_graphs_is_used_again():
-    x = clustered(20_000, 4)
-    one = {"k": 16, "recall": 0, "iterations": 1, "device": "cpu"}  # a GPU's graphs differ from build to build
-    try:
-        gnnd.keep_host_memory(0)
-        assert _native.kept_host_memory() == 0
-        gnnd.keep_host_memory(8 << 20)
-        graph = gnnd.build(x, **one)  # 1.28 MB each of ids and distances
-        first = {graph.ids.ctypes.data, graph.distances.ctypes.data}
-        held = graph.ids
-        kept = held.copy()
-        del graph
-        gc.collect()
-        assert _native.kept_host_memory() == held.nbytes  # the distances'
-        second = gnnd.build(x, **one)
-        assert len({second.ids.ctypes.data, second.distances.ctypes.data} & first - {held.ctypes.data}) == 1
-        np.testing.assert_array_equal(held, kept)
-        np.testing.assert_array_equal(second.ids, kept)
-        assert _native.kept_host_memory() == 0
-        many = [gnnd.build(x, **one) for _ in range(5)]
-        del many, second
-        gc.collect()
-        assert 0 < _native.kept_host_memory() <= 8 << 20
-        gnnd.keep_host_memory(0)
-        assert _native.kept_host_memory() == 0
-    finally:
-        gnnd.keep_host_memory(256 << 20)
-
-
-def test_allocators_are_checked(x):
-    with pytest.raises(ValueError, match="unknown allocator 'heap'; known are torch, cupy, rmm"):
-        gnnd.build(x, allocator="heap")
-    with pytest.raises(TypeError, match="dict has no allocate, deallocate, free"):
-        gnnd.build(x, allocator={})
