@@ -21,7 +21,7 @@ class Background {
     explicit Background(int threads = 1) : Background(NoThreads{}) {  // from here on the destructor runs in any case
         for (int i = 0; i < threads; ++i) threads_.start([this] { run(); });
     }
-    /// What was started is done first, unless something threw.
+    /// Finishes the jobs that were started, unless one threw.
     ~Background() {
         {
             const std::lock_guard lock(mutex_);

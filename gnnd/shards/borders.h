@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 /// \file borders.h
-/// Which pairs of shards share neighbours, and how many.
+/// Numbers of neighbour pairs that each two shards share.
 
 #include <algorithm>
 #include <cstdint>

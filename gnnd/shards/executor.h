@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 /// \file executor.h
-/// What a worker computes with.
+/// The interface by which a worker builds and merges shards, on the CPU or a GPU.
 
 #include <functional>
 #include <memory>

@@ -47,7 +47,7 @@ class Folder {
     ///         else (the difference is named), the disk too small (needed and free are told)
     Folder(const std::string& path, const Manifest& wanted, bool resume, int workers);
 
-    /// What the files hold, whether durable or not.
+    /// The record of the files as they are, durable or not.
     Manifest manifest() const;
     io::GraphFile open_local(int shard) const;
     io::GraphFile open_lists(int shard) const;

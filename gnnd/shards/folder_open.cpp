@@ -16,7 +16,7 @@
 namespace gnnd::shards {
 namespace {
 
-/// What the manifest itself and its next version may take.
+/// Most bytes of the manifest and its next version together.
 constexpr std::uint64_t kManifestBytes = 1 << 16;
 
 io::GraphFile open_recorded(const std::string& folder, const Manifest& manifest, int shard, const FileRecord& record,
@@ -104,7 +104,7 @@ Folder::Folder(const std::string& path, const Manifest& wanted, bool resume, int
     if (!there) manifest_.write(manifest_path);
 }
 
-/// What is left are orphans.
+/// The files that are left become orphans, which no manifest names.
 void Folder::forget_all() {
     for (ShardRecord& shard : manifest_.shards) {
         const int version = shard.version;

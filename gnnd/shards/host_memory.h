@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 /// \file host_memory.h
-/// How much host memory there is for this process.
+/// The host memory that this process may use.
 
 #include <cstdint>
 #include <string>

@@ -91,9 +91,9 @@ struct Manifest {
     std::uint64_t list_entry_bytes() const { return std::uint64_t(id_bytes) + sizeof(float); }
     /// The shard of a row.
     int shard_of(std::int64_t row) const { return int(((row + 1) * count() - 1) / base.n); }
-    /// Whether shards are parts of the space, and their rows places in an order of the base's.
+    /// True if shards are parts of the space, and their rows places in an order of the base's.
     bool is_ordered() const { return plan == MergePlan::near && count() > 1; }
-    /// Whether of an ordered set only the results are left to be written.
+    /// True if of an ordered set only the results are left to be written.
     bool merges_are_through() const { return is_ordered() && recall.objects != 0; }
     /// Columns of the local graphs: what steers merges.
     int local_columns() const;

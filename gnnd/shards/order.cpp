@@ -17,10 +17,10 @@ namespace {
 constexpr int kCells = 8;
 /// Objects of the sample in each cell, where the set has as many.
 constexpr std::int64_t kSampled = 32;
-/// What a pass reads at a time.
+/// Most bytes and rows that a pass reads at a time.
 constexpr std::size_t kBlockBytes = 16 << 20;
 constexpr std::int64_t kBlockRows = 1 << 16;
-/// Of random numbers.
+/// The stream of random numbers that the order draws from.
 constexpr std::uint64_t kOrderStream = 0x04de4;
 
 int levels_for(const Manifest& manifest) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 /// \file request.h
-/// What a call of build_sharded() comes to, before anything is done.
+/// The manifest, devices and memory that a call of build_sharded() resolves to, before any work starts.
 
 #include <algorithm>
 #include <cstdint>
@@ -33,7 +33,7 @@ struct Request {
 /// \throws InvalidArgument as build_sharded(), but for what the manifest in the folder or the devices say
 void check(const io::VectorReader& base, const BuildParams& params, const ShardParams& given);
 
-/// Whether there is a folder to be resumed.
+/// True if there is a folder to be resumed.
 bool goes_on(const ShardParams& given);
 /// With the number of shards and the width of ids, where they are left open: those of the folder that is resumed, or
 /// the width that is needed. The number stays open where there is no folder.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 /// \file schedule.h
-/// Which graphs are built and which pairs of shards are merged, by whom and in which order.
+/// The order of builds and pair merges, and the worker of each.
 
 #include <vector>
 

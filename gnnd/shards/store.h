@@ -81,7 +81,7 @@ class Store {
     RecallSample* recall() const { return recall_; }
     /// See Folder.
     void note_samples(int samples) { folder_.note_samples(samples); }
-    /// Whether both shards' lists, as an earlier run has left them, have seen the other.
+    /// True if both shards' lists, as an earlier run has left them, have seen the other.
     bool merged(const Task& merge) const;
 
     PinnedVectors vectors(int shard);

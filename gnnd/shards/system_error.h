@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 /// \file system_error.h
-/// What the system says of a file.
+/// Turns an errno into an IoError that names the file.
 
 #include <string>
 #include <system_error>

@@ -47,7 +47,7 @@ __global__ void fold_kernel(DeviceGraph found, detail::Partner partner, DeviceRo
     Id* const all_ids = reinterpret_cast<Id*>(shared);
     Id* const ids = all_ids + warp * (k + width);
     float* const keys = reinterpret_cast<float*>(all_ids + kWarps<Id> * (k + width)) + warp * (k + width);
-    // What is offered stands behind the list.
+    // The offered candidates stand behind the list.
     int offered = 0;
     for (int first = 0; first < width; first += kWarp) {
         const int j = first + lane_id();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 /// \file fold.h
-/// What shards/store.h does on the host with the results of builds and pair merges, on the device.
+/// Puts results of builds and pair merges into lists on the device, as shards/store.h does on the host.
 
 #include <cuda_runtime_api.h>
 

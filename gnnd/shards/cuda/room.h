@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 /// \file room.h
-/// How the device memory of a worker is divided between shards, the result of a merge and the work on it.
+/// The division of a worker's device memory between shards, the result of a merge and the work on it.
 
 #include <cstddef>
 #include <cstdint>
