@@ -23,7 +23,7 @@ int device_count(std::string* why = nullptr);
 /// True if there is a GPU of this number that the kernels run on; `why` says the reason otherwise.
 bool usable(int index, std::string& why);
 
-/// What it tells of itself. \throws DeviceError
+/// The properties of that GPU. \throws DeviceError
 detail::GpuTraits traits_of(int index);
 
 /// True if the paper's variants, Update::selective and Update::all, are compiled in (GNND_CUDA_VARIANTS).

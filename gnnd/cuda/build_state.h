@@ -64,12 +64,12 @@ void use_codes(BuildState& state);
 void use_projection(BuildState& state);
 void use_float16(BuildState& state);
 
-/// What rows of a form are codes of.
+/// The kind of codes that rows of a form are.
 inline Codes codes_in(const VectorForm& form) {
     return form.components != 0 ? Codes::pca : form.codes ? Codes::int8 : Codes::none;
 }
 
-/// What the device has found out about the vectors. Waits for the stream.
+/// Reads the facts about the vectors that the device has found. Waits for the stream.
 SpaceInfo read_info(const BuildState& state);
 
 /// Step 1: the lists to start from.

@@ -49,7 +49,7 @@ void check_threshold(const DuplicateParams& params);
 
 /// The least weight that is kept: pairs that share nobody go.
 float least_weight(const JaccardParams& params);
-/// What the weights of a row add up to.
+/// The sum of the weights of a row.
 double weight_of_row(const FuzzyParams& params, std::int64_t columns);
 
 /// Says what is wrong with row i, a bad one. \param ids, values  the row's

@@ -23,7 +23,7 @@ struct ComparedSet {
     int parts = 1;      ///< in which all pairs are compared, each with each
 };
 
-/// What a GPU tells of itself, from which its rates follow.
+/// The properties that a GPU reports, from which its rates follow.
 struct GpuTraits {
     std::string name;             ///< as CUDA has it
     int major = 0, minor = 0;     ///< its compute capability

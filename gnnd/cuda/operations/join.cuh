@@ -29,7 +29,7 @@ __device__ inline float key_value(Key key) {
 /// No entry.
 inline constexpr Key kNoKey = ~Key(0);
 
-/// How many of ascending entries have smaller ids.
+/// The number of ascending entries whose ids are smaller.
 __device__ inline std::int64_t smaller_ones(const Key* keys, std::int64_t count, std::int32_t id) {
     std::int64_t begin = 0;
     while (count > 0) {

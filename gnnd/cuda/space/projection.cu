@@ -15,7 +15,7 @@ constexpr int kRowsAtOnce = 8;  ///< of the sample, by a block
 constexpr int kPartComponents = 32;
 constexpr int kGramTile = 16;
 
-/// What is kept of a projection.
+/// The parts of a projection that are kept after it was made.
 struct Kept {
     __half* directions;  ///< kComponents x d, rows that tensor cores multiply
     CodeStep* step;
