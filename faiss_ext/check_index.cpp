@@ -67,7 +67,7 @@ class Check {
                 "holds " + std::to_string(n) + " vectors, its " + what + " " + std::to_string(inside->ntotal));
     }
 
-    /// Where a graph index keeps its vectors.
+    /// The index in which a graph index keeps its vectors is there and fits.
     void check_storage(const faiss::Index* storage) const {
         check_inside(storage, "storage", n_);
         require(storage->d == d_ && storage->metric_type == index_.metric_type, "does not fit its storage");

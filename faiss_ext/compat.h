@@ -37,7 +37,7 @@ inline void knn_extra_metrics(const float* x, const float* y, std::size_t d, std
 #endif
 }
 
-/// How many objects of an upper level a search goes on from; since 1.9 always 1.
+/// The number of objects of an upper level that a search goes on from; since 1.9 always 1.
 template <class Hnsw = faiss::HNSW>
 int upper_beam_of(const Hnsw& hnsw) {
     if constexpr (requires { hnsw.upper_beam; })

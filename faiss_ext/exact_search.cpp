@@ -182,7 +182,7 @@ class Search {
         }
     }
 
-    /// What is missing stays as KnnGraph has it: -1, and the worst value.
+    /// Places without a neighbour stay as KnnGraph has them: -1, and the worst value.
     void write(std::int64_t query, const Row& row) {
         for (std::size_t j = 0; j < row.size(); ++j) {
             graph_.ids()[query * graph_.k() + std::int64_t(j)] = row[j].second;

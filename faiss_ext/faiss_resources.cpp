@@ -16,7 +16,7 @@
 namespace faiss_ext {
 namespace {
 
-/// What gnnd promises its kernels. FAISS aligns temporary memory to 16 bytes.
+/// The alignment that gnnd promises its kernels. FAISS aligns temporary memory to 16 bytes.
 constexpr std::size_t kAlignment = 256;
 
 std::size_t with_alignment(std::size_t bytes) {

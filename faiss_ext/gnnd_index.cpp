@@ -164,7 +164,7 @@ void GnndIndex<FaissIndex>::link_all(const faiss::IndexFlat& rows, const gnnd::d
     keep(links, rows.ntotal, 0);
 }
 
-/// What is thrown leaves all as it was; nothing may be thrown behind it.
+/// An exception leaves all as it was; nothing may throw after links.keep().
 template <class FaissIndex>
 void GnndIndex<FaissIndex>::keep(LinkChange<GraphIndex>& links, idx_t n, std::int64_t chosen) {
     if (this->verbose)

@@ -28,7 +28,7 @@ template <class GraphIndex>
 class LinkChange;
 }  // namespace detail
 
-/// What the indexes of this file have in common that does not depend on which of FAISS's they are.
+/// The common interface of the indexes of this file, whichever of FAISS's they are.
 class WithGnnd {
   public:
     virtual ~WithGnnd() = default;
@@ -171,7 +171,7 @@ class GnndIndex : public FaissIndex, public WithGnnd {
     virtual void fit_beam() {}
 };
 
-/// What the NSGs have in common. `GK` is the number of columns of their graphs; FAISS's other parameters of building
+/// The common part of the NSGs. `GK` is the number of columns of their graphs; FAISS's other parameters of building
 /// are not looked at. Unlike FAISS's they may be added to again.
 template <class FaissIndex>
 class GnndNSG : public GnndIndex<FaissIndex> {
@@ -192,7 +192,7 @@ class GnndNSG : public GnndIndex<FaissIndex> {
     int beam_ = 0, lowered_ = 0;  // search_L as it was set, and what it was lowered to
 };
 
-/// What the HNSWs have in common. All links are on level 0.
+/// The common part of the HNSWs. All links are on level 0.
 template <class FaissIndex>
 class GnndHNSW : public GnndIndex<FaissIndex> {
   public:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the indexes with GNND differ in.
+// The parts in which the indexes with GNND differ.
 #include <algorithm>
 #include <utility>
 

@@ -98,7 +98,7 @@ int take_part(std::vector<std::string>& parts, std::vector<std::string>::iterato
     return k;
 }
 
-/// What `make` gives of the innermost index comes in its place.
+/// Replaces the innermost index by the one that `make` makes of it.
 template <class Make>
 std::unique_ptr<faiss::Index> put_inside(std::unique_ptr<faiss::Index> index, const Make& make) {
     faiss::Index* outer = index.get();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 /// \file class_name.h
-/// What an index is, for messages.
+/// The name of the class of an index, for messages.
 
 #include <cxxabi.h>
 #include <faiss/Index.h>

@@ -13,7 +13,7 @@ namespace faiss_ext::detail {
 /// Asked for beyond what is wanted, to see how far off the next ones are.
 inline constexpr std::int64_t kSpare = 8;
 
-/// What FAISS's flat search reports for a batch of queries: ids and distances, queries x m, best first.
+/// The results of FAISS's flat search for a batch of queries: ids and distances, queries x m, best first.
 struct Found {
     std::int64_t m;
     std::vector<idx_t> ids;
@@ -32,9 +32,9 @@ struct Found {
                   bool similarity) const;
 };
 
-/// How far FAISS's values can be from the true ones. It expands |x-y|^2 to |x|^2 + |y|^2 - 2xy, whose rounding grows
-/// with the vectors' lengths, however near they are to each other: sums of d products err by less than d units in the
-/// last place of the sum of their absolute values. Integers that float32 holds are not rounded.
+/// Bounds how far FAISS's values can be from the true ones. It expands |x-y|^2 to |x|^2 + |y|^2 - 2xy, whose rounding
+/// grows with the vectors' lengths, however near they are to each other: sums of d products err by less than d units in
+/// the last place of the sum of their absolute values. Integers that float32 holds are not rounded.
 class Rounding {
   public:
     /// \param searched  the metric that FAISS searches the source under

@@ -10,7 +10,7 @@
 
 namespace faiss_ext::detail {
 
-/// What the functions below take, for messages.
+/// The classes that the functions below take, for messages.
 extern const char* const kGnndKinds;
 
 /// The index with GNND that comes in place of FAISS's, whose vectors and links it takes over; null where there is none.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 /// \file gpu.h
-/// What needs FAISS's GPU headers, behind plain types: built as gpu_*.cpp with a FAISS that has them, else as
-/// without_gpu.cpp.
+/// The functions that need FAISS's GPU headers, behind plain types: built as gpu_*.cpp with a FAISS that has them, else
+/// as without_gpu.cpp.
 
 #include <faiss/Clustering.h>
 #include <faiss/Index.h>

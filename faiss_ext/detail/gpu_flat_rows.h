@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 /// \file gpu_flat_rows.h
-/// Where a GpuIndexFlat keeps its vectors: FAISS tells that only to nvcc.
+/// The address of the vectors of a GpuIndexFlat, which FAISS tells only to nvcc.
 
 namespace faiss::gpu {
 class GpuIndexFlat;

@@ -17,7 +17,7 @@ namespace faiss_ext::detail {
 std::vector<std::int32_t> changed_rows(const gnnd::KnnGraphView& before, const gnnd::KnnGraphView& after,
                                        std::int64_t columns);
 
-/// What rows are pruned by, gnnd::prune_rows(): vectors and their graph on the host, or both on a GPU.
+/// The input of gnnd::prune_rows(): vectors and their graph on the host, or both on a GPU.
 struct PrunedRows {
     gnnd::VectorView vectors;              ///< all n objects, old ones first
     gnnd::KnnGraphView graph;              ///< n x k

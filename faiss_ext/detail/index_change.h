@@ -110,7 +110,7 @@ class LinkChange {
     /// Chooses those of added objects and where these make a difference: grow_links(). \return how many were chosen
     std::int64_t choose_added(const PrunedRows& pruned, const faiss::IndexFlat& rows, const gnnd::KnnGraphView& graph,
                               const std::vector<std::int32_t>& changed);
-    /// What is thrown leaves all as it was.
+    /// An exception leaves all as it was.
     void keep();
 
   private:

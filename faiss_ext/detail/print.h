@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 /// \file print.h
-/// What `verbose` prints.
+/// Prints the lines of `verbose`.
 
 #include <cstdio>
 #include <string>

@@ -7,10 +7,11 @@
 
 namespace faiss_ext::detail {
 
-/// Where an IDMap, PreTransform or Refine (the index before refining) keeps the index inside; null for others.
+/// The slot in which an IDMap, PreTransform or Refine (the index before refining) keeps the index inside; null for
+/// others.
 faiss::Index** inner_of(faiss::Index& index);
 
-/// Where the innermost is kept: `index` itself without wrappers.
+/// The slot of the innermost index: `index` itself without wrappers.
 inline faiss::Index*& innermost(faiss::Index*& index) {
     faiss::Index** slot = &index;
     for (faiss::Index** deeper = slot; deeper != nullptr && *deeper != nullptr; deeper = inner_of(**slot))
