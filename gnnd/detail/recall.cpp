@@ -3,7 +3,7 @@
 
 #include <algorithm>
 #include <numeric>
-#include <unordered_set>
+#include <utility>
 
 #include "gnnd/random.h"
 
@@ -36,15 +36,27 @@ std::vector<Id> sample_objects(std::int64_t n, std::int64_t count, std::uint64_t
         std::iota(all.begin(), all.end(), Id(0));
         return all;
     }
-    // Floyd's algorithm (Bentley, Floyd 1987): as many steps as objects that are wanted.
-    std::unordered_set<Id> taken;
+    // Floyd's algorithm (Bentley, Floyd 1987): as many steps as objects that are wanted. They are hashed by their
+    // order, so that a table of twice as many places holds them nearly sorted; behind its end is room for the last
+    // ones.
+    constexpr Id kNone = -1;
+    const double places_each = 2 * double(count) / double(n);
+    std::vector<Id> places(std::size_t(3 * count), kNone);
+    const auto take = [&](Id object) {
+        auto place = places.begin() + std::ptrdiff_t(double(object) * places_each);
+        while (*place != kNone && *place != object) ++place;
+        return std::exchange(*place, object) == kNone;
+    };
     Random random(seed, stream);
-    for (std::int64_t last = n - count; last < n; ++last) {
-        const auto object = Id(random.below_any(std::uint64_t(last + 1)));
-        if (!taken.insert(object).second) taken.insert(Id(last));
+    for (std::int64_t last = n - count; last < n; ++last)
+        if (!take(Id(random.below_any(std::uint64_t(last + 1))))) take(Id(last));
+    std::vector<Id> objects;
+    objects.reserve(std::size_t(count));
+    for (const Id object : places) {
+        if (object == kNone) continue;
+        auto at = objects.insert(objects.end(), object);
+        for (; at != objects.begin() && at[-1] > object; --at) std::iter_swap(at - 1, at);
     }
-    std::vector<Id> objects(taken.begin(), taken.end());
-    std::sort(objects.begin(), objects.end());
     return objects;
 }
 
