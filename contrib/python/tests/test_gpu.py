@@ -160,7 +160,6 @@ def test_matrices_stay_where_the_graph_is(name, allocator):
         np.testing.assert_allclose(one.data, expected.data, atol=3e-5 if name == "fuzzy_simplicial_set" else 0, rtol=0)
 
 
-@pytest.mark.filterwarnings("ignore:Sparse CSR")
 def test_a_matrix_becomes_torch_s():
     graph = gnnd.build(torch.randn(2000, 16, device="cuda"), k=8)
     csr = gnnd.graph.symmetric_graph(graph)
