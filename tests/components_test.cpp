@@ -49,8 +49,7 @@ void expect_components(const Components& found, const Sparse& pairs) {
 }
 
 class ComponentsTest : public testing::TestWithParam<Metric> {};
-INSTANTIATE_TEST_SUITE_P(All, ComponentsTest, testing::ValuesIn(test::kMetrics),
-                         [](const auto& info) { return std::string(name_of(info.param)); });
+INSTANTIATE_TEST_SUITE_P(All, ComponentsTest, testing::ValuesIn(test::kMetrics), test::metric_name);
 
 TEST_P(ComponentsTest, AreThoseOfTheDefinition) {
     std::size_t most = 0;

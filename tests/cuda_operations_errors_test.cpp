@@ -24,8 +24,7 @@ using test::OfEdges;
 using test::random_graph;
 
 class CudaOperationsErrors : public test::CudaOperations {};
-INSTANTIATE_TEST_SUITE_P(All, CudaOperationsErrors, testing::ValuesIn(test::kMetrics),
-                         [](const auto& info) { return std::string(name_of(info.param)); });
+INSTANTIATE_TEST_SUITE_P(All, CudaOperationsErrors, testing::ValuesIn(test::kMetrics), test::metric_name);
 
 /// The same text from both.
 template <class Operation, class Params>

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
-#include <string>
 #include <vector>
 
 #include "gnnd/error.h"
@@ -24,8 +23,7 @@ using test::random_graph;
 using test::RoomOnDevice;
 
 class CudaOperationsMemory : public test::CudaOperations {};
-INSTANTIATE_TEST_SUITE_P(All, CudaOperationsMemory, testing::ValuesIn(test::kMetrics),
-                         [](const auto& info) { return std::string(name_of(info.param)); });
+INSTANTIATE_TEST_SUITE_P(All, CudaOperationsMemory, testing::ValuesIn(test::kMetrics), test::metric_name);
 
 TEST_P(CudaOperationsMemory, RunWhereTheGraphLies) {
     const KnnGraph graph = graph_with_distances(GetParam(), 600, 12);

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <string>
 
 #include "gnnd/error.h"
 
@@ -25,8 +24,7 @@ using test::OnDevice;
 using test::random_graph;
 
 class CudaOperationsTest : public test::CudaOperations {};
-INSTANTIATE_TEST_SUITE_P(All, CudaOperationsTest, testing::ValuesIn(test::kMetrics),
-                         [](const auto& info) { return std::string(name_of(info.param)); });
+INSTANTIATE_TEST_SUITE_P(All, CudaOperationsTest, testing::ValuesIn(test::kMetrics), test::metric_name);
 
 void expect_groups(const Duplicates& a, const Duplicates& b) {
     EXPECT_EQ(a.labels, b.labels);

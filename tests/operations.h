@@ -20,6 +20,11 @@
 
 namespace gnnd::test {
 
+/// The name of a test's metric, for suites that run with each.
+inline std::string metric_name(const testing::TestParamInfo<Metric>& info) {
+    return std::string(name_of(info.param));
+}
+
 /// Rows of a sparse matrix.
 using Sparse = std::vector<std::map<std::int32_t, float>>;
 

@@ -53,8 +53,7 @@ void expect_by_definition(const KnnGraphView& graph, EdgeParams params) {
 }
 
 class OperationsTest : public testing::TestWithParam<Metric> {};
-INSTANTIATE_TEST_SUITE_P(All, OperationsTest, testing::ValuesIn(test::kMetrics),
-                         [](const auto& info) { return std::string(name_of(info.param)); });
+INSTANTIATE_TEST_SUITE_P(All, OperationsTest, testing::ValuesIn(test::kMetrics), test::metric_name);
 
 TEST_P(OperationsTest, MatricesAreThoseOfTheDefinition) {
     for (const std::int64_t n : {2, 50, 3000})

@@ -131,8 +131,7 @@ Sparse naive_fuzzy(const KnnGraphView& graph, const FuzzyParams& params) {
 }
 
 class WeightsTest : public testing::TestWithParam<Metric> {};
-INSTANTIATE_TEST_SUITE_P(All, WeightsTest, testing::ValuesIn(test::kMetrics),
-                         [](const auto& info) { return std::string(name_of(info.param)); });
+INSTANTIATE_TEST_SUITE_P(All, WeightsTest, testing::ValuesIn(test::kMetrics), test::metric_name);
 
 TEST_P(WeightsTest, SharedNeighbours) {
     for (const std::int64_t n : {2, 30, 300})
