@@ -33,7 +33,18 @@ TEST(SampleObjects, AreMoreForAHighRecallOfALargeSet) {
     EXPECT_EQ(detail::objects_to_measure(10000000, 0.998), 8192);
     EXPECT_EQ(detail::objects_to_measure(1000000, 0.999), 1000000 / 64);
     EXPECT_EQ(detail::objects_to_measure(10000000, 1.0), 16384);
-    EXPECT_EQ(detail::objects_to_measure(1000, 0.999), 4096);
+    EXPECT_EQ(detail::objects_to_measure(1000, 0.99), 4096);
+}
+
+TEST(SampleObjects, AreEnoughToShowAHighRecall) {
+    EXPECT_EQ(detail::objects_that_show(0), 4096);
+    EXPECT_EQ(detail::objects_that_show(0.99), 4096);
+    EXPECT_EQ(detail::objects_that_show(1), 8192);
+    const std::int64_t objects = detail::objects_that_show(0.999);
+    EXPECT_EQ(detail::objects_to_measure(1000, 0.999), objects);
+    const double all = double(objects) * 10;
+    EXPECT_GE(estimate_recall(1 << 30, objects, 10, all, all * 10, detail::kMostLooks).low, 0.999);
+    EXPECT_LT(estimate_recall(1 << 30, objects - 10, 10, all - 100, (all - 100) * 10, detail::kMostLooks).low, 0.999);
 }
 
 TEST(SampleObjects, TakesEachAtMostOnceAndAllAlike) {
@@ -105,6 +116,46 @@ TEST(RecallEstimate, HoldsTheTruthAsOftenAsItSays) {
             EXPECT_GE(held, 0.92 * kTrials) << name << ", " << sampled << " objects";
         }
     }
+}
+
+/// The interval of the sample that ends the measurement, which doubles as cpu::Measurement's does.
+RecallEstimate decided_estimate(const std::vector<int>& all, int at, int first, int looks, double wanted,
+                                std::uint64_t seed) {
+    std::vector<std::int32_t> objects = sample_objects(int(all.size()), first << (looks - 1), seed);
+    Random random(seed, 1);
+    for (std::size_t i = objects.size(); i > 1; --i) std::swap(objects[i - 1], objects[random.below(std::uint32_t(i))]);
+    double sum = 0, squares = 0;
+    std::size_t i = 0;
+    for (int look = 0;; ++look) {
+        for (; i < std::size_t(first) << look; ++i) {
+            const int found = all[std::size_t(objects[i])];
+            sum += found;
+            squares += double(found) * found;
+        }
+        const RecallEstimate estimate =
+            estimate_recall(std::int64_t(all.size()), std::int64_t(i), at, sum, squares, looks);
+        if (look + 1 == looks || detail::is_decided(estimate, wanted)) return estimate;
+    }
+}
+
+TEST(RecallEstimate, HoldsTheTruthWhereASampleGrowsUntilItDecides) {
+    static constexpr int kAt = 10, kObjects = 20000, kTrials = 400;
+    static constexpr double kWanted = 0.99;
+    for (const double missing : {0.002, 0.0085, 0.0095, 0.01, 0.0105, 0.0115, 0.02})
+        for (const int together : {1, 5, 10}) {  // entries of an object that are missing together
+            const auto bound = std::uint32_t(missing * kAt / together * (1 << 20));
+            const std::vector<int> all = objects_that_have(
+                kObjects, [&](Random& random) { return random.below(1 << 20) < bound ? kAt - together : kAt; });
+            double truth = 0;
+            for (const int one : all) truth += double(one) / kAt / kObjects;
+            int held = 0;
+            for (int trial = 0; trial < kTrials; ++trial) {
+                const RecallEstimate estimate = decided_estimate(all, kAt, 256, 5, kWanted, std::uint64_t(trial));
+                held += estimate.low <= truth && truth <= estimate.high;
+            }
+            // 380 are expected at least, with a standard deviation of 4.4.
+            EXPECT_GE(held, 0.92 * kTrials) << missing << " missing, " << together << " together";
+        }
 }
 
 TEST(RecallEstimate, OfAllObjectsIsCertain) {

@@ -14,6 +14,7 @@ namespace {
 
 /// Sampled at first; what it does not decide is doubled. Enough to tell 0.995 from 0.99.
 constexpr std::int64_t kFirstObjects = 256;
+static_assert(2 * detail::kRecallObjects == kFirstObjects << (detail::kMostLooks - 1));
 /// So much of an interval is left, at most, when there are twice as many objects.
 constexpr double kOfTwice = 0.6;
 
@@ -27,7 +28,10 @@ Measurement::Measurement(const Space& space, const Team& team, const BuildParams
       count_(part.count),
       at_(int(std::min<std::int64_t>(detail::recall_at_of(params), space.vectors.n - 1))),
       target_(params.recall),
-      objects_(detail::sample_objects(part.count, std::min(most, detail::kRecallObjects), params.seed)) {
+      objects_(detail::sample_objects(part.count, std::min(most, detail::objects_that_show(double(params.recall))),
+                                      params.seed)),
+      looks_(1) {
+    for (auto seen = std::size_t(kFirstObjects); seen < objects_.size(); seen *= 2) ++looks_;
     Random random(params.seed, 0x0bde7);
     for (std::size_t i = objects_.size(); i > 1; --i)
         std::swap(objects_[i - 1], objects_[random.below(std::uint32_t(i))]);
@@ -63,7 +67,7 @@ RecallEstimate Measurement::estimate(const FirstIds& first_ids) {
         sum += one;
         squares += double(one) * one;
     }
-    return detail::estimate_recall(count_, objects, at_, sum, squares);
+    return detail::estimate_recall(count_, objects, at_, sum, squares, looks_);
 }
 
 RecallEstimate Measurement::measure(const FirstIds& first_ids, bool decide) {

@@ -22,9 +22,9 @@ class Measurement {
     using FirstIds = std::function<void(std::int32_t object, int count, std::int32_t* ids)>;
 
     /// \param part  the objects that are measured; they are compared with all
-    /// \param most  of them, at most so many are sampled
+    /// \param most  of them, at most so many are sampled, and no more than show the recall that is asked for
     Measurement(const Space& space, const Team& team, const BuildParams& params, const detail::ObjectRange& part,
-                Resources& resources, std::int64_t most = detail::kRecallObjects);
+                Resources& resources, std::int64_t most = 2 * detail::kRecallObjects);
 
     /// The recall of the graph now.
     /// \param decide  take more objects until it is certain on which side of the recall asked for it is; otherwise only
@@ -45,6 +45,7 @@ class Measurement {
     double target_;
     std::vector<std::int32_t> objects_;  ///< in an order of chance
     std::vector<float> limits_;          ///< of the first objects: the key of the at-th nearest
+    int looks_;                          ///< so often the sample may be looked at, twice as large each time
     double seconds_ = 0;
 };
 

@@ -176,7 +176,7 @@ bool all_pairs_cost_less(const Prediction& prediction, std::int64_t n, const Bui
     if (prediction.all_pairs == 0) return false;
     const std::int64_t objects = std::min(n, objects_to_measure(n, double(params.recall)));
     const double at = recall_at_of(params), found = double(objects) * at;
-    const bool shows = estimate_recall(n, objects, int(at), found, found * at).low >= double(params.recall);
+    const bool shows = estimate_recall(n, objects, int(at), found, found * at, kMostLooks).low >= double(params.recall);
     return prediction.all_pairs <= prediction.iterations * (shows ? 1 : kUntilSettled);
 }
 

@@ -9,12 +9,18 @@
 
 namespace gnnd::detail {
 
+std::int64_t objects_that_show(double recall) {
+    const double least = kWidestBound * kWidestBound * recall / std::max(1 - recall, 1e-9);  // Wilson's, none missed
+    return std::clamp(std::int64_t(std::min(least, 2.0 * kRecallObjects)) + 1, kRecallObjects, 2 * kRecallObjects);
+}
+
 std::int64_t objects_to_measure(std::int64_t n, double recall) {
     constexpr double kMissing = 0.004;  // up to so little may be missing, and fewer objects tell
     constexpr std::int64_t kMost = 4 * kRecallObjects, kShare = 64;
     const double wanted = double(kRecallObjects) * kMissing / std::max(1 - recall, 1e-9);
-    return std::clamp(std::int64_t(std::llround(std::min(wanted, double(kMost)))), kRecallObjects,
-                      std::max(kRecallObjects, std::min(kMost, n / kShare)));
+    const std::int64_t least = objects_that_show(recall);
+    return std::clamp(std::int64_t(std::llround(std::min(wanted, double(kMost)))), least,
+                      std::max(least, std::min(kMost, n / kShare)));
 }
 
 int recall_at_of(const BuildParams& params) {

@@ -50,7 +50,7 @@ __global__ void decide_kernel(std::int64_t n, u32 count, int at, double wanted, 
     record->measured = nanoseconds();
     if (record->sum.entries < counts.least_entries || record->sum.fresh > counts.most_changed) return;
     if (all != nullptr && all->found < least_all) return;
-    if (detail::estimate_recall(n, count, at, sums->found, sums->squares).low < wanted) return;
+    if (detail::estimate_recall(n, count, at, sums->found, sums->squares, RecallMeter::kLooks).low < wanted) return;
     stop->raised = 1;
     record->reached = 1;
 }
@@ -178,13 +178,14 @@ void RecallMeter::count_lost(const Points& points, const Lists& lists, Record* r
 }
 
 RecallEstimate RecallMeter::estimate_of(const Record& record) const {
-    return detail::estimate_recall(count_, std::int64_t(objects_.size()), at_, record.found, record.squares);
+    return detail::estimate_recall(count_, std::int64_t(objects_.size()), at_, record.found, record.squares, kLooks);
 }
 
 RecallEstimate RecallMeter::estimate() {
     GNND_CUDA(cudaMemcpyAsync(&here_[0], sums_, sizeof(RecallSums), cudaMemcpyDeviceToHost, stream_));
     GNND_CUDA(cudaStreamSynchronize(stream_));
-    return detail::estimate_recall(count_, std::int64_t(objects_.size()), at_, here_[0].found, here_[0].squares);
+    return detail::estimate_recall(count_, std::int64_t(objects_.size()), at_, here_[0].found, here_[0].squares,
+                                   kLooks);
 }
 
 }  // namespace gnnd::cuda

@@ -33,6 +33,9 @@ struct RecallCounts {
 
 class RecallMeter {
   public:
+    /// Samples that a build may measure until one decides: this one, and a larger one.
+    static constexpr int kLooks = 2;
+
     /// \param part    the objects that are measured
     /// \param sample  so many of them, or all if there are fewer
     /// \param watch   gets what all of its work takes

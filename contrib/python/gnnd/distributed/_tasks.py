@@ -8,7 +8,7 @@ import os
 import re
 import time
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
@@ -26,6 +26,15 @@ T = TypeVar("T")
 
 # What builds write beside records and leases, whole or not.
 _MADE = re.compile(r"(local|nearest|lists)-\d{5}[.\w-]*\.gnnd(\.tmp\..*)?|[a-z]+\.(json|bin)\.tmp\.[0-9a-f]{12}")
+
+
+@contextlib.contextmanager
+def _rows_from(begin: int) -> Iterator[None]:
+    """Errors may name a row: they say where its shard begins."""
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(f"of the vectors from {begin} on: {error}") from None
 
 
 class Carrier:
@@ -94,16 +103,16 @@ class Carrier:
         vectors = self._vectors(shard)
         if shard not in state.nearest:
             start = time.monotonic()
-            self.records.save(f"nearest-{shard:05d}", self._nearest(shard, vectors), rows, time.monotonic() - start, 0)
+            with _rows_from(begin):
+                nearest = self._nearest(shard, vectors)
+            self.records.save(f"nearest-{shard:05d}", nearest, rows, time.monotonic() - start, 0)
         if shard in state.local and state.at(shard) >= 0:
             return
         start = time.monotonic()
-        try:
+        with _rows_from(begin):
             (ids, distances), stats, _ = _native.build(
                 vectors.native, self._params, _native.Run(None, -1, 0, None, None)
             )
-        except ValueError as error:  # which may name a row
-            raise ValueError(f"of the vectors from {begin} on: {error}") from None
         columns = self.plan.manifest.local_columns
         local = ids[:, :columns].copy(), distances[:, :columns].copy()
         seconds, samples = time.monotonic() - start, int(stats["choices"]["samples"])
