@@ -6,6 +6,8 @@
 //   sharded_bench base.u8bin -k 64 --work /tmp/work shards=10,memory=300000000 shards=10,host=2000000000
 //   sharded_bench mix.u8bin --mix photosift1m.u8bin:10000000 -k 64 --work /tmp/work shards=10
 //     (first writes 10,000,000 rows made from the file's to mix.u8bin, see generate.h, unless it is there)
+//   sharded_bench photosift1m.u8bin --generated 1000000000:2 -k 10 --work /tmp/work shards=32,devices=2,checkpoint=inf
+//     (a base that two GPUs make whenever it is read)
 #include <cuda_runtime_api.h>
 #include <fcntl.h>
 #include <unistd.h>
@@ -18,13 +20,16 @@
 #include <cstdio>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <random>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "benchs/mix.h"
+#include "benchs/mixed_base.h"
 #include "benchs/settings.h"
+#include "gnnd/cpu/parallel.h"
 #include "gnnd/cuda/runtime/errors.h"
 #include "gnnd/detail/process_memory.h"
 #include "gnnd/error.h"
@@ -85,8 +90,65 @@ void drop_from_memory(const std::string& path) {
     close(file);
 }
 
-void run(const std::string& path, int k, const std::string& work, int queries, const std::vector<std::string>& texts) {
-    const std::int64_t n = gnnd::io::VectorFile(path).n();
+/// Of some objects the distance of the at-th nearest other one, from one reading of the base, on the first GPU.
+std::vector<float> exact_limits(const gnnd::io::VectorReader& base, const std::vector<std::int32_t>& objects, int at) {
+    constexpr std::int64_t kRows = 4'000'000, kReadRows = 1 << 16;
+    const auto count = std::int64_t(objects.size());
+    const std::size_t row = std::size_t(base.d()) * gnnd::size_of(base.dtype());
+    gnnd::BuildParams params;
+    params.k = 64;  // beside the nearest there may be other objects of the sample
+    params.device = {gnnd::Device::Kind::cuda, 0};
+    std::vector<std::byte> rows(std::size_t(count + std::min(kRows, base.n())) * row);
+    std::vector<std::int32_t> numbers(objects.size());
+    std::iota(numbers.begin(), numbers.end(), 0);
+    for (std::int64_t i = 0; i < count; ++i) base.read(objects[i], 1, rows.data() + std::size_t(i) * row);
+    std::vector<std::vector<float>> best(objects.size());
+    for (std::int64_t begin = 0; begin < base.n(); begin += kRows) {
+        const std::int64_t part = std::min(kRows, base.n() - begin);
+        const gnnd::cpu::Team all{gnnd::cpu::Team::resolve(0), nullptr};
+        all.for_chunks(part, kReadRows, [&](int, std::int64_t first, std::int64_t last) {
+            base.read(begin + first, last - first, rows.data() + std::size_t(count + first) * row);
+        });
+        const gnnd::KnnGraph near = gnnd::exact_neighbors({rows.data(), count + part, base.d(), base.dtype(), 0},
+                                                          numbers.data(), count, params);
+        for (std::int64_t i = 0; i < count; ++i) {
+            std::vector<float>& own = best[std::size_t(i)];
+            int taken = 0;
+            for (int j = 0; j < params.k && taken < at; ++j) {
+                const std::int64_t id = near.view().ids_of(i)[j];
+                if (id < count || begin + id - count == objects[std::size_t(i)]) continue;
+                own.push_back(near.view().distances_of(i)[j]);
+                ++taken;
+            }
+            if (taken < std::min<std::int64_t>(at, part - 1)) throw gnnd::Error("too many objects are near each other");
+            std::sort(own.begin(), own.end());
+            own.resize(std::min<std::size_t>(own.size(), std::size_t(at)));
+        }
+    }
+    std::vector<float> limits;
+    for (const std::vector<float>& own : best) limits.push_back(own.back());
+    return limits;
+}
+
+/// Entries whose distance is not that of the two rows, both uint8.
+int wrong_distances(const gnnd::io::VectorReader& base, std::int32_t object, const std::vector<std::int64_t>& ids,
+                    const std::vector<float>& distances) {
+    std::vector<std::uint8_t> a(std::size_t(base.d())), b(a);
+    base.read(object, 1, a.data());
+    int wrong = 0;
+    for (std::size_t j = 0; j < ids.size(); ++j) {
+        base.read(ids[j], 1, b.data());
+        int sum = 0;
+        for (std::size_t c = 0; c < a.size(); ++c) sum += (a[c] - b[c]) * (a[c] - b[c]);
+        wrong += float(sum) != distances[j] || ids[j] == object;
+    }
+    return wrong;
+}
+
+/// \param path  the base's file; empty where there is none
+void run(const gnnd::io::VectorReader& base, const std::string& name, const std::string& path, int k,
+         const std::string& work, int queries, const std::vector<std::string>& texts) {
+    const std::int64_t n = base.n();
     std::mt19937_64 random(1);
     std::vector<std::int32_t> objects(queries);
     for (std::int32_t& object : objects) object = std::int32_t(random() % std::uint64_t(n));
@@ -113,13 +175,12 @@ void run(const std::string& path, int k, const std::string& work, int queries, c
         settings.end("sharded_bench");
         std::filesystem::remove_all(work);
         start_devices(shards.devices);
-        drop_from_memory(path);
-        const gnnd::io::VectorFile base(path);
+        if (!path.empty()) drop_from_memory(path);
         DevicePeak peak;
         const auto start = std::chrono::steady_clock::now();
         const gnnd::ShardedStats stats = gnnd::build_sharded(base, params, shards);
         const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-        json line = gnnd::benchs::describe(path, {nullptr, n, base.d(), base.dtype(), 0}, params.metric, k, text);
+        json line = gnnd::benchs::describe(name, {nullptr, n, base.d(), base.dtype(), 0}, params.metric, k, text);
         line["seconds"] = seconds.count();
         double building = 0, merging = 0;
         for (const gnnd::WorkerProgress& worker : stats.progress.workers) {
@@ -150,21 +211,24 @@ void run(const std::string& path, int k, const std::string& work, int queries, c
         const gnnd::ShardedGraph graph(work);
         std::vector<std::int64_t> ids(k);
         std::vector<float> distances(k), found(std::size_t(queries) * at);
+        int wrong = 0;
         for (int q = 0; q < queries; ++q) {
             graph.read(objects[q], 1, ids.data(), distances.data());
+            if (base.dtype() == gnnd::DType::u8) wrong += wrong_distances(base, objects[q], ids, distances);
             std::copy_n(distances.data(), at, found.data() + std::size_t(q) * at);
         }
+        line["wrong_distances"] = wrong;
+        std::fprintf(stderr, "%s\n", line.dump().c_str());  // in case that nothing below comes to its end
         line["found"] = found;
         lines.push_back(std::move(line));
     }
-    // At the end, since it takes long and touches the whole file.
-    const gnnd::io::VectorFile base(path);
-    const gnnd::KnnGraph truth = gnnd::exact_neighbors(base.view(), objects.data(), queries, at, gnnd::Metric::L2);
+    // At the end, since it takes long and touches the whole base.
+    const std::vector<float> limits = exact_limits(base, objects, at);
     for (json& line : lines) {
         std::int64_t hits = 0;
         for (int q = 0; q < queries; ++q)
             for (int j = 0; j < at; ++j)
-                hits += line["found"][std::size_t(q) * at + j].get<float>() <= truth.distances_of(q)[at - 1];
+                hits += line["found"][std::size_t(q) * at + j].get<float>() <= limits[std::size_t(q)];
         line.erase("found");
         line["recall@" + std::to_string(at)] = double(hits) / (double(queries) * at);
         std::printf("%s\n", line.dump().c_str());
@@ -180,10 +244,14 @@ int main(int argc, char** argv) {
         "memory (of the device, bytes), host (bytes), workers, devices, checkpoint (seconds), p, list, iterations, "
         "delta, "
         "seed, trees, init, update."};
-    std::string base, work, mix;
+    std::string base, work, mix, generated;
     int k = 64, queries = 2000;
     std::vector<std::string> configurations{"shards=4"};
     app.add_option("base", base, "vector file")->required();
+    app.add_option(
+        "--generated", generated,
+        "N or N:GPUS: base are N rows made from the file's by so many GPUs, whenever they are read, and held "
+        "nowhere");
     app.add_option("configurations", configurations, "what to build")->capture_default_str();
     app.add_option("--mix", mix, "FILE:N: write N rows made from the file's to base first, unless it is there");
     app.add_option("--work", work, "folder to build in; emptied first")->required();
@@ -192,7 +260,17 @@ int main(int argc, char** argv) {
     CLI11_PARSE(app, argc, argv);
     try {
         if (!mix.empty() && !std::filesystem::exists(base)) write_mix(base, mix);
-        run(base, k, work, queries, configurations);
+        const gnnd::io::VectorFile file(base);
+        if (generated.empty()) {
+            run(file, base, base, k, work, queries, configurations);
+        } else {
+            std::vector<int> gpus(
+                generated.find(':') == std::string::npos ? 1 : std::stoul(generated.substr(generated.find(':') + 1)));
+            std::iota(gpus.begin(), gpus.end(), 0);
+            gnnd::benchs::MixedBase mixed(file, std::stoll(generated), gpus);
+            run(mixed.reader(), "mix of " + base.substr(base.find_last_of('/') + 1), "", k, work, queries,
+                configurations);
+        }
     } catch (const std::exception& error) {
         std::fprintf(stderr, "sharded_bench: %s\n", error.what());
         return 1;

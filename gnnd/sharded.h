@@ -51,7 +51,8 @@ struct ShardParams {
     /// process allow, where that is less.
     std::int64_t host_memory = 0;
     /// Builds and merges become durable so often, in seconds, and at the end, and lists as soon as they are finished;
-    /// 0: after every task. What is not durable when the process is killed is done again.
+    /// 0: after every task. What is not durable when the process is killed is done again. Infinity: finished lists
+    /// alone, so that the folder needs no room for the shards' own graphs unless they leave the memory before.
     double checkpoint_seconds = 60;
     /// One worker each, which has pairs of shards to itself. Empty: BuildParams::device. GPUs on each of which all
     /// shards fit pass lists on to each other directly; for that their default memory pools become, and stay,

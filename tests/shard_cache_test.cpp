@@ -71,16 +71,31 @@ TEST_F(ShardCache, TheLeastRecentlyUsedGoesFirst) {
 TEST_F(ShardCache, WhatWasChangedIsWrittenBeforeItGoes) {
     Cache cache(200, resources_, writer());
     set(pin(cache, 0), 7);
-    pin(cache, 1);
+    set(pin(cache, 1), 6);
     EXPECT_EQ(writes_, 0);
     pin(cache, 2);
     EXPECT_EQ(writes_, 1);
+    EXPECT_EQ(disk_[0], 7);
     EXPECT_EQ(value(pin(cache, 0)), 7);
+    EXPECT_EQ(writes_, 1) << "2 goes";
     set(pin(cache, 0), 8);
     cache.flush(all);
     EXPECT_EQ(disk_[0], 8);
     cache.flush(all);
     EXPECT_EQ(writes_, 2) << "once is enough";
+}
+
+TEST_F(ShardCache, WhatWasNotChangedGoesBeforeThat) {
+    Cache cache(300, resources_, writer());
+    set(pin(cache, 0), 7);
+    pin(cache, 1);
+    pin(cache, 2);
+    pin(cache, 3);  // 1 goes
+    pin(cache, 1);  // 2 goes
+    EXPECT_EQ(writes_, 0);
+    EXPECT_EQ(fills_, 5);
+    EXPECT_EQ(value(pin(cache, 0)), 7);
+    EXPECT_EQ(fills_, 5);
 }
 
 TEST_F(ShardCache, WhatIsPinnedStays) {

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <limits>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -149,6 +150,31 @@ TEST_F(Sharded, HostMemoryStaysWithinItsBound) {
             expect_exact();
         }
     }
+}
+
+// The shards' own graphs are then never on the disk, which needs no room for them.
+TEST_F(Sharded, WithoutCheckpointsOnlyListsAreWritten) {
+    make_base(1000);
+    params_.k = 20;
+    ShardParams params = shards(6);
+    const std::uint64_t with = plan_sharded(*base_, params_, params).disk;
+    params.checkpoint_seconds = std::numeric_limits<double>::infinity();
+    const std::uint64_t without = plan_sharded(*base_, params_, params).disk;
+    EXPECT_LT(without, with - 1000 * 20 * 8);
+    std::uint64_t most = 0;
+    ShardCallbacks callbacks;
+    callbacks.progress = [&](const ShardProgress&) {
+        std::uint64_t bytes = 0;
+        for (const std::string& name : files()) {
+            EXPECT_FALSE(name.starts_with("local-")) << name;
+            bytes += std::filesystem::file_size(std::filesystem::path(work()) / name);
+        }
+        most = std::max(most, bytes);
+    };
+    const ShardedStats stats = build(params, callbacks);
+    expect_exact();
+    EXPECT_EQ(stats.progress.bytes_written, stats.written_bytes) << "each list once";
+    EXPECT_LE(most, without);
 }
 
 TEST_F(Sharded, AsFewAsThereIsHostMemoryFor) {

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdio>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -129,8 +130,10 @@ void add_sharded(CLI::App& app, gnnd::ShardParams& shards) {
               "most host memory to take beside the program itself; 0: three quarters of the machine's or of the "
               "container's")
         ->needs(work);
-    add_real(app, "--checkpoint", shards.checkpoint_seconds, 0, 1e9,
-             "make results durable so often, in seconds; 0: after every build and merge")
+    add_real(
+        app, "--checkpoint", shards.checkpoint_seconds, 0, std::numeric_limits<double>::infinity(),
+        "make results durable so often, in seconds; 0: after every build and merge; inf: finished lists alone, which "
+        "takes least room in --work")
         ->needs(work);
     const auto set_devices = [&shards](const std::string& names) {
         shards.devices.clear();

@@ -149,7 +149,10 @@ ShardedStats shards::build_with(const io::VectorReader& base, const BuildParams&
     const std::vector<Device> devices = devices_of(params, given);
     std::optional<Folder> folder;
     // First of all: what is finished takes neither devices nor memory.
-    if (goes_on(given)) folder.emplace(given.work, manifest_for(record, params, given), true, int(devices.size()));
+    const auto open = [&](const Manifest& wanted, bool resume) {
+        folder.emplace(given.work, wanted, resume, int(devices.size()), has_checkpoints(given));
+    };
+    if (goes_on(given)) open(manifest_for(record, params, given), true);
     ShardedStats stats;
     if (folder && folder->manifest().complete) {
         stats.progress = progress_of_finished(folder->manifest(), devices);
@@ -160,7 +163,7 @@ ShardedStats shards::build_with(const io::VectorReader& base, const BuildParams&
             throw Error("host memory: " + std::to_string(request.host_budget()) + " bytes are needed for " +
                         std::to_string(request.manifest.count()) + " shards, allowed are " + std::to_string(bound) +
                         "; more shards need less");
-        if (!folder) folder.emplace(given.work, request.manifest, given.resume, int(devices.size()));
+        if (!folder) open(request.manifest, given.resume);
         stats = finish(*folder, base, request, given, callbacks, make_executor);
     }
     stats.progress.seconds_left = 0;

@@ -141,7 +141,8 @@ bool Cache::make_room(Lock& lock, std::size_t bytes) {
             if (item->second.pins > 0) continue;
             if (item->second.busy)
                 writing = true;
-            else if (oldest == items_.end() || item->second.used < oldest->second.used)
+            else if (oldest == items_.end() || std::tie(item->second.dirty, item->second.used) <
+                                                   std::tie(oldest->second.dirty, oldest->second.used))
                 oldest = item;
         }
         if (oldest == items_.end() && !writing)

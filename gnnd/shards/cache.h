@@ -16,10 +16,11 @@
 
 namespace gnnd::shards {
 
-/// Items are pinned while they are used. Of the others the least recently used one goes first when room is needed; what
-/// was changed is written before. Thread-safe.
+/// Items are pinned while they are used. Of the others the least recently used one goes first when room is needed,
+/// those that were changed after all that were not: these cost one reading, they a writing, too, before they go.
+/// Thread-safe.
 ///
-/// Who pins knows the bound: the pins of all threads together must fit. Then nobody ever waits for another's pin, only
+/// Callers know the bound: the pins of all threads together must fit. Then nobody ever waits for another's pin, only
 /// for a disk.
 class Cache {
   public:

@@ -27,7 +27,8 @@ int spare_versions(const Manifest& manifest, int workers);
 
 /// Most bytes that the folder takes while the graph is made: the graph, the local graphs, and spare_versions() of a
 /// shard's lists; of an ordered base its vectors and the order, and in the end the graph twice instead.
-std::uint64_t disk_need(const Manifest& manifest, int workers);
+/// \param checkpoints  whether local graphs become durable before merges are through; they take no room otherwise
+std::uint64_t disk_need(const Manifest& manifest, int workers, bool checkpoints = true);
 
 /// The file of a shard, provided that it is the one that the manifest names and describes. \throws IoError
 io::GraphFile open_local(const std::string& folder, const Manifest& manifest, int shard);
@@ -45,7 +46,8 @@ class Folder {
     /// \throws IoError: in use by another process, or by several (kBuildName), the manifest or one of its files
     /// altered, a record of something
     ///         else (the difference is named), the disk too small (needed and free are told)
-    Folder(const std::string& path, const Manifest& wanted, bool resume, int workers);
+    /// \param checkpoints  as for disk_need()
+    Folder(const std::string& path, const Manifest& wanted, bool resume, int workers, bool checkpoints = true);
 
     /// The record of the files as they are, durable or not.
     Manifest manifest() const;
@@ -58,7 +60,7 @@ class Folder {
     /// \tparam Id  of as many bytes as the manifest says
     template <class Id>
     void put_lists(int shard, const GraphView<Id>& lists, const std::vector<int>& merged);
-    /// Where the vectors in the order of the shards, and the order, are to be written.
+    /// The paths of the files to come: the vectors in the order of the shards, and the order.
     std::string vectors_path() const;
     std::string order_path() const;
     /// They are there, durable.
@@ -87,7 +89,7 @@ class Folder {
     void check_files();
     void forget_all();
     io::VectorFile open_vector_file(const std::optional<FileRecord>& record) const;
-    void check_disk(int workers) const;
+    void check_disk(std::uint64_t need) const;
     void remove_orphans() const;
     void commit_locked();
     std::vector<FileRecord> take_locals();

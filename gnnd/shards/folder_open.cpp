@@ -39,7 +39,7 @@ int spare_versions(const Manifest& manifest, int workers) {
     return std::max(std::min(workers, manifest.count()), manifest.count() / kOf);
 }
 
-std::uint64_t disk_need(const Manifest& manifest, int workers) {
+std::uint64_t disk_need(const Manifest& manifest, int workers, bool checkpoints) {
     const auto bytes_of_lists = [&](std::int64_t rows) {
         return io::graph_file_bytes(rows, manifest.params.k, false, false, std::size_t(manifest.id_bytes));
     };
@@ -47,7 +47,8 @@ std::uint64_t disk_need(const Manifest& manifest, int workers) {
     std::uint64_t lists = 0, merging = 0;  // what is there all the time, and beside it until merges are through
     for (int i = 0; i < manifest.count(); ++i) {
         lists += bytes_of_lists(manifest.rows(i));
-        if (manifest.count() > 1) merging += io::graph_file_bytes(manifest.rows(i), manifest.local_columns());
+        if (checkpoints && manifest.count() > 1)
+            merging += io::graph_file_bytes(manifest.rows(i), manifest.local_columns());
     }
     merging += std::uint64_t(spare_versions(manifest, workers)) * bytes_of_lists(manifest.most_rows());
     if (!manifest.is_ordered()) return bytes + lists + merging;
@@ -67,7 +68,7 @@ io::GraphFile open_lists(const std::string& folder, const Manifest& manifest, in
                          manifest.base.n, manifest.id_bytes);
 }
 
-Folder::Folder(const std::string& path, const Manifest& wanted, bool resume, int workers)
+Folder::Folder(const std::string& path, const Manifest& wanted, bool resume, int workers, bool checkpoints)
     : path_(prepared(path)),
       objects_(wanted.base.n),
       dtype_(wanted.base.dtype),
@@ -100,7 +101,7 @@ Folder::Folder(const std::string& path, const Manifest& wanted, bool resume, int
                               "; take another folder");
     }
     if (manifest_.complete) return;
-    check_disk(workers);
+    check_disk(disk_need(manifest_, workers, checkpoints));
     if (!there) manifest_.write(manifest_path);
 }
 
@@ -156,13 +157,12 @@ void Folder::check_files() {
     }
 }
 
-void Folder::check_disk(int workers) const {
+void Folder::check_disk(std::uint64_t need) const {
     std::uint64_t there = 0;
     for (const FileRecord& file : files_of(manifest_)) there += file.bytes;
     struct statvfs disk;
     if (statvfs(path_.c_str(), &disk) != 0) fail(path_, "cannot look at the disk", errno);
     const std::uint64_t free = std::uint64_t(disk.f_bavail) * disk.f_frsize;
-    const std::uint64_t need = disk_need(manifest_, workers);
     if (need > free + there)
         throw IoError(path_ + ": the disk is too small: " + std::to_string(need - there) + " bytes are needed, " +
                       std::to_string(free) + " are free");

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 #include "gnnd/shards/request.h"
 
+#include <cmath>
 #include <filesystem>
+#include <limits>
 
 #include "gnnd/cpu/backend.h"
 #include "gnnd/cpu/parallel.h"
@@ -117,6 +119,10 @@ void check(const io::VectorReader& base, const BuildParams& params, const ShardP
     detail::check_shape({&base, std::min(base.n(), kMaxObjects), base.d(), base.dtype(), 0});
 }
 
+bool has_checkpoints(const ShardParams& given) {
+    return std::isfinite(given.checkpoint_seconds);
+}
+
 bool goes_on(const ShardParams& given) {
     return given.resume && std::filesystem::exists(manifest_path(given));
 }
@@ -170,7 +176,7 @@ void ShardParams::validate() const {
     check("workers (0: one per device)", workers, 0, kMaxWorkers);
     check("devices.size()", devices.size(), std::size_t(0), std::size_t(kMaxWorkers));
     check("host_memory (0: chosen)", host_memory, std::int64_t(0), std::int64_t(1) << 60);
-    check("checkpoint_seconds", checkpoint_seconds, 0.0, 1e9);
+    check("checkpoint_seconds", checkpoint_seconds, 0.0, std::numeric_limits<double>::infinity());
     if (id_bytes != 0 && id_bytes != int(sizeof(std::int32_t)) && id_bytes != int(sizeof(std::int64_t)))
         throw InvalidArgument("ShardParams::id_bytes = " + std::to_string(id_bytes) + ", allowed are 0, 4 and 8");
     if (work.empty()) throw InvalidArgument("ShardParams::work is empty; it must name a folder");
@@ -184,7 +190,7 @@ ShardedPlan plan_sharded(const io::VectorReader& base, const BuildParams& params
     ShardedPlan plan;
     plan.builds = request.manifest.count();
     plan.merges = request.manifest.pairs();
-    plan.disk = disk_need(request.manifest, workers);
+    plan.disk = disk_need(request.manifest, workers, has_checkpoints(shards));
     plan.work = request.work;
     plan.sample = request.sample();
     plan.host = request.host_budget();

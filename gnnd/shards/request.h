@@ -33,6 +33,8 @@ struct Request {
 /// \throws InvalidArgument as build_sharded(), but for what the manifest in the folder or the devices say
 void check(const io::VectorReader& base, const BuildParams& params, const ShardParams& given);
 
+/// True where more becomes durable than finished lists.
+bool has_checkpoints(const ShardParams& given);
 /// True if there is a folder to be resumed.
 bool goes_on(const ShardParams& given);
 /// With the number of shards and the width of ids, where they are left open: those of the folder that is resumed, or

@@ -143,6 +143,7 @@ def build_sharded(
     resume: bool = False,
     host_memory: int = 0,
     checkpoint_seconds: float = 60,
+    id_bytes: int = 0,
     devices: Sequence[Any] = (),
     workers: int = 0,
     shape: tuple[int, int] | None = None,
@@ -160,7 +161,8 @@ def build_sharded(
         each other, until ``recall`` is reached; vectors then have a copy in ``work`` until all is merged
     :param resume: go on with what an earlier call has left in the folder, of the same vectors
     :param host_memory: most bytes to take; 0: three quarters of the machine's
-    :param checkpoint_seconds: results become durable so often
+    :param checkpoint_seconds: results become durable so often; ``math.inf``: finished lists alone
+    :param id_bytes: of an id in the graph's files, 4, of up to 2^31 - 1 vectors, or 8; 0: as few as there must be
     :param devices: one worker each; workers: so many, sharing the devices
     :param shape: n and d of a function's rows
     :param dtype: of a function's rows: float32, float16, bfloat16, uint8 or int8
@@ -177,6 +179,7 @@ def build_sharded(
         "resume": resume,
         "host_memory": host_memory,
         "checkpoint_seconds": float(checkpoint_seconds),
+        "id_bytes": id_bytes,
         "workers": workers,
         "devices": [named(one) for one in devices],
     }

@@ -103,6 +103,8 @@ ShardParams shard_params_of(const nb::dict& given) {
             params.host_memory = nb::cast<std::int64_t>(value);
         } else if (field == "checkpoint_seconds") {
             params.checkpoint_seconds = nb::cast<double>(value);
+        } else if (field == "id_bytes") {
+            params.id_bytes = nb::cast<int>(value);
         } else if (field == "workers") {
             params.workers = nb::cast<int>(value);
         } else if (field == "devices") {

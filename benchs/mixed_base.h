@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+/// \file mixed_base.h
+/// The rows that generate.h's Mix makes of a file's as a base that nothing holds: devices make them whenever they are
+/// read.
+
+#include <algorithm>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "benchs/device_array.h"
+#include "benchs/generate_on_device.h"
+#include "gnnd/builder.h"
+#include "gnnd/io/vector_reader.h"
+
+namespace gnnd::benchs {
+
+class MixedBase {
+  public:
+    /// \param file     uint8
+    /// \param devices  GPUs by their numbers, each of which makes as many rows as any other
+    MixedBase(const io::VectorFile& file, std::int64_t n, const std::vector<int>& devices) : n_(n), d_(file.d()) {
+        for (const int device : devices) {
+            GNND_CUDA(cudaSetDevice(device));
+            makers_.push_back(std::make_unique<Maker>(file, device));
+            for (int i = 0; i < kLanes; ++i) lanes_.push_back(std::make_unique<Lane>(*makers_.back(), kRows * d_));
+        }
+        for (int i = 0; i < kLanes; ++i)
+            for (std::size_t device = 0; device < devices.size(); ++device)
+                free_.push_back(lanes_[device * kLanes + std::size_t(i)].get());
+        GNND_CUDA(cudaSetDevice(devices.front()));
+    }
+
+    /// Refers to this. Any number of threads may read.
+    io::VectorReader reader() {
+        return {n_, d_, DType::u8,
+                [this](std::int64_t begin, std::int64_t count, void* out) { read(begin, count, out); }};
+    }
+
+  private:
+    static constexpr int kLanes = 16;
+    static constexpr std::int64_t kRows = 1 << 16;
+
+    /// The file's rows and their neighbours on a device.
+    struct Maker {
+        Maker(const io::VectorFile& file, int device)
+            : device(device), n(file.n()), d(file.d()), x(std::size_t(n * d)), ids(std::size_t(n * kNeighbors)) {
+            BuildParams params;
+            params.k = kNeighbors;
+            params.device = {Device::Kind::cuda, device};
+            const DeviceArray<float> distances(std::size_t(n * kNeighbors));
+            GNND_CUDA(cudaMemcpy(x, file.view().data, std::size_t(n * d), cudaMemcpyHostToDevice));
+            build_into({x, n, d, DType::u8, 0}, params, ids, distances);
+        }
+        static constexpr int kNeighbors = Mix::kNearest;
+        int device;
+        std::int64_t n, d;
+        DeviceArray<std::uint8_t> x;
+        DeviceArray<std::int32_t> ids;
+    };
+
+    /// A stream and memory to make rows in, for one thread at a time.
+    struct Lane {
+        Lane(const Maker& maker, std::int64_t bytes) : maker(maker), made(std::size_t(bytes)) {
+            GNND_CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+        }
+        ~Lane() { cuda::ignore(cudaStreamDestroy(stream)); }
+        const Maker& maker;
+        DeviceArray<std::uint8_t> made;
+        cudaStream_t stream = nullptr;
+    };
+
+    Lane& take() {
+        std::unique_lock lock(mutex_);
+        changed_.wait(lock, [&] { return !free_.empty(); });
+        Lane* const lane = free_.back();
+        free_.pop_back();
+        return *lane;
+    }
+
+    void give_back(Lane& lane) {
+        const std::lock_guard lock(mutex_);
+        free_.push_back(&lane);
+        changed_.notify_one();
+    }
+
+    void read(std::int64_t begin, std::int64_t count, void* out) {
+        int before = 0;
+        GNND_CUDA(cudaGetDevice(&before));
+        Lane& lane = take();
+        try {
+            make(lane, begin, count, static_cast<std::byte*>(out));
+        } catch (...) {
+            give_back(lane);
+            throw;
+        }
+        give_back(lane);
+        GNND_CUDA(cudaSetDevice(before));
+    }
+
+    void make(Lane& lane, std::int64_t begin, std::int64_t count, std::byte* out) const {
+        const Maker& maker = lane.maker;
+        GNND_CUDA(cudaSetDevice(maker.device));
+        for (std::int64_t done = 0; done < count; done += kRows) {
+            const std::int64_t rows = std::min(kRows, count - done);
+            generate(Mix{maker.x, maker.ids, maker.n, d_, Maker::kNeighbors, 1}, begin + done, rows, lane.made,
+                     lane.stream);
+            GNND_CUDA(cudaMemcpyAsync(out + done * d_, lane.made, std::size_t(rows * d_), cudaMemcpyDeviceToHost,
+                                      lane.stream));
+            GNND_CUDA(cudaStreamSynchronize(lane.stream));
+        }
+    }
+
+    std::int64_t n_, d_;
+    std::vector<std::unique_ptr<Maker>> makers_;
+    std::vector<std::unique_ptr<Lane>> lanes_;
+    std::mutex mutex_;
+    std::condition_variable changed_;
+    std::vector<Lane*> free_;
+};
+
+}  // namespace gnnd::benchs
