@@ -89,7 +89,7 @@ class WithGnnd {
 /// who overwrites single vectors of the storage in place must remove them and add the others. A storage or links of
 /// another number of objects than the index are an error.
 ///
-/// Where the storage compresses, the first add() builds the graph from the vectors that it is given. They are gone
+/// If the storage compresses, the first add() builds the graph from the vectors that it is given. They are gone
 /// afterwards: for every later call the storage's reconstructions stand for them, n x d floats for the time of the
 /// call, while new vectors are compared as they are. Recall is not measured then, for what it would be of is gone.
 ///

@@ -100,10 +100,10 @@ class GnndGraphBuilder : public GraphBuilder {
     template <class FaissIndex>
     friend class GnndIndex;
 
-    /// What append() to a graph on the CPU changes in it, see gnnd/detail/append_rows.h; params.recall is not looked
+    /// The rows that append() to a graph on the CPU changes, see gnnd/detail/append_rows.h; params.recall is not looked
     /// at. \param source  the graph's vectors and those added
     gnnd::detail::AppendedRows append_rows(const VectorSource& source, const gnnd::KnnGraphView& graph);
-    /// Where the next call runs, given vectors in host memory. \throws gnnd::Unavailable
+    /// The device of the next call, given vectors in host memory. \throws gnnd::Unavailable
     gnnd::Device place() const;
     /// build() and append() in the memory of that place, a GPU, see gnnd/detail/device_graph.h.
     void build_on(gnnd::detail::DeviceGraph& graph, const VectorSource& source, int k);

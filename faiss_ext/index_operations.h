@@ -2,7 +2,7 @@
 // GNND for FAISS: k-NN graphs after Wang, Zhao and Zeng, arXiv 2103.15386
 #pragma once
 /// \file index_operations.h
-/// What FAISS does with indexes of its own, for those with add() by GNND (gnnd_index.h).
+/// The operations that FAISS has for indexes of its own, for those with add() by GNND (gnnd_index.h).
 
 #include <faiss/AutoTune.h>
 #include <faiss/Index.h>

@@ -87,7 +87,7 @@ struct EdgeParams {
     std::optional<float> radius;
     int threads = 0;     ///< 0: as many as OpenMP gives
     Device device = {};  ///< where to run, see operations.h
-    /// Where a matrix goes; what is returned has `n` alone then. Without: into what is returned.
+    /// Memory for a matrix: the result has `n` alone then. Without, the result holds the matrix.
     CsrRoom room = {};
 };
 
@@ -128,7 +128,7 @@ struct JaccardParams {
     float prune = 0;     ///< pairs of less weight than this are left out, 0 to 1; Seurat takes 1/15
     int threads = 0;     ///< 0: as many as OpenMP gives
     Device device = {};  ///< where to run, see operations.h
-    /// Where a matrix goes; what is returned has `n` alone then. Without: into what is returned.
+    /// Memory for a matrix: the result has `n` alone then. Without, the result holds the matrix.
     CsrRoom room = {};
 };
 
@@ -149,7 +149,7 @@ struct FuzzyParams {
     float bandwidth = 1;           ///< more than 0: the weights of a row add up to log2(neighbors + 1) times this
     int threads = 0;               ///< 0: as many as OpenMP gives
     Device device = {};            ///< where to run, see operations.h
-    /// Where a matrix goes; what is returned has `n` alone then. Without: into what is returned.
+    /// Memory for a matrix: the result has `n` alone then. Without, the result holds the matrix.
     CsrRoom room = {};
 };
 
@@ -172,7 +172,7 @@ struct ReachabilityParams {
     float alpha = 1;      ///< distances are divided by it, core distances are not; more than 0
     int threads = 0;      ///< 0: as many as OpenMP gives
     Device device = {};   ///< where to run, see operations.h
-    /// Where a matrix goes; what is returned has `n` alone then. Without: into what is returned.
+    /// Memory for a matrix: the result has `n` alone then. Without, the result holds the matrix.
     CsrRoom room = {};
 };
 

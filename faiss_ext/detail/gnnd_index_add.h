@@ -83,8 +83,8 @@ void GnndIndex<FaissIndex>::append(const faiss::IndexFlat& rows, idx_t old) {
     unmeasured_ = unmeasured;
 }
 
-/// What is kept on the GPU where the builder runs, of any number of objects, which has room for n; null where that is
-/// the CPU, or where the GPU is not to hold them.
+/// The graph that is kept on the GPU where the builder runs, of any number of objects, with room for n; null where that
+/// is the CPU, or where the GPU is not to hold it.
 template <class FaissIndex>
 gnnd::detail::DeviceGraph* GnndIndex<FaissIndex>::place_on_gpu(idx_t n) {
     const gnnd::Device device = builder.place();

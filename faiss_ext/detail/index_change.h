@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 /// \file index_change.h
-/// What an index with GNND has beside FAISS's, for the time of a change: what is not kept is as before afterwards.
+/// State of an index with GNND that FAISS's has not, for the time of a change: unless it is kept, all is as before
+/// afterwards.
 
 #include <faiss/IndexHNSW.h>
 #include <faiss/IndexNSG.h>
@@ -43,7 +44,7 @@ gnnd::KnnGraph graph_of_one(const float* x, int d, gnnd::Metric metric, int k, G
 gnnd::KnnGraph graph_of_some(const gnnd::KnnGraphView& graph, const std::vector<std::int32_t>& objects,
                              const std::vector<std::int32_t>& numbers);
 
-/// What an index has on a GPU for the time of a change, and beyond it where it is kept.
+/// An index's graph on a GPU, which goes at the end of a change unless it is kept.
 class OnGpu {
   public:
     explicit OnGpu(std::shared_ptr<gnnd::detail::DeviceGraph>& graph) : graph_(graph) {}

@@ -8,7 +8,7 @@
 namespace gnnd::detail {
 
 void orthonormalize(double* gram, int size, float* out) {
-    // What is left of a column's square, of which sums of floats may have made so much, says nothing any more.
+    // A rest of a column's square that is smaller may be the rounding of sums of floats, and says nothing.
     constexpr double kLeast = 1e-10;
     std::vector<double> squares(static_cast<std::size_t>(size)), row(static_cast<std::size_t>(size));
     for (int j = 0; j < size; ++j) squares[std::size_t(j)] = gram[std::size_t(j) * size + j];

@@ -86,8 +86,8 @@ void Folder::put_result(int shard, const GraphView<Id>& result) {
 template void Folder::put_result(int, const KnnGraphView&);
 template void Folder::put_result(int, const WideGraphView&);
 
-/// What fails leaves a file that no manifest names, for the next process to delete: the manifest on disk may name it
-/// where its own writing failed at the very end.
+/// A failure leaves a file for the next process to delete if no manifest names it: the manifest on disk may, where its
+/// own writing failed at the very end.
 template <class Id>
 void Folder::put(int shard, const char* what, std::optional<FileRecord> ShardRecord::*which, const GraphView<Id>& graph,
                  std::int64_t objects, const std::vector<int>* merged) {

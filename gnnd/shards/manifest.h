@@ -17,8 +17,8 @@
 namespace gnnd::shards {
 
 inline constexpr const char* kManifestName = "manifest.json";
-/// What several processes agree on that build one graph in the folder (contrib/python/gnnd/distributed); the manifest
-/// comes when they are through.
+/// The file by which several processes agree on the graph that they build in the folder
+/// (contrib/python/gnnd/distributed); the manifest comes when they are through.
 inline constexpr const char* kBuildName = "build.json";
 
 /// A file in the folder.
@@ -36,8 +36,8 @@ struct ShardRecord {
     std::optional<FileRecord> lists;  ///< neighbours in itself and in the shards of `merged`, once written
     int version = 0;                  ///< of the file written last, which its name holds
     std::vector<int> merged;          ///< partners whose objects are in the lists, ascending
-    /// Where the base is ordered, and merges are through: as many rows of the base from begin() on, in its own order
-    /// and with its ids. They become the lists when the set is complete.
+    /// Of an ordered base, once merges are through: as many rows of the base from begin() on, in its own order and with
+    /// its ids. They become the lists when the set is complete.
     std::optional<FileRecord> result{};
 
     bool built() const { return lists.has_value(); }
@@ -59,8 +59,8 @@ struct BaseRecord {
     /// \throws IoError
     static BaseRecord of(const io::VectorReader& vectors);
 
-    /// What makes the other one a record of another file, or of other contents, as text; another path does not. Empty
-    /// where nothing does.
+    /// The first reason, as text, for which the other one is a record of another file, or of other contents; another
+    /// path is none. Empty where there is no reason.
     std::string difference(const BaseRecord& other) const;
 };
 
@@ -69,8 +69,8 @@ struct Manifest {
     BuildParams params;  ///< without those that do not decide the graph: threads, device, device_memory
     MergePlan plan = MergePlan::all;
     int id_bytes = sizeof(std::int32_t);  ///< of an id in the lists, 4 or 8
-    /// Where the base is ordered: its vectors in the order of the shards, until merges are through, and the order,
-    /// until the set is complete: the row of the base for each place.
+    /// Of an ordered base: its vectors in the order of the shards, until merges are through, and the order, until the
+    /// set is complete: the row of the base for each place.
     std::optional<FileRecord> vectors, order;
     std::vector<ShardRecord> shards;
     double seconds = 0;  ///< of work so far
@@ -98,8 +98,8 @@ struct Manifest {
     /// Columns of the local graphs: what steers merges.
     int local_columns() const;
 
-    /// What makes the other one a record of something else, as text: other parameters, another base. The base may have
-    /// another name. Empty where nothing does.
+    /// The first reason, as text, for which the other one is a record of something else: other parameters, another
+    /// base. The base may have another name. Empty where there is no reason.
     std::string difference(const Manifest& other) const;
 
     std::string to_text() const;

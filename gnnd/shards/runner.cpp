@@ -257,7 +257,7 @@ void Runner::work(Worker& worker, std::size_t round) {
         if (stop_) throw Interrupted("another worker stopped");
         begin(worker, task);
         std::shared_ptr<const void> fetched = std::move(worker.ahead);
-        // What the first build needs comes alone: with the next one's beside it it would come later.
+        // The first build's inputs are read alone: with the next one's beside them they would come later.
         if (overlap_ && !fetched && task.kind == Task::Kind::build) fetched = worker.executor->prepare(kNothing, task);
         if (const Task* next = task_after(worker, round, i); overlap_ && next != nullptr)
             fetching.start(counted([&, next] { worker.ahead = worker.executor->prepare(task, *next); }));
@@ -279,8 +279,8 @@ void Runner::work(Worker& worker, std::size_t round) {
     if (!last_ || round + 1 < worker.rounds.size()) worker.executor->release();
 }
 
-/// Whose inputs can be fetched while that one runs: the next of the round, or a build at the start of the following
-/// one.
+/// The task whose inputs can be fetched while that one runs: the next of the round, or a build at the start of the
+/// following one.
 const Task* Runner::task_after(const Worker& worker, std::size_t round, std::size_t task) {
     if (task + 1 < worker.rounds[round].size()) return &worker.rounds[round][task + 1];
     if (round + 1 == worker.rounds.size() || worker.rounds[round + 1].empty()) return nullptr;

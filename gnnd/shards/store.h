@@ -86,7 +86,7 @@ class Store {
 
     PinnedVectors vectors(int shard);
     PinnedGraph local(int shard);
-    /// Where the shard's local graph is to be put by who made it; marked dirty then. Content undefined.
+    /// Memory for the shard's local graph, content undefined. The worker that has filled it marks it dirty.
     PinnedGraph new_local(int shard);
     /// A graph of that many rows in memory of its own, content undefined.
     PinnedGraph scratch(std::int64_t rows);
@@ -96,16 +96,16 @@ class Store {
     PinnedGraph take_lists(int shard, std::vector<int>& merged);
     /// Forgets the copy that the holder has read.
     void taken(PinnedGraph&& lists);
-    /// Where the holder puts them, content undefined; given() then says that they are there. The holder may keep them
-    /// and give them again.
+    /// Memory for the lists that a holder gives back, content undefined; given() then says that they are there. The
+    /// holder may keep its own and give them again.
     PinnedGraph new_lists(int shard);
     void given(int shard, const PinnedGraph& lists, const std::vector<int>& merged);
 
-    /// Where the shard's own graph is to be built, with local ids: where its lists will be, if these have none yet and
-    /// ids as narrow. Content undefined.
+    /// Memory in which the shard's own graph is to be built, with local ids, content undefined: that of its lists, if
+    /// there are none yet and their ids are as narrow.
     PinnedGraph new_graph(int shard);
-    /// What was built there becomes the shard's lists, unless it has some already, and its first columns the local
-    /// graph, which merges can use at once.
+    /// Makes the graph that was built there the shard's lists, unless it has some already, and its first columns the
+    /// local graph, which merges can use at once.
     void split_build(int shard, const PinnedGraph& built);
     /// Folds the result of a pair merge, rows of task.first and then of task.second, into the lists of those of both
     /// that have not seen the other yet.

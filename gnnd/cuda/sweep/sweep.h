@@ -41,7 +41,7 @@ class Sweep {
     /// Makes the lists of all objects exact: n x k, with exact distances before, and the last ones in `lists.bounds`.
     /// Asks callbacks.interrupt in between.
     /// \param form  the one that another Sweep of the same vectors ended with; without, looks at some objects first.
-    ///              Where there is no memory for split rows it is floats
+    ///              Floats are taken for want of memory for split rows
     void make_exact(const Lists& lists, std::optional<SweepForm> form, const Callbacks& callbacks);
 
     /// The form that nearest_of() ended with: the first one that has few hits beside neighbours.
