@@ -15,6 +15,7 @@
 #include "benchs/device_array.h"
 #include "benchs/generate_on_device.h"
 #include "gnnd/builder.h"
+#include "gnnd/cuda/memory/memory.h"
 #include "gnnd/io/vector_reader.h"
 
 namespace gnnd::benchs {
@@ -24,15 +25,18 @@ class MixedBase {
     /// \param file     uint8
     /// \param devices  GPUs by their numbers, each of which makes as many rows as any other
     MixedBase(const io::VectorFile& file, std::int64_t n, const std::vector<int>& devices) : n_(n), d_(file.d()) {
+        BuildParams params;
+        params.k = Mix::kNearest;
+        params.device = {Device::Kind::cuda, devices.front()};
+        const KnnGraph graph = build(file.view(), params).graph;  // once: another GPU would make other rows of another
         for (const int device : devices) {
-            GNND_CUDA(cudaSetDevice(device));
-            makers_.push_back(std::make_unique<Maker>(file, device));
+            const cuda::UseDevice use(device);
+            makers_.push_back(std::make_unique<Maker>(file, graph, device));
             for (int i = 0; i < kLanes; ++i) lanes_.push_back(std::make_unique<Lane>(*makers_.back(), kRows * d_));
         }
         for (int i = 0; i < kLanes; ++i)
             for (std::size_t device = 0; device < devices.size(); ++device)
                 free_.push_back(lanes_[device * kLanes + std::size_t(i)].get());
-        GNND_CUDA(cudaSetDevice(devices.front()));
     }
 
     /// Refers to this. Any number of threads may read.
@@ -47,16 +51,12 @@ class MixedBase {
 
     /// The file's rows and their neighbours on a device.
     struct Maker {
-        Maker(const io::VectorFile& file, int device)
-            : device(device), n(file.n()), d(file.d()), x(std::size_t(n * d)), ids(std::size_t(n * kNeighbors)) {
-            BuildParams params;
-            params.k = kNeighbors;
-            params.device = {Device::Kind::cuda, device};
-            const DeviceArray<float> distances(std::size_t(n * kNeighbors));
+        Maker(const io::VectorFile& file, const KnnGraph& graph, int device)
+            : device(device), n(file.n()), d(file.d()), x(std::size_t(n * d)), ids(std::size_t(n * graph.k())) {
             GNND_CUDA(cudaMemcpy(x, file.view().data, std::size_t(n * d), cudaMemcpyHostToDevice));
-            build_into({x, n, d, DType::u8, 0}, params, ids, distances);
+            GNND_CUDA(cudaMemcpy(ids, graph.ids(), std::size_t(n * graph.k()) * sizeof(std::int32_t),
+                                 cudaMemcpyHostToDevice));
         }
-        static constexpr int kNeighbors = Mix::kNearest;
         int device;
         std::int64_t n, d;
         DeviceArray<std::uint8_t> x;
@@ -89,8 +89,6 @@ class MixedBase {
     }
 
     void read(std::int64_t begin, std::int64_t count, void* out) {
-        int before = 0;
-        GNND_CUDA(cudaGetDevice(&before));
         Lane& lane = take();
         try {
             make(lane, begin, count, static_cast<std::byte*>(out));
@@ -99,15 +97,14 @@ class MixedBase {
             throw;
         }
         give_back(lane);
-        GNND_CUDA(cudaSetDevice(before));
     }
 
     void make(Lane& lane, std::int64_t begin, std::int64_t count, std::byte* out) const {
         const Maker& maker = lane.maker;
-        GNND_CUDA(cudaSetDevice(maker.device));
+        const cuda::UseDevice use(maker.device);
         for (std::int64_t done = 0; done < count; done += kRows) {
             const std::int64_t rows = std::min(kRows, count - done);
-            generate(Mix{maker.x, maker.ids, maker.n, d_, Maker::kNeighbors, 1}, begin + done, rows, lane.made,
+            generate(Mix{maker.x, maker.ids, maker.n, d_, Mix::kNearest, 1}, begin + done, rows, lane.made,
                      lane.stream);
             GNND_CUDA(cudaMemcpyAsync(out + done * d_, lane.made, std::size_t(rows * d_), cudaMemcpyDeviceToHost,
                                       lane.stream));

@@ -18,6 +18,7 @@ namespace {
 
 using test::gpu_params;
 using test::random_vectors;
+using test::same_graph;
 using test::Vectors;
 
 int current_device() {
@@ -71,6 +72,24 @@ TEST(CudaDevices, TheCurrentOneStaysCurrent) {
     }
     EXPECT_EQ(current_device(), before);
     EXPECT_THROW(cuda::UseDevice none(4095), DeviceError);
+    EXPECT_EQ(current_device(), before);
+}
+
+TEST(CudaDevices, ACallbackMayMakeAnotherOneCurrent) {
+    if (cuda::device_count() < 2) GTEST_SKIP() << "one GPU only";
+    const Vectors vectors = random_vectors(5000, 20, DType::f32);
+    BuildParams params = gpu_params(10);
+    params.device.index = 1;
+    params.deterministic = true;
+    params.recall = 0;  // iterations, after which progress is told
+    const KnnGraph wanted = build(vectors, params).graph;
+    const int before = current_device();
+    int calls = 0;
+    Callbacks callbacks;
+    callbacks.progress = [&](const IterationStats&) { calls += cudaSetDevice(0) == cudaSuccess; };
+    callbacks.interrupt = [&] { return cudaSetDevice(0) != cudaSuccess; };
+    EXPECT_TRUE(same_graph(build(vectors, params, callbacks).graph, wanted));
+    EXPECT_GT(calls, 0);
     EXPECT_EQ(current_device(), before);
 }
 

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: MIT
 // Graphs in shards on a GPU: with shards kept on the device and without, several workers, interrupts. Without a GPU all
 // of it is skipped.
+#include <cuda_runtime_api.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
+#include <cstring>
 #include <filesystem>
 #include <numeric>
 #include <ostream>
@@ -16,6 +19,7 @@
 #include "gnnd/shards/cuda/fold.h"
 #include "tests/gpu.h"
 #include "tests/invariants.h"
+#include "tests/reference.h"
 #include "tests/shard_graph.h"
 #include "tests/temp_dir.h"
 
@@ -209,6 +213,38 @@ TEST(CudaShardedMemory, DecidesTheNumberOfShards) {
     expect_valid_graph(read_all(ShardedGraph(shards.work)), base.view());
     params.device_memory = 10000;
     EXPECT_THROW(plan_sharded(base, params, shards), Error);
+}
+
+// Workers that keep three shards each, so that neither can reach the other's memory.
+TEST(CudaShardsOfAFunction, MayMakeAnotherDeviceCurrent) {
+    if (cuda::device_count() < 2) GTEST_SKIP() << "one GPU only";
+    const io::VectorFile file(GNND_TEST_DATA "/photosift20k.u8bin");
+    std::atomic<int> calls = 0;
+    const io::VectorReader base(file.n(), file.d(), file.dtype(),
+                                [&](std::int64_t begin, std::int64_t count, void* out) {
+                                    const auto row = std::size_t(file.d());
+                                    std::memcpy(out, static_cast<const std::byte*>(file.view().data) + begin * file.d(),
+                                                std::size_t(count) * row);
+                                    if (cudaSetDevice(calls++ % 2) != cudaSuccess) throw Error("no such device");
+                                });
+    const TempDir dir;
+    BuildParams params = gpu_params(10);
+    ShardParams shards;
+    shards.shards = 8;
+    shards.devices = {{Device::Kind::cuda, 0}, {Device::Kind::cuda, 1}};
+    const VectorView pair{nullptr, 2 * (file.n() / shards.shards + 1), file.d(), file.dtype(), 0};
+    const MemoryPlan plan = plan_memory(pair, as_merged(params));
+    const auto graphs = std::size_t(pair.n * params.k * 8);
+    for (const std::int64_t memory : {std::int64_t(0), std::int64_t(3 * (plan.vectors + 2 * graphs) / 2 + graphs +
+                                                                    plan.vectors + plan.work + 20000)}) {
+        shards.work = dir.file("work" + std::to_string(memory));
+        params.device_memory = memory;
+        build_sharded(base, params, shards);
+        const KnnGraph graph = read_all(ShardedGraph(shards.work));
+        expect_valid_graph(graph, file.view());
+        EXPECT_GE(Truth(file.view(), Metric::L2).recall_of(graph), 0.98);
+    }
+    EXPECT_GT(calls, 0);
 }
 
 // Against the host's.

@@ -14,6 +14,7 @@
 #include "gnnd/cuda/memory/layout.h"
 #include "gnnd/cuda/memory/transfer.h"
 #include "gnnd/cuda/recall/reach_recall.h"
+#include "gnnd/cuda/runtime/callbacks.h"
 #include "gnnd/cuda/space/projection.h"
 #include "gnnd/detail/checks.h"
 #include "gnnd/detail/predict.h"
@@ -294,7 +295,7 @@ BuildStats run(const detail::Input& input, const BuildParams& params, const Choi
     check_places(input, ids, distances, params.device.index);
     BuildStats stats;
     stats.device = {Device::Kind::cuda, params.device.index};
-    build(input, params, choices, callbacks, resources, ids, distances, stats);
+    build(input, params, choices, keeping_device(callbacks, params.device.index), resources, ids, distances, stats);
     stats.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     return stats;
 }

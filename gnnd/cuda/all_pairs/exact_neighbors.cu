@@ -10,6 +10,7 @@
 #include "gnnd/cuda/backend.h"
 #include "gnnd/cuda/memory/layout.h"
 #include "gnnd/cuda/memory/transfer.h"
+#include "gnnd/cuda/runtime/callbacks.h"
 #include "gnnd/cuda/runtime/wait.h"
 #include "gnnd/cuda/sweep/sweep.h"
 #include "gnnd/cuda/sweep/swept_set.h"
@@ -92,8 +93,9 @@ KnnGraph search_parts(const VectorView& vectors, const std::int32_t* queries, st
 }  // namespace
 
 KnnGraph exact_neighbors(const VectorView& vectors, const std::int32_t* queries, std::int64_t count,
-                         const BuildParams& params, const Callbacks& callbacks, Resources& resources) {
+                         const BuildParams& params, const Callbacks& given, Resources& resources) {
     const UseDevice device(params.device.index);
+    const Callbacks callbacks = keeping_device(given, params.device.index);
     const detail::Input input{{vectors}, {}};
     const OwnedStream stream(resources);
     GNND_CUDA(cudaStreamSynchronize(stream));  // what the caller's stream still writes

@@ -14,24 +14,14 @@
 namespace gnnd::cuda {
 
 /// Makes a device current and the one before it current again at the end. Not by cudaSetDevice, which would make a
-/// context, some hundred megabytes, on the one before it.
+/// context, some hundred megabytes, on the one before it. A device that seems to be current is pushed, too: what the
+/// runtime takes for it may be left from a call that somebody made before on this thread.
 class UseDevice {
   public:
-    explicit UseDevice(int index) {
-        int current = 0;
-        GNND_CUDA(cudaGetDevice(&current));
-        if (index == current) return;
-        push_context(index);
-        pushed_ = true;
-    }
-    ~UseDevice() {
-        if (pushed_) pop_context();
-    }
+    explicit UseDevice(int index) { push_context(index); }
+    ~UseDevice() { pop_context(); }
     UseDevice(const UseDevice&) = delete;
     UseDevice& operator=(const UseDevice&) = delete;
-
-  private:
-    bool pushed_ = false;
 };
 
 /// Bytes of device memory that plans leave free: the driver takes some later, for the code of kernels when they are

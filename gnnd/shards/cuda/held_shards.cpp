@@ -94,7 +94,10 @@ void HeldShards::bring_vectors(int shard, const Pin& slot, cudaStream_t stream) 
     if (const Source peer = source_of(shard, &Held::vectors)) {
         copy(peer, slot, 0, sizes_.vectors, stream);
     } else {
-        const shards::PinnedVectors vectors = store_.vectors(shard);
+        const shards::PinnedVectors vectors = [&] {
+            const UseDevice own(device_);  // a base's function may make another one current
+            return store_.vectors(shard);
+        }();
         copy_in(slot.data(), vectors.view.data, vectors.view.n, sizes_.row, sizes_.row, heap_, stream);
         GNND_CUDA(cudaStreamSynchronize(stream));
     }
