@@ -235,8 +235,8 @@ TEST(CudaShardsOfAFunction, MayMakeAnotherDeviceCurrent) {
     const VectorView pair{nullptr, 2 * (file.n() / shards.shards + 1), file.d(), file.dtype(), 0};
     const MemoryPlan plan = plan_memory(pair, as_merged(params));
     const auto graphs = std::size_t(pair.n * params.k * 8);
-    for (const std::int64_t memory : {std::int64_t(0), std::int64_t(3 * (plan.vectors + 2 * graphs) / 2 + graphs +
-                                                                    plan.vectors + plan.work + 20000)}) {
+    const std::size_t of_three = 3 * (plan.vectors + 2 * graphs) / 2 + graphs + plan.vectors + plan.work;
+    for (const std::int64_t memory : {std::int64_t(0), std::int64_t(of_three + of_three / 20)}) {
         shards.work = dir.file("work" + std::to_string(memory));
         params.device_memory = memory;
         build_sharded(base, params, shards);
