@@ -15,8 +15,9 @@ namespace {
 /// Sampled at first; what it does not decide is doubled. Enough to tell 0.995 from 0.99.
 constexpr std::int64_t kFirstObjects = 256;
 static_assert(2 * detail::kRecallObjects == kFirstObjects << (detail::kMostLooks - 1));
-/// So much of an interval is left, at most, when there are twice as many objects.
-constexpr double kOfTwice = 0.6;
+/// About so much of an interval is left when there are four times as many objects, which a graph without a mistake
+/// needs to show 0.99.
+constexpr double kOfFourTimes = 0.4;
 
 }  // namespace
 
@@ -77,7 +78,7 @@ RecallEstimate Measurement::measure(const FirstIds& first_ids, bool decide) {
     RecallEstimate here = estimate(first_ids);
     const auto undecided = [&] {
         return !detail::is_decided(here, target_) &&
-               (decide || here.value - kOfTwice * (here.value - here.low) >= target_);
+               (decide || here.value - kOfFourTimes * (here.value - here.low) >= target_);
     };
     while (limits_.size() < all && undecided()) {
         add_truth(std::min(all, 2 * limits_.size()));
