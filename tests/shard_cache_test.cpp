@@ -135,7 +135,7 @@ TEST_F(ShardCache, ErrorsLeaveItAsItWas) {
     EXPECT_THROW(cache.pin({Kind::vectors, 0}, 100, [](std::byte*) { throw IoError("no such file"); }), IoError);
     EXPECT_EQ(cache.held(), 0u);
     set(pin(cache, 0), 9);
-    pin(cache, 1);
+    set(pin(cache, 1), 8);
     broken_ = true;
     EXPECT_THROW(pin(cache, 2), IoError);
     EXPECT_THROW(cache.flush(all), IoError);
