@@ -94,6 +94,17 @@ def test_in_shards(x, tmp_path):
     assert "3 shards" in repr(graph) and str(tmp_path / "x.npy") in graph.base
 
 
+def test_shards_with_wide_ids_and_without_checkpoints(x, tmp_path):
+    np.save(tmp_path / "x.npy", x)
+    graph = gnnd.build_sharded(
+        tmp_path / "x.npy", tmp_path / "work", k=10, shards=3, id_bytes=8, checkpoint_seconds=float("inf")
+    )
+    assert graph.recall >= 0.98 and recall_of(graph.to_graph(), x, "l2", 10) >= 0.98
+    assert sum(file.stat().st_size for file in (tmp_path / "work").glob("lists-*")) > 1200 * 10 * 12
+    with pytest.raises(ValueError, match="id_bytes"):
+        gnnd.build_sharded(tmp_path / "x.npy", tmp_path / "other", k=10, id_bytes=5)
+
+
 def test_near_shards(x, tmp_path):
     np.save(tmp_path / "x.npy", x)
     graph = gnnd.build_sharded(tmp_path / "x.npy", tmp_path / "work", k=10, shards=6, plan="near")
