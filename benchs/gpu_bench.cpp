@@ -23,7 +23,7 @@
 
 #include "benchs/generate_on_device.h"
 #include "benchs/hard.h"
-#include "benchs/mix.h"
+#include "benchs/mixed_base.h"
 #include "benchs/settings.h"
 #include "gnnd/builder.h"
 #include "gnnd/cuda/runtime/errors.h"
@@ -111,10 +111,8 @@ Data load(const std::string& text, std::int64_t rows) {
     } else if (parts[0] == "mix") {
         const gnnd::io::VectorFile base(parts.at(1));
         keep(std::stoll(parts.at(2)), base.d(), gnnd::DType::u8);
-        std::byte* next = data.bytes.data();
-        gnnd::benchs::mix(base, data.view.n, [&](const std::byte* rows, std::int64_t count) {
-            next = std::copy_n(rows, count * base.d(), next);
-        });
+        gnnd::benchs::MixedBase mixed(base, data.view.n, {0});
+        mixed.reader().read(0, data.view.n, data.bytes.data());
     } else {
         const gnnd::io::VectorFile file(text);
         keep(rows != 0 ? std::min(rows, file.n()) : file.n(), file.d(), file.dtype());

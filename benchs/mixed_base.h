@@ -20,13 +20,13 @@
 
 namespace gnnd::benchs {
 
+/// Any number of threads may read it.
 class MixedBase {
   public:
     /// \param file     uint8
     /// \param devices  GPUs by their numbers, each of which makes as many rows as any other
     MixedBase(const io::VectorFile& file, std::int64_t n, const std::vector<int>& devices) : n_(n), d_(file.d()) {
         BuildParams params;
-        params.k = Mix::kNearest;
         params.device = {Device::Kind::cuda, devices.front()};
         const KnnGraph graph = build(file.view(), params).graph;  // once: another GPU would make other rows of another
         for (const int device : devices) {
@@ -39,7 +39,7 @@ class MixedBase {
                 free_.push_back(lanes_[device * kLanes + std::size_t(i)].get());
     }
 
-    /// Refers to this. Any number of threads may read.
+    /// The rows, as long as this is there.
     io::VectorReader reader() {
         return {n_, d_, DType::u8,
                 [this](std::int64_t begin, std::int64_t count, void* out) { read(begin, count, out); }};
@@ -52,13 +52,13 @@ class MixedBase {
     /// The file's rows and their neighbours on a device.
     struct Maker {
         Maker(const io::VectorFile& file, const KnnGraph& graph, int device)
-            : device(device), n(file.n()), d(file.d()), x(std::size_t(n * d)), ids(std::size_t(n * graph.k())) {
+            : device(device), n(file.n()), d(file.d()), k(graph.k()), x(std::size_t(n * d)), ids(std::size_t(n * k)) {
             GNND_CUDA(cudaMemcpy(x, file.view().data, std::size_t(n * d), cudaMemcpyHostToDevice));
-            GNND_CUDA(cudaMemcpy(ids, graph.ids(), std::size_t(n * graph.k()) * sizeof(std::int32_t),
-                                 cudaMemcpyHostToDevice));
+            GNND_CUDA(cudaMemcpy(ids, graph.ids(), std::size_t(n * k) * sizeof(std::int32_t), cudaMemcpyHostToDevice));
         }
+        Mix mix() const { return {x, ids, n, d, k, 1}; }
         int device;
-        std::int64_t n, d;
+        std::int64_t n, d, k;
         DeviceArray<std::uint8_t> x;
         DeviceArray<std::int32_t> ids;
     };
@@ -74,41 +74,32 @@ class MixedBase {
         cudaStream_t stream = nullptr;
     };
 
-    Lane& take() {
+    struct GiveBack {
+        MixedBase& base;
+        void operator()(Lane* lane) const {
+            const std::lock_guard lock(base.mutex_);
+            base.free_.push_back(lane);  // within its capacity: it has been there before
+            base.changed_.notify_one();
+        }
+    };
+
+    std::unique_ptr<Lane, GiveBack> take() {
         std::unique_lock lock(mutex_);
         changed_.wait(lock, [&] { return !free_.empty(); });
         Lane* const lane = free_.back();
         free_.pop_back();
-        return *lane;
-    }
-
-    void give_back(Lane& lane) {
-        const std::lock_guard lock(mutex_);
-        free_.push_back(&lane);
-        changed_.notify_one();
+        return {lane, GiveBack{*this}};
     }
 
     void read(std::int64_t begin, std::int64_t count, void* out) {
-        Lane& lane = take();
-        try {
-            make(lane, begin, count, static_cast<std::byte*>(out));
-        } catch (...) {
-            give_back(lane);
-            throw;
-        }
-        give_back(lane);
-    }
-
-    void make(Lane& lane, std::int64_t begin, std::int64_t count, std::byte* out) const {
-        const Maker& maker = lane.maker;
-        const cuda::UseDevice use(maker.device);
+        const auto lane = take();
+        const cuda::UseDevice use(lane->maker.device);
         for (std::int64_t done = 0; done < count; done += kRows) {
             const std::int64_t rows = std::min(kRows, count - done);
-            generate(Mix{maker.x, maker.ids, maker.n, d_, Mix::kNearest, 1}, begin + done, rows, lane.made,
-                     lane.stream);
-            GNND_CUDA(cudaMemcpyAsync(out + done * d_, lane.made, std::size_t(rows * d_), cudaMemcpyDeviceToHost,
-                                      lane.stream));
-            GNND_CUDA(cudaStreamSynchronize(lane.stream));
+            generate(lane->maker.mix(), begin + done, rows, lane->made, lane->stream);
+            GNND_CUDA(cudaMemcpyAsync(static_cast<std::byte*>(out) + done * d_, lane->made, std::size_t(rows * d_),
+                                      cudaMemcpyDeviceToHost, lane->stream));
+            GNND_CUDA(cudaStreamSynchronize(lane->stream));
         }
     }
 

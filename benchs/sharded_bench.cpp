@@ -26,12 +26,12 @@
 #include <thread>
 #include <vector>
 
-#include "benchs/mix.h"
 #include "benchs/mixed_base.h"
 #include "benchs/settings.h"
-#include "gnnd/cpu/parallel.h"
 #include "gnnd/cuda/runtime/errors.h"
+#include "gnnd/detail/fold.h"
 #include "gnnd/detail/process_memory.h"
+#include "gnnd/detail/run.h"
 #include "gnnd/error.h"
 #include "gnnd/sharded.h"
 
@@ -40,11 +40,19 @@ namespace {
 using nlohmann::json;
 
 void write_mix(const std::string& path, const std::string& text) {
+    constexpr std::int64_t kAtOnce = 2'000'000;
     const std::size_t colon = text.rfind(':');
     const gnnd::io::VectorFile base(text.substr(0, colon));
     const std::int64_t n = std::stoll(text.substr(colon + 1));
+    gnnd::benchs::MixedBase mixed(base, n, {0});
+    const gnnd::io::VectorReader reader = mixed.reader();
     gnnd::io::VectorWriter writer(path, n, base.d(), gnnd::DType::u8);
-    gnnd::benchs::mix(base, n, [&](const std::byte* rows, std::int64_t count) { writer.append(rows, count); });
+    std::vector<std::byte> rows(std::size_t(std::min(n, kAtOnce) * base.d()));
+    for (std::int64_t begin = 0; begin < n; begin += kAtOnce) {
+        const std::int64_t count = std::min(kAtOnce, n - begin);
+        reader.read(begin, count, rows.data());
+        writer.append(rows.data(), count);
+    }
     writer.commit();
 }
 
@@ -90,65 +98,69 @@ void drop_from_memory(const std::string& path) {
     close(file);
 }
 
+/// The vectors of some objects, one after the other.
+template <class Id>
+std::vector<std::byte> rows_of(const gnnd::io::VectorReader& base, const std::vector<Id>& objects) {
+    const std::size_t row = std::size_t(base.d()) * gnnd::size_of(base.dtype());
+    std::vector<std::byte> rows(objects.size() * row);
+    for (std::size_t i = 0; i < objects.size(); ++i) base.read(objects[i], 1, rows.data() + i * row);
+    return rows;
+}
+
 /// Of some objects the distance of the at-th nearest other one, from one reading of the base, on the first GPU.
 std::vector<float> exact_limits(const gnnd::io::VectorReader& base, const std::vector<std::int32_t>& objects, int at) {
-    constexpr std::int64_t kRows = 4'000'000, kReadRows = 1 << 16;
-    const auto count = std::int64_t(objects.size());
-    const std::size_t row = std::size_t(base.d()) * gnnd::size_of(base.dtype());
+    constexpr std::int64_t kRows = 4'000'000;
     gnnd::BuildParams params;
-    params.k = 64;  // beside the nearest there may be other objects of the sample
     params.device = {gnnd::Device::Kind::cuda, 0};
-    std::vector<std::byte> rows(std::size_t(count + std::min(kRows, base.n())) * row);
-    std::vector<std::int32_t> numbers(objects.size());
-    std::iota(numbers.begin(), numbers.end(), 0);
-    for (std::int64_t i = 0; i < count; ++i) base.read(objects[i], 1, rows.data() + std::size_t(i) * row);
-    std::vector<std::vector<float>> best(objects.size());
+    gnnd::HeapResources heap;
+    const auto count = std::int64_t(objects.size());
+    const std::vector<std::byte> sample = rows_of(base, objects);
+    gnnd::KnnGraph best(count, at, params.metric);
+    std::fill_n(best.ids(), count * at, -1);
+    std::fill_n(best.distances(), count * at, gnnd::worst_value(params.metric));
+    std::vector<std::byte> rows(std::size_t(std::min(kRows, base.n()) * base.d()) * gnnd::size_of(base.dtype()));
     for (std::int64_t begin = 0; begin < base.n(); begin += kRows) {
         const std::int64_t part = std::min(kRows, base.n() - begin);
-        const gnnd::cpu::Team all{gnnd::cpu::Team::resolve(0), nullptr};
-        all.for_chunks(part, kReadRows, [&](int, std::int64_t first, std::int64_t last) {
-            base.read(begin + first, last - first, rows.data() + std::size_t(count + first) * row);
-        });
-        const gnnd::KnnGraph near = gnnd::exact_neighbors({rows.data(), count + part, base.d(), base.dtype(), 0},
-                                                          numbers.data(), count, params);
-        for (std::int64_t i = 0; i < count; ++i) {
-            std::vector<float>& own = best[std::size_t(i)];
-            int taken = 0;
-            for (int j = 0; j < params.k && taken < at; ++j) {
-                const std::int64_t id = near.view().ids_of(i)[j];
-                if (id < count || begin + id - count == objects[std::size_t(i)]) continue;
-                own.push_back(near.view().distances_of(i)[j]);
-                ++taken;
-            }
-            if (taken < std::min<std::int64_t>(at, part - 1)) throw gnnd::Error("too many objects are near each other");
-            std::sort(own.begin(), own.end());
-            own.resize(std::min<std::size_t>(own.size(), std::size_t(at)));
-        }
+        base.read(begin, part, rows.data());
+        std::vector<std::int32_t> numbers(objects);
+        for (std::int32_t& number : numbers)
+            number = number >= begin && number < begin + part ? number - std::int32_t(begin) : -1;
+        const gnnd::KnnGraph near = gnnd::detail::nearest_of({rows.data(), part, base.d(), base.dtype(), 0},
+                                                             {sample.data(), count, base.d(), base.dtype(), 0},
+                                                             numbers.data(), at, params, {}, heap);
+        gnnd::detail::fold(near, {0, std::int32_t(part), begin}, at, best.ids(), best.distances(), params.threads);
     }
     std::vector<float> limits;
-    for (const std::vector<float>& own : best) limits.push_back(own.back());
+    for (std::int64_t i = 0; i < count; ++i) limits.push_back(best.distances()[(i + 1) * at - 1]);
     return limits;
 }
 
-/// Entries whose distance is not that of the two rows, both uint8.
-int wrong_distances(const gnnd::io::VectorReader& base, std::int32_t object, const std::vector<std::int64_t>& ids,
-                    const std::vector<float>& distances) {
-    std::vector<std::uint8_t> a(std::size_t(base.d())), b(a);
-    base.read(object, 1, a.data());
+/// Entries whose distance is not that of the two rows, both uint8, or that are the object itself.
+int wrong_entries(const gnnd::io::VectorReader& base, std::int32_t object, const std::vector<std::int64_t>& ids,
+                  const std::vector<float>& distances) {
+    std::vector<std::int64_t> objects(ids);
+    objects.push_back(object);
+    const std::vector<std::byte> rows = rows_of(base, objects);
+    const auto count = std::int64_t(ids.size());
+    std::vector<std::int32_t> entries(ids.size());
+    std::iota(entries.begin(), entries.end(), 0);
+    const std::vector<std::int32_t> of(ids.size(), std::int32_t(count));
+    std::vector<float> right(ids.size());
+    gnnd::pair_distances({rows.data(), count + 1, base.d(), base.dtype(), 0}, gnnd::Metric::L2, of.data(),
+                         entries.data(), count, right.data());
     int wrong = 0;
-    for (std::size_t j = 0; j < ids.size(); ++j) {
-        base.read(ids[j], 1, b.data());
-        int sum = 0;
-        for (std::size_t c = 0; c < a.size(); ++c) sum += (a[c] - b[c]) * (a[c] - b[c]);
-        wrong += float(sum) != distances[j] || ids[j] == object;
-    }
+    for (std::size_t j = 0; j < ids.size(); ++j) wrong += right[j] != distances[j] || ids[j] == object;
     return wrong;
 }
 
-/// \param path  the base's file; empty where there is none
-void run(const gnnd::io::VectorReader& base, const std::string& name, const std::string& path, int k,
-         const std::string& work, int queries, const std::vector<std::string>& texts) {
-    const std::int64_t n = base.n();
+/// \param path   the file that is the base
+/// \param mixed  the base instead, made of that file; null: none
+void run(const std::string& path, gnnd::benchs::MixedBase* mixed, int k, const std::string& work, int queries,
+         const std::vector<std::string>& texts) {
+    const auto reader_of = [mixed](const gnnd::io::VectorFile& file) {
+        return mixed != nullptr ? mixed->reader() : gnnd::io::VectorReader(file);
+    };
+    const std::int64_t n = reader_of(gnnd::io::VectorFile(path)).n();
     std::mt19937_64 random(1);
     std::vector<std::int32_t> objects(queries);
     for (std::int32_t& object : objects) object = std::int32_t(random() % std::uint64_t(n));
@@ -175,12 +187,15 @@ void run(const gnnd::io::VectorReader& base, const std::string& name, const std:
         settings.end("sharded_bench");
         std::filesystem::remove_all(work);
         start_devices(shards.devices);
-        if (!path.empty()) drop_from_memory(path);
+        drop_from_memory(path);
+        const gnnd::io::VectorFile file(path);
+        const gnnd::io::VectorReader base = reader_of(file);
         DevicePeak peak;
         const auto start = std::chrono::steady_clock::now();
         const gnnd::ShardedStats stats = gnnd::build_sharded(base, params, shards);
         const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-        json line = gnnd::benchs::describe(name, {nullptr, n, base.d(), base.dtype(), 0}, params.metric, k, text);
+        json line = gnnd::benchs::describe(path, {nullptr, n, base.d(), base.dtype(), 0}, params.metric, k, text);
+        line["generated"] = mixed != nullptr;
         line["seconds"] = seconds.count();
         double building = 0, merging = 0;
         for (const gnnd::WorkerProgress& worker : stats.progress.workers) {
@@ -214,7 +229,7 @@ void run(const gnnd::io::VectorReader& base, const std::string& name, const std:
         int wrong = 0;
         for (int q = 0; q < queries; ++q) {
             graph.read(objects[q], 1, ids.data(), distances.data());
-            if (base.dtype() == gnnd::DType::u8) wrong += wrong_distances(base, objects[q], ids, distances);
+            if (base.dtype() == gnnd::DType::u8) wrong += wrong_entries(base, objects[q], ids, distances);
             std::copy_n(distances.data(), at, found.data() + std::size_t(q) * at);
         }
         line["wrong_distances"] = wrong;
@@ -223,7 +238,8 @@ void run(const gnnd::io::VectorReader& base, const std::string& name, const std:
         lines.push_back(std::move(line));
     }
     // At the end, since it takes long and touches the whole base.
-    const std::vector<float> limits = exact_limits(base, objects, at);
+    const gnnd::io::VectorFile file(path);
+    const std::vector<float> limits = exact_limits(reader_of(file), objects, at);
     for (json& line : lines) {
         std::int64_t hits = 0;
         for (int q = 0; q < queries; ++q)
@@ -260,16 +276,14 @@ int main(int argc, char** argv) {
     CLI11_PARSE(app, argc, argv);
     try {
         if (!mix.empty() && !std::filesystem::exists(base)) write_mix(base, mix);
-        const gnnd::io::VectorFile file(base);
         if (generated.empty()) {
-            run(file, base, base, k, work, queries, configurations);
+            run(base, nullptr, k, work, queries, configurations);
         } else {
-            std::vector<int> gpus(
-                generated.find(':') == std::string::npos ? 1 : std::stoul(generated.substr(generated.find(':') + 1)));
+            const std::size_t colon = generated.find(':');
+            std::vector<int> gpus(colon == std::string::npos ? 1 : std::stoul(generated.substr(colon + 1)));
             std::iota(gpus.begin(), gpus.end(), 0);
-            gnnd::benchs::MixedBase mixed(file, std::stoll(generated), gpus);
-            run(mixed.reader(), "mix of " + base.substr(base.find_last_of('/') + 1), "", k, work, queries,
-                configurations);
+            gnnd::benchs::MixedBase mixed(gnnd::io::VectorFile(base), std::stoll(generated), gpus);
+            run(base, &mixed, k, work, queries, configurations);
         }
     } catch (const std::exception& error) {
         std::fprintf(stderr, "sharded_bench: %s\n", error.what());
