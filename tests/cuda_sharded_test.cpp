@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstring>
 #include <filesystem>
 #include <numeric>
 #include <ostream>
@@ -37,6 +36,14 @@ struct ShardedCase {
 
 using Room = ShardedCase::Room;
 
+/// Device memory of a worker that keeps three shards, each half of the pair: vectors, local graph and lists; and the
+/// result and work of a merge.
+std::size_t bytes_of_three(const VectorView& pair, const BuildParams& params) {
+    const MemoryPlan plan = plan_memory(pair, as_merged(params));
+    const auto graphs = std::size_t(pair.n * params.k * 8);
+    return 3 * (plan.vectors + 2 * graphs) / 2 + graphs + plan.vectors + plan.work;
+}
+
 class CudaSharded : public testing::TestWithParam<ShardedCase> {
   protected:
     ShardParams shard_params(int shards, int workers) const {
@@ -49,13 +56,10 @@ class CudaSharded : public testing::TestWithParam<ShardedCase> {
     std::int64_t memory_for(const ShardedCase& c, const BuildParams& params) const {
         if (c.room == Room::all) return 0;
         const VectorView pair{nullptr, 2 * (base_.n() / c.shards + 1), base_.d(), base_.dtype(), 0};
-        const MemoryPlan plan = plan_memory(pair, as_merged(params));
-        const auto graphs = std::size_t(pair.n * params.k * 8);
-        if (c.room == Room::none) return c.workers * std::int64_t(plan.total() + graphs);
-        // Vectors, local graph and lists of a shard, half of a pair, three times; result, work, and what rounding
-        // takes.
-        return c.workers *
-               std::int64_t(3 * (plan.vectors + 2 * graphs) / 2 + graphs + plan.vectors + plan.work + 20000);
+        if (c.room == Room::none)
+            return c.workers *
+                   std::int64_t(plan_memory(pair, as_merged(params)).total() + std::size_t(pair.n * params.k * 8));
+        return c.workers * std::int64_t(bytes_of_three(pair, params) + 20000);  // for what rounding takes
     }
     const io::VectorFile base_{GNND_TEST_DATA "/photosift20k.u8bin"};
     const TempDir dir_;
@@ -222,9 +226,7 @@ TEST(CudaShardsOfAFunction, MayMakeAnotherDeviceCurrent) {
     std::atomic<int> calls = 0;
     const io::VectorReader base(file.n(), file.d(), file.dtype(),
                                 [&](std::int64_t begin, std::int64_t count, void* out) {
-                                    const auto row = std::size_t(file.d());
-                                    std::memcpy(out, static_cast<const std::byte*>(file.view().data) + begin * file.d(),
-                                                std::size_t(count) * row);
+                                    file.read(begin, count, out);
                                     if (cudaSetDevice(calls++ % 2) != cudaSuccess) throw Error("no such device");
                                 });
     const TempDir dir;
@@ -233,9 +235,7 @@ TEST(CudaShardsOfAFunction, MayMakeAnotherDeviceCurrent) {
     shards.shards = 8;
     shards.devices = {{Device::Kind::cuda, 0}, {Device::Kind::cuda, 1}};
     const VectorView pair{nullptr, 2 * (file.n() / shards.shards + 1), file.d(), file.dtype(), 0};
-    const MemoryPlan plan = plan_memory(pair, as_merged(params));
-    const auto graphs = std::size_t(pair.n * params.k * 8);
-    const std::size_t of_three = 3 * (plan.vectors + 2 * graphs) / 2 + graphs + plan.vectors + plan.work;
+    const std::size_t of_three = bytes_of_three(pair, params);
     for (const std::int64_t memory : {std::int64_t(0), std::int64_t(of_three + of_three / 20)}) {
         shards.work = dir.file("work" + std::to_string(memory));
         params.device_memory = memory;

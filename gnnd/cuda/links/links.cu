@@ -7,6 +7,7 @@
 #include "gnnd/cuda/links/links.cuh"
 #include "gnnd/cuda/memory/memory.h"
 #include "gnnd/cuda/memory/transfer.h"
+#include "gnnd/cuda/runtime/callbacks.h"
 #include "gnnd/cuda/runtime/wait.h"
 
 namespace gnnd::cuda {
@@ -103,7 +104,7 @@ void search_links(const VectorView& vectors, const KnnGraphView& graph, const Li
     const Links made{links_here ? links : space.at<std::int32_t>(plan.links), space.at<u32>(plan.sizes),
                      space.at<u32>(plan.counts), params.degree};
     GNND_CUDA(cudaMemsetAsync(made.counts, 0, plan.counts.bytes, stream));
-    space.prune(made, nullptr, n, callbacks);
+    space.prune(made, nullptr, n, keeping_device(callbacks, params.device.index));
     allocate_offsets(made.counts, offsets, n, nullptr, stream);
     scatter_links_kernel<<<blocks_for(n, kLinkWarps), kLinkWarps * kWarp, 0, stream>>>(made, offsets, edges, n);
     GNND_LAUNCHED("scatter_links_kernel");
@@ -123,7 +124,7 @@ void prune_rows(const VectorView& vectors, const KnnGraphView& graph, const std:
     auto* listed = space.at<std::int32_t>(plan.objects);
     copy_in(listed, objects, count, sizeof(std::int32_t), sizeof(std::int32_t), resources, stream);
     GNND_CUDA(cudaMemsetAsync(made.ids, 0xff, plan.links.bytes, stream));
-    space.prune(made, listed, count, callbacks);
+    space.prune(made, listed, count, keeping_device(callbacks, params.device.index));
     copy_out(links, made.ids, plan.links.bytes, resources, stream);
     GNND_CUDA(cudaStreamSynchronize(stream));
 }

@@ -143,7 +143,6 @@ class DeviceExecutor final : public shards::Executor {
     }
     /// With the recall's sample.
     void compare(int shard, const Pin& slot, const Callbacks& callbacks) {
-        const UseDevice own(params_.device.index);  // as in HeldShards::bring_vectors()
         shards::compare_sample(store_, shard, held_.vectors(shard, slot), params_, callbacks, work_);
     }
     void bring_inputs(int shard, const Pin& slot, cudaStream_t stream) {
