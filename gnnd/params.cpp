@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include "gnnd/detail/checks.h"
+#include "gnnd/detail/numbers.h"
 #include "gnnd/detail/params_table.h"
 #include "gnnd/detail/resolve.h"
 #include "gnnd/names.h"
@@ -112,8 +113,7 @@ std::string text_of(std::uint64_t value) {
     return std::to_string(value);
 }
 std::string text_of(float value) {
-    char text[32];
-    return {text, std::to_chars(text, text + sizeof text, value).ptr};
+    return number_text(value);
 }
 
 namespace {

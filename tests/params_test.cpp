@@ -9,6 +9,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "gnnd/detail/checks.h"
 #include "gnnd/detail/params_table.h"
 #include "gnnd/detail/resolve.h"
 #include "gnnd/error.h"
@@ -51,6 +52,20 @@ TEST(BuildParams, EveryFieldIsCheckedAndNamed) {
             EXPECT_NE(refusal(params).find(field.name), std::string::npos) << field.name << ": " << refusal(params);
         }
     });
+}
+
+TEST(Checks, NumbersAreToldByTheShortestText) {
+    const auto told = [](auto value, auto low, auto high) {
+        return test::message_of<InvalidArgument>([&] { detail::check_range("P", "x", value, low, high); });
+    };
+    EXPECT_EQ(told(1.5f, 0.f, 0.1f), "P::x = 1.5, allowed are 0 to 0.1");
+    EXPECT_EQ(told(-1.0, 1e-9, std::numeric_limits<double>::max()),
+              "P::x = -1, allowed are 1e-09 to 1.7976931348623157e+308");
+    EXPECT_EQ(told(std::numeric_limits<float>::quiet_NaN(), 0.f, std::numeric_limits<float>::infinity()),
+              "P::x = nan, allowed are 0 to inf");
+    EXPECT_EQ(told(std::int64_t(-5), std::int64_t(0), std::int64_t(1) << 50),
+              "P::x = -5, allowed are 0 to 1125899906842624");
+    EXPECT_NO_THROW(detail::check_range("P", "x", 0.1f, 0.f, 0.1f));
 }
 
 TEST(BuildParams, ListsHoldKAndSamples) {

@@ -2,60 +2,19 @@
 #include "values.h"
 
 #include <algorithm>
-#include <array>
-#include <cctype>
-#include <charconv>
-#include <cmath>
 #include <optional>
 #include <string_view>
-#include <system_error>
 #include <utility>
 
 #include "faiss_part.h"
+#include "gnnd/detail/numbers.h"
 
 namespace cli {
 
+using gnnd::detail::number_text;
+using gnnd::detail::read_number;
+
 namespace {
-
-/// All of the text as a number. A plus sign may stand before it, as for every program.
-template <class T>
-std::optional<T> read_number(std::string_view text) {
-    if (text.starts_with('+') && !text.starts_with("+-")) text.remove_prefix(1);
-    T value{};
-    const char* end = text.data() + text.size();
-    const auto [stop, error] = std::from_chars(text.data(), end, value);
-    if (error != std::errc{} || stop != end) return std::nullopt;
-    return value;
-}
-
-/// A number and perhaps a unit; nothing for what is no size or not to be had on any machine.
-std::optional<std::int64_t> read_bytes(std::string_view text) {
-    constexpr std::string_view kUnits = "KMGT";
-    constexpr double kMost = double(std::int64_t(1) << 50);
-    std::string unit;
-    while (!text.empty() && std::isalpha(static_cast<unsigned char>(text.back())) != 0) {
-        unit.insert(unit.begin(), char(std::toupper(static_cast<unsigned char>(text.back()))));
-        text.remove_suffix(1);
-    }
-    while (text.ends_with(' ')) text.remove_suffix(1);
-    const std::optional<double> number = read_number<double>(text);
-    if (!number || !(*number >= 0)) return std::nullopt;
-    double factor = 1;
-    if (!unit.empty() && unit != "B") {
-        const std::size_t power = kUnits.find(unit[0]);
-        const std::string_view rest = std::string_view(unit).substr(1);
-        if (power == std::string_view::npos || !(rest.empty() || rest == "B" || rest == "IB")) return std::nullopt;
-        factor = std::exp2(10.0 * double(power + 1));
-    }
-    const double bytes = *number * factor;
-    if (!(bytes <= kMost) || (bytes > 0 && bytes < 1)) return std::nullopt;
-    return std::int64_t(bytes);
-}
-
-std::string text_of(double value) {
-    std::array<char, 32> text{};
-    return {text.data(), std::to_chars(text.data(), text.data() + text.size(), float(value)).ptr};
-}
 
 /// \param parse  gives a value or nothing; \param allowed  ends the sentence "NAME VALUE: allowed ..."
 template <class T, class Parse>
@@ -89,8 +48,8 @@ CLI::Option* add_real(CLI::App& app, const std::string& names, T& value, std::ty
         const std::optional<T> parsed = read_number<T>(text);
         return parsed && *parsed >= low && *parsed <= high ? parsed : std::nullopt;  // false for NaN
     };
-    return add_value(app, names, value, parse, "NUMBER", text_of(value),
-                     "are numbers from " + text_of(low) + " to " + text_of(high), help);
+    return add_value(app, names, value, parse, "NUMBER", number_text(float(value)),
+                     "are numbers from " + number_text(float(low)) + " to " + number_text(float(high)), help);
 }
 
 template CLI::Option* add_whole(CLI::App&, const std::string&, int&, int, int, const std::string&);
@@ -102,8 +61,8 @@ template CLI::Option* add_real(CLI::App&, const std::string&, float&, float, flo
 template CLI::Option* add_real(CLI::App&, const std::string&, double&, double, double, const std::string&);
 
 CLI::Option* add_bytes(CLI::App& app, const std::string& names, std::int64_t& value, const std::string& help) {
-    return add_value(app, names, value, read_bytes, "BYTES", std::to_string(value),
-                     "are sizes up to 1024T: 2e9, 500MB, 1.5GB, 8GiB", help);
+    return add_value(app, names, value, gnnd::detail::read_bytes, "BYTES", std::to_string(value),
+                     std::string("are ") + gnnd::detail::kSizes, help);
 }
 
 std::string listed(const std::vector<std::string>& names) {

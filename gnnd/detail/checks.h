@@ -7,6 +7,7 @@
 #include <initializer_list>
 #include <string>
 
+#include "gnnd/detail/numbers.h"
 #include "gnnd/error.h"
 #include "gnnd/params.h"
 #include "gnnd/resources.h"
@@ -14,12 +15,17 @@
 
 namespace gnnd::detail {
 
-/// Throws InvalidArgument that names the field of the parameters unless low <= value <= high.
+/// Throws InvalidArgument that names the value unless low <= value <= high.
+template <class T>
+void check_range(const std::string& name, T value, T low, T high) {
+    if (!(value >= low && value <= high))  // negated, so that NaN fails
+        throw InvalidArgument(name + " = " + number_text(value) + ", allowed are " + number_text(low) + " to " +
+                              number_text(high));
+}
+/// The same of a field of parameters. No text is made of one that is in range.
 template <class T>
 void check_range(const char* parameters, const char* field, T value, T low, T high) {
-    if (!(value >= low && value <= high))  // negated, so that NaN fails
-        throw InvalidArgument(std::string(parameters) + "::" + field + " = " + std::to_string(value) +
-                              ", allowed are " + std::to_string(low) + " to " + std::to_string(high));
+    if (!(value >= low && value <= high)) check_range(std::string(parameters) + "::" + field, value, low, high);
 }
 
 /// The type, n and d. \param least  fewest vectors that are allowed
