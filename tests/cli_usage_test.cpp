@@ -103,6 +103,23 @@ TEST_F(Cli, UsageIsToldInTheUsersWords) {
     EXPECT_TRUE(failed(run({"build", "b.fvecs", "-o", "g", "-k", "1", "-k", "2"}), 2, "--k is given more than once"));
 }
 
+TEST_F(Cli, TheWordIsBlamedThatIsWrong) {
+    const auto blames = [&](const Arguments& arguments, const std::string& text) {
+        return failed(run(arguments), 2, "gnnd: " + text);
+    };
+    EXPECT_TRUE(blames({"bui", "x", "-o", "v"}, "no such command: bui; did you mean build? (see `gnnd --help`)"));
+    EXPECT_TRUE(blames({"bui", "--help-me"}, "no such command: bui"));
+    EXPECT_TRUE(blames({"-o", "bui", "x"}, "no such option: -o (see `gnnd --help`)"));
+    EXPECT_TRUE(blames({"-o", "build", "x"}, "no such option: -o (see `gnnd --help`)"));
+    EXPECT_TRUE(blames({"--frob", "build", "x"}, "no such option: --frob (see `gnnd --help`)"));
+    EXPECT_TRUE(blames({"x", "build", "y"}, "no such command: x"));
+    EXPECT_TRUE(blames({"--", "build", "x"}, "a command is required"));
+    EXPECT_TRUE(blames({"build", "--", "x"}, "--output is required (see `gnnd build --help`)"));
+    EXPECT_TRUE(blames({"info", "--", "x", "-y"}, "one argument too many: -y (see `gnnd info --help`)"));
+    EXPECT_TRUE(blames({"info", "-y", "--", "x"}, "no such option: -y"));
+    EXPECT_TRUE(failed(run({"info", "--", "-x"}), 1, "gnnd: -x: cannot open"));
+}
+
 TEST_F(Cli, AFilesNameReachesTheTerminalPrintable) {
     EXPECT_TRUE(failed(run({"info", file("a\x1b[2Jb.fvecs")}), 1, "a\\x1b[2Jb.fvecs"));
 }

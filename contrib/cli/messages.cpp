@@ -90,19 +90,24 @@ std::string count_message(const std::string& text) {
 
 std::string usage_message(const CLI::App& app, const CLI::ParseError& error) {
     const std::vector<CLI::App*> given = app.get_subcommands();
-    const CLI::App& command = given.empty() ? app : *given.front();
-    const std::string where =
-        " (see `" + app.get_name() + (given.empty() ? "" : " " + command.get_name()) + " --help`)";
-    const std::vector<std::string> unknown = command.remaining();
+    // What stands before the command is the application's own.
+    const bool before = given.empty() || !app.remaining().empty();
+    const CLI::App& command = before ? app : *given.front();
+    const std::string where = " (see `" + app.get_name() + (before ? "" : " " + command.get_name()) + " --help`)";
+    std::vector<std::string> unknown = command.remaining();
     const bool too_little = dynamic_cast<const CLI::RequiredError*>(&error) != nullptr;
     const bool too_much = dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr;
-    if ((too_little || too_much) && !unknown.empty()) {
-        const auto option = std::find_if(unknown.begin(), unknown.end(), looks_like_option);
-        if (option != unknown.end())
-            return "no such option: " + *option + suggestion(*option, option_names(command)) + where;
-        if (given.empty()) return "no such command: " + unknown[0] + suggestion(unknown[0], command_names(app)) + where;
-        if (too_much) return "one argument too many: " + unknown[0] + where;
-    }
+    // Behind a -- there are no options, nor does one behind a command that is none say anything.
+    const auto mark = std::find(unknown.begin(), unknown.end(), "--");
+    const auto end = given.empty() && mark != unknown.begin() ? unknown.begin() + 1 : mark;
+    const auto option = std::find_if(unknown.begin(), end, looks_like_option);
+    if ((too_little || too_much) && option != end)
+        return "no such option: " + *option + suggestion(*option, option_names(command)) + where;
+    const bool no_word = unknown.empty() || mark == unknown.begin();
+    if ((too_little || too_much) && before && !no_word)
+        return "no such command: " + unknown[0] + suggestion(unknown[0], command_names(app)) + where;
+    if (mark != unknown.end()) unknown.erase(mark);
+    if (too_much && !before && !unknown.empty()) return "one argument too many: " + unknown[0] + where;
     if (given.empty() && too_little) return "a command is required" + where;
     const bool miscounted = dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr;
     return (miscounted ? count_message(error.what()) : error.what()) + where;
