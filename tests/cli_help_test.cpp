@@ -65,6 +65,23 @@ TEST_F(CliHelp, EveryCommandAndOptionIsCompletedAndInTheManual) {
     EXPECT_TRUE(failed(run({"completion", "zsh"}), 2, "SHELL: unknown shell 'zsh'; known are bash"));
 }
 
+TEST_F(CliHelp, HelpFitsATerminal) {
+    Arguments commands = completed({"gnnd", ""});
+    for (const std::string& command : commands) {
+        const std::string help = command[0] == '-' ? good({"--help"}).out : good({command, "--help"}).out;
+        std::istringstream lines(help);
+        for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80u) << command << ": " << line;
+        if (command[0] != '-') EXPECT_EQ(good({"help", command}).out, help);
+    }
+    EXPECT_EQ(good({"help"}).out, good({"--help"}).out);
+    EXPECT_NE(good({"help", "build"}).out.find("\nExample: gnnd build base.fvecs -k 32 -o base.gnnd\n"),
+              std::string::npos)
+        << "examples keep their lines";
+    EXPECT_TRUE(failed(run({"help", "bui"}), 2, "unknown command 'bui'; known are build, "));
+    const std::vector<std::string> offered = completed({"gnnd", "help", ""});
+    EXPECT_NE(std::find(offered.begin(), offered.end(), "build"), offered.end());
+}
+
 TEST_F(CliHelp, NamedValuesAreCompleted) {
     std::vector<std::string> metrics, methods;
     for (const Metric metric : kMetrics) metrics.emplace_back(name_of(metric));

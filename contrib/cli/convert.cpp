@@ -187,10 +187,11 @@ void add_convert(CLI::App& app) {
     add_whole(command, "--count", options->count, 0, kMost, "number of rows to write; 0: up to the last");
     command.footer(
         "A graph's ids go to " + formats_of(gnnd::DType::i32) +
-        "; the folder of one in shards goes to one file, as in\n"
-        "gnnd convert huge.graph huge.gnnd. Of ids a graph is made: gnnd convert ids.npy ids.gnnd --base base.fvecs\n"
-        "A component that the new type cannot hold exactly is an error that names the\n"
-        "row; only f16 and bf16 round. OUT appears when it is whole.");
+        "; the folder of one in shards goes to one file, and of ids with a base\n"
+        "a graph is made. A component that the new type cannot hold exactly is an error that names the row; only f16\n"
+        "and bf16 round. OUT appears when it is whole.\n"
+        "Example: gnnd convert huge.graph huge.gnnd\n"
+        "         gnnd convert ids.npy ids.gnnd --base base.fvecs");
     command.callback([options, metric] {
         options->metric_given = metric->count() > 0;
         run(*options);

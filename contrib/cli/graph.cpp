@@ -300,7 +300,7 @@ void add_graph_operations(CLI::App& app) {
         "length 1. full_rows counts the objects all of whose entries are within the radius or threshold: there may be\n"
         "more than the graph tells.\n"
         "Example: gnnd graph fuzzy base.gnnd -k 15 -o weights.npz\n"
-        "         gnnd graph duplicates base.gnnd --base base.fvecs --threshold 0.01 -o groups.npy");
+        "         gnnd graph duplicates base.gnnd --threshold 0.01 -o groups.npy");
     command.callback([&command, options] { run(command, *options); });
 }
 

@@ -7,6 +7,7 @@
 
 #include "commands.h"
 #include "gnnd/version.h"
+#include "layout.h"
 #include "values.h"
 
 namespace cli {
@@ -43,7 +44,8 @@ void print_option(const CLI::Option& option) {
 
 /// Lines stay as they are: examples stand below each other.
 void print_lines(const std::string& text) {
-    std::cout << ".nf\n" << roff(text) << "\n.fi\n";
+    constexpr std::size_t kMargin = 7;  // of man, in front of each line
+    std::cout << ".nf\n" << roff(filled(text, kColumns - kMargin)) << ".fi\n";
 }
 
 void print_command(const CLI::App& command) {
@@ -134,6 +136,21 @@ void print_completion(CLI::App& app) {
                  "complete -o default -F _gnnd gnnd\n";
 }
 
+/// `gnnd help COMMAND`, as people try it. All other commands are there already.
+void add_help(CLI::App& app) {
+    CLI::App& help = *app.add_subcommand("help", "Print what COMMAND --help does");
+    help.footer("Example: gnnd help build");
+    std::vector<std::string> names;
+    for (const CLI::App* command : commands_of(app)) names.push_back(command->get_name());
+    const auto name = std::make_shared<std::string>();
+    add_one_of(help, "COMMAND", *name, "command", names, "without: the list of all commands");
+    help.callback([&app, name] {
+        const CLI::App& told = name->empty() ? app : *app.get_subcommand(*name);
+        std::cout << app.get_formatter()->make_help(&told, name->empty() ? "gnnd" : "gnnd " + *name,
+                                                    CLI::AppFormatMode::Normal);
+    });
+}
+
 }  // namespace
 
 void add_manual(CLI::App& app) {
@@ -145,6 +162,7 @@ void add_manual(CLI::App& app) {
     add_one_of(completion, "SHELL", *shell, "shell", {"bash"}, "bash")->required();
     completion.footer("Example: source <(gnnd completion bash)");
     completion.callback([&app, shell] { print_completion(app); });
+    add_help(app);
 }
 
 }  // namespace cli

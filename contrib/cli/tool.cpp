@@ -11,6 +11,7 @@
 #include "files.h"
 #include "gnnd/version.h"
 #include "interrupt.h"
+#include "layout.h"
 #include "messages.h"
 #include "threads.h"
 
@@ -31,7 +32,7 @@ bool printed() {
 
 int run_command(int argc, char** argv) {
     CLI::App app("Approximate k-NN graphs for FAISS: build, merge, check, convert and search them.", "gnnd");
-    app.get_formatter()->column_width(32);
+    app.formatter(cli::narrow_help());
     app.set_version_flag("--version", "gnnd " GNND_VERSION_STRING " (" + cli::faiss_version() + ")");
     app.require_subcommand(1);
     app.footer(
