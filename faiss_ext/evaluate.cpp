@@ -51,7 +51,7 @@ std::vector<std::int32_t> sample_objects(std::int64_t n, std::int64_t count, std
     return detail::with_faiss_errors([&] {
         if (n < 0 || n > gnnd::kMaxObjects || count < 0)
             fail("sample_objects: " + std::to_string(count) + " of " + std::to_string(n) + " objects");
-        return gnnd::detail::sample_objects(n, count == 0 ? n : count, seed, 0);
+        return gnnd::detail::sample_objects(n, count == 0 ? n : count, seed, gnnd::detail::kEvalStream);
     });
 }
 

@@ -38,7 +38,6 @@ struct EvalOptions {
 /// Of all objects every pair is compared once, of some of them each with all others.
 Evaluation recall_by_all_pairs(const gnnd::Device& device, const gnnd::VectorView& vectors, const gnnd::KnnGraph& rows,
                                const std::vector<std::int32_t>& objects, int k) {
-    const auto count = std::int64_t(objects.size());
     gnnd::BuildParams params;
     params.k = k;
     params.metric = rows.metric();
@@ -47,11 +46,8 @@ Evaluation recall_by_all_pairs(const gnnd::Device& device, const gnnd::VectorVie
     gnnd::Callbacks callbacks;
     callbacks.interrupt = [] { return caught_signal() != 0; };
     const auto start = std::chrono::steady_clock::now();
-    const gnnd::KnnGraph truth = count == vectors.n
-                                     ? gnnd::build_exact(vectors, params, callbacks).graph
-                                     : gnnd::exact_neighbors(vectors, objects.data(), count, params, callbacks);
+    const double value = gnnd::detail::measure_rows(vectors, vectors, rows, objects, params, callbacks).value;
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-    const double value = gnnd::detail::share_of_right(vectors, rows, false, objects, truth, k);
     return {value, seconds.count(), params.device.name()};
 }
 
@@ -89,9 +85,8 @@ void run(const EvalOptions& options) {
         throw gnnd::InvalidArgument("-k " + std::to_string(options.k) + ": " + options.graph + " has " +
                                     std::to_string(graph.k()) + " neighbours per object");
     const int k = int(std::min<std::int64_t>(options.k, graph.k()));
-    constexpr std::uint64_t kStream = 0;  // none that a build draws its own sample from
     const std::vector<std::int32_t> objects = gnnd::detail::sample_objects(
-        graph.n(), options.queries == 0 ? graph.n() : options.queries, options.seed, kStream);
+        graph.n(), options.queries == 0 ? graph.n() : options.queries, options.seed, gnnd::detail::kEvalStream);
     const gnnd::KnnGraph rows = graph.rows_of(objects);
     const Evaluation recall = (options.truth == "faiss" ? recall_by_faiss : recall_by_all_pairs)(
         options.device, base.view(), rows, objects, k);

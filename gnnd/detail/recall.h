@@ -39,6 +39,8 @@ std::optional<BuildParams> of_all_columns(const BuildParams& params);
 
 /// Of random numbers, that a build's own samples are drawn from.
 inline constexpr std::uint64_t kRecallStream = 0x5ec411;
+/// That samples are drawn from on which a graph is evaluated: no build has seen to it that it is good on these.
+inline constexpr std::uint64_t kEvalStream = 0;
 
 /// Objects of [0, n), `count` of them or all if there are fewer: ascending, each at most once, every set of them as
 /// likely as any other.

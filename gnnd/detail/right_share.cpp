@@ -2,9 +2,10 @@
 #include "gnnd/detail/right_share.h"
 
 #include <algorithm>
+#include <numeric>
 #include <string>
 
-#include "gnnd/builder.h"
+#include "gnnd/detail/recall.h"
 #include "gnnd/error.h"
 
 namespace gnnd::detail {
@@ -16,8 +17,13 @@ std::vector<float> values_of(const VectorView& vectors, const KnnGraphView& rows
                              const std::vector<std::int32_t>& objects, int k, bool by_object) {
     std::vector<std::int32_t> owners(objects.size() * k), others(objects.size() * k);
     for (std::size_t i = 0; i < objects.size(); ++i) {
+        const std::int32_t* ids = rows.ids_of(by_object ? objects[i] : std::int64_t(i));
+        for (int j = 0; j < k; ++j)
+            if (ids[j] < -1 || ids[j] >= vectors.n)
+                throw InvalidArgument("recall: the row of object " + std::to_string(objects[i]) + " holds id " +
+                                      std::to_string(ids[j]) + " of " + std::to_string(vectors.n) + " objects");
         std::fill_n(owners.begin() + i * k, k, objects[i]);
-        std::copy_n(rows.ids_of(by_object ? objects[i] : std::int64_t(i)), k, others.begin() + i * k);
+        std::copy_n(ids, k, others.begin() + i * k);
     }
     std::vector<float> values(owners.size());
     pair_distances(vectors, rows.metric, owners.data(), others.data(), std::int64_t(owners.size()), values.data());
@@ -26,8 +32,8 @@ std::vector<float> values_of(const VectorView& vectors, const KnnGraphView& rows
 
 }  // namespace
 
-double share_of_right(const VectorView& vectors, const KnnGraphView& graph, bool by_object,
-                      const std::vector<std::int32_t>& objects, const KnnGraphView& truth, int k) {
+std::vector<int> count_right(const VectorView& vectors, const KnnGraphView& graph, bool by_object,
+                             const std::vector<std::int32_t>& objects, const KnnGraphView& truth, int k) {
     const std::int64_t n = vectors.n;
     if (truth.n != std::int64_t(objects.size()) || truth.k < k || truth.metric != graph.metric)
         throw InvalidArgument("recall: the truth is " + std::to_string(truth.n) + " x " + std::to_string(truth.k) +
@@ -42,7 +48,8 @@ double share_of_right(const VectorView& vectors, const KnnGraphView& graph, bool
     const std::vector<float> exact = values_of(vectors, truth, objects, compared, false);
     const std::vector<float> found = values_of(vectors, graph, objects, compared, by_object);
     const bool similarity = is_similarity(graph.metric);
-    std::int64_t hits = 0;
+    std::vector<int> right;
+    right.reserve(objects.size());
     std::vector<std::int32_t> counted;
     for (std::size_t i = 0; i < objects.size(); ++i) {
         const auto begin = exact.begin() + std::int64_t(i) * compared;
@@ -56,9 +63,30 @@ double share_of_right(const VectorView& vectors, const KnnGraphView& graph, bool
             if (id >= 0 && id != objects[i] && near) counted.push_back(id);
         }
         std::sort(counted.begin(), counted.end());
-        hits += std::unique(counted.begin(), counted.end()) - counted.begin();
+        right.push_back(int(std::unique(counted.begin(), counted.end()) - counted.begin()));
     }
-    return double(hits) / (double(objects.size()) * compared);
+    return right;
+}
+
+double share_of_right(const VectorView& vectors, const KnnGraphView& graph, bool by_object,
+                      const std::vector<std::int32_t>& objects, const KnnGraphView& truth, int k) {
+    const std::vector<int> right = count_right(vectors, graph, by_object, objects, truth, k);
+    const auto compared = double(std::min<std::int64_t>(k, vectors.n - 1));
+    return double(std::accumulate(right.begin(), right.end(), std::int64_t(0))) / (double(objects.size()) * compared);
+}
+
+RecallEstimate measure_rows(const VectorView& vectors, const VectorView& on_host, const KnnGraphView& rows,
+                            const std::vector<std::int32_t>& objects, const BuildParams& params,
+                            const Callbacks& callbacks) {
+    const auto count = std::int64_t(objects.size());
+    const KnnGraph truth = count == vectors.n ? build_exact(vectors, params, callbacks).graph
+                                              : exact_neighbors(vectors, objects.data(), count, params, callbacks);
+    double sum = 0, squares = 0;
+    for (const int found : count_right(on_host, rows, false, objects, truth, params.k)) {
+        sum += found;
+        squares += double(found) * found;
+    }
+    return estimate_recall(vectors.n, count, int(std::min<std::int64_t>(params.k, vectors.n - 1)), sum, squares);
 }
 
 }  // namespace gnnd::detail

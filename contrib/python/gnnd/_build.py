@@ -276,19 +276,24 @@ def eval(  # noqa: A001
     stream: Any = None,
     **params: Any,
 ) -> Recall:
-    """Measures a graph's recall: a sample of its vectors is compared with all.
+    """Measures a graph's recall: a sample of its vectors is compared with all, as by the tool's `gnnd eval`.
+
+    The sample is none that a build draws, whatever the seed. Of the graph only ids count: the distances are computed
+    anew, on the host, to which vectors on a GPU are copied.
 
     :param at: nearest neighbours that count; None: 10, or as many as there are
     :param objects: in the sample; 0: all of them
+    :raises ValueError: for a graph of other vectors, and for ids that are no vector's
     """
     call = _Call("eval", None, None, stream, x=x, **_arrays_of(graph=graph))
-    given, on_host = call.vectors("x"), graph._on_host(call.stream or LEGACY_STREAM)
+    given, rows = call.vectors("x"), graph._on_host(call.stream or LEGACY_STREAM)
     at = min(10, graph.k, max(graph.n - 1, 1)) if at is None else at
-    params = call.params(device, k=at, metric=graph.metric, **params)
+    params = call.params(device, k=at, metric=graph.metric, seed=seed, **params)
     if objects < 0:
         raise ValueError(f"objects = {objects}, allowed are 0 (all) and more")
+    count = min(objects or given.n, given.n)
     call.place.wait()
-    report: Any = _native.measure(given.native, on_host._parts(), params, min(objects or given.n, given.n), seed)
+    report: Any = _native.measure(given.native, on_host(given).native, rows._parts(), params, count)
     return cast(Recall, recall_of(report))  # objects were measured: there is a report
 
 

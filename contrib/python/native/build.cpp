@@ -14,7 +14,9 @@
 #include "device_memory.h"
 #include "files.h"
 #include "gnnd/builder.h"
+#include "gnnd/detail/checks.h"
 #include "gnnd/detail/recall.h"
+#include "gnnd/detail/right_share.h"
 #include "gnnd/io/base_identity.h"
 #include "gnnd/merge.h"
 #include "graph_arrays.h"
@@ -76,29 +78,27 @@ nb::tuple exact_rows(const Array& x, const Array& objects, const nb::dict& given
         [&] { return exact_neighbors(x.vectors(), ids, objects.rows * objects.columns, params, hooks.callbacks()); }));
 }
 
-/// The recall of a graph on a sample of its objects.
-nb::object measure(const Array& x, const nb::tuple& graph, const nb::dict& given, std::int64_t count,
-                   std::uint64_t seed) {
+/// The recall of a graph on a sample of its objects, which is none that its build has drawn; see
+/// detail::measure_rows().
+nb::object measure(const Array& x, const Array& on_host, const nb::tuple& graph, const nb::dict& given,
+                   std::int64_t count) {
     const KnnGraphView view = graph_of(graph);
     BuildParams params = params_of(given);
+    params.device = detail::choose(params.device);
     if (view.n != x.rows)
         throw InvalidArgument("a graph of " + std::to_string(view.n) + " objects for " + std::to_string(x.rows) +
                               " vectors");
     if (params.k > view.k)
         throw InvalidArgument("at = " + std::to_string(params.k) + ", the graph has " + std::to_string(view.k) +
                               " columns");
-    params.k = int(std::min<std::int64_t>(params.k, x.rows - 1));
-    const std::vector<std::int32_t> objects = detail::sample_objects(x.rows, count, seed);
-    Hooks hooks{nb::none()};
-    const KnnGraph truth = hooks.run([&] {
-        return exact_neighbors(x.vectors(), objects.data(), std::int64_t(objects.size()), params, hooks.callbacks());
-    });
-    KnnGraph rows(truth.n(), params.k, view.metric);
-    for (std::int64_t i = 0; i < truth.n(); ++i) {
+    const std::vector<std::int32_t> objects = detail::sample_objects(x.rows, count, params.seed, detail::kEvalStream);
+    KnnGraph rows(std::int64_t(objects.size()), params.k, view.metric);
+    for (std::int64_t i = 0; i < rows.n(); ++i)
         std::copy_n(view.ids_of(objects[i]), params.k, rows.ids() + i * params.k);
-        std::copy_n(view.distances_of(objects[i]), params.k, rows.distances() + i * params.k);
-    }
-    return to_object(detail::estimate_recall(x.rows, rows.view(), truth.view()));
+    Hooks hooks{nb::none()};
+    return to_object(hooks.run([&] {
+        return detail::measure_rows(x.vectors(), on_host.vectors(), rows, objects, params, hooks.callbacks());
+    }));
 }
 
 using BuildInto = BuildStats (*)(const VectorView&, const BuildParams&, std::int32_t*, float*, const Callbacks&,
@@ -174,7 +174,7 @@ void bind_build(nb::module_& module) {
         },
         x, graph, nb::arg("added"), params, nb::arg("method"), run);
     module.def("exact_rows", &exact_rows, x, nb::arg("objects"), params);
-    module.def("measure", &measure, x, graph, params, nb::arg("count"), nb::arg("seed"));
+    module.def("measure", &measure, x, nb::arg("on_host"), graph, params, nb::arg("count"));
     module.def(
         "plan",
         [](std::int64_t n, std::int64_t d, const std::string& dtype, const nb::dict& given) {

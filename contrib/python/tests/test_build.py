@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import gnnd
 from conftest import check_graph, recall_of, values
+from gnnd import _native
 
 
 @pytest.mark.parametrize("metric", gnnd.metrics)
@@ -134,6 +135,38 @@ def test_eval_measures(x):
         gnnd.eval(graph, x[:-1])
     with pytest.raises(ValueError, match="objects = -1"):
         gnnd.eval(graph, x, objects=-1)
+
+
+def test_eval_believes_no_distance(x):
+    """Distances that say whatever they like, of neighbours that were drawn."""
+    random = np.random.default_rng(0)
+    graph, drawn = gnnd.build_exact(x, k=10), random.integers(0, 1200, size=(1200, 10))
+    for value in (0, -1, np.inf, np.nan):
+        distances = np.full(drawn.shape, value)
+        assert gnnd.eval(gnnd.Graph(drawn, distances), x, objects=300).value < 0.1
+        assert gnnd.eval(gnnd.Graph(graph.ids, distances), x, objects=300).value == 1
+    copies = np.repeat(graph.ids[:, :1], 10, axis=1)
+    assert gnnd.eval(gnnd.Graph(copies, np.zeros(copies.shape)), x).value == pytest.approx(0.1)
+    selves = np.repeat(np.arange(1200)[:, None], 10, axis=1)
+    assert gnnd.eval(gnnd.Graph(selves, np.zeros(selves.shape)), x).value == 0
+    assert gnnd.eval(gnnd.Graph(np.full_like(selves, -1), np.zeros(selves.shape)), x).value == 0
+
+
+@pytest.mark.parametrize("junk", [1200, 2**31 - 1, -2])
+def test_eval_tells_of_ids_that_are_no_vectors(x, junk):
+    graph = gnnd.build_exact(x, k=10)
+    graph.ids[77, 3] = junk
+    with pytest.raises(ValueError, match=f"row of object 77 holds id {junk} of 1200"):
+        gnnd.eval(graph, x)
+
+
+def test_eval_samples_what_no_build_has_seen(x):
+    """A graph that is right for the objects that its build has drawn, and for no others."""
+    seen = _native.sample_objects(1200, 100, 1234)
+    ids, right = np.full((1200, 10), -1), gnnd.build_exact(x, k=10).ids
+    ids[seen] = right[seen]
+    found = gnnd.eval(gnnd.Graph(ids, np.zeros(ids.shape)), x, objects=100)
+    assert found.objects == 100 and found.low < 100 / 1200 < found.high < 0.3
 
 
 def test_plan_allocates_nothing():
