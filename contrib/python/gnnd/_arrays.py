@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import operator
 import sys
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -114,12 +115,20 @@ def vectors(x: Any, *, stream: Any = None, name: str = "x") -> Vectors:
     return _of_numpy(array, name)
 
 
+def numpy_name(dtype: Any) -> str:
+    """numpy's name of a type, by that name or the type itself, as numpy or another library has it."""
+    try:
+        return np.dtype(dtype).name
+    except TypeError:  # bfloat16, which is not numpy's; torch.float16
+        return str(dtype).rpartition(".")[2]
+
+
 def dtype_name(dtype: Any) -> str:
     """gnnd's name of a type of vectors, by numpy's or the type itself.
 
     :raises TypeError: for types that are no vectors'
     """
-    name = dtype if isinstance(dtype, str) else np.dtype(dtype).name
+    name = numpy_name(dtype)
     if name not in _DTYPES:
         raise TypeError(f"dtype = {name}; vectors are {_DTYPE_NAMES}")
     return _DTYPES[name]
@@ -155,8 +164,8 @@ def stream_of(given: Any, x: Any, device: int) -> int:
     elif hasattr(given, "ptr"):
         given = given.ptr
     try:
-        number = int(given)
-    except (TypeError, ValueError):
+        number = operator.index(given)
+    except TypeError:
         raise TypeError(f"stream must be an int or a stream of torch or cupy, not {type(given).__name__}") from None
     if number < 0:
         raise ValueError(f"stream = {number}; a stream is a handle, or 1 or 2 for CUDA's default streams")

@@ -12,9 +12,9 @@ import numpy as np
 
 from . import _native
 from ._allocators import Allocator, allocator_of
-from ._arrays import Vectors, on_host, place_of, vectors
+from ._arrays import Vectors, dtype_name, numpy_name, on_host, place_of, vectors
 from ._device_array import LEGACY_STREAM, DeviceArray
-from ._graph import Graph, Recall, checked_ids, graph_of, recall_of
+from ._graph import Graph, Recall, checked_ids, graph_of, recall_of, require_graph
 from ._process import named
 from ._progress import Progress, shown
 
@@ -170,8 +170,8 @@ def merge(
     :param k: of the result; None: the larger one of both graphs
     :return: (n1 + n2) x k: vector i of the first set keeps its number, vector j of the second one becomes n1 + j
     """
-    _require_one_metric(graph1, graph2)
     call = _Call("merge", progress, allocator, stream, x1=x1, x2=x2, **_arrays_of(graph1=graph1, graph2=graph2))
+    _require_one_metric(graph1, graph2)
     first, second = call.vectors("x1"), call.vectors("x2")
     k = max(graph1.k, graph2.k) if k is None else k
     params = call.params(device, k=k, metric=graph1.metric, recall=recall, **params)
@@ -207,11 +207,8 @@ def append(
 
 def duplicates_of(
     x: Any,
-    threshold: float,
-    values: str,
-    neighbors: int,
+    given_params: dict[str, Any],
     *,
-    threads: int = 0,
     device: Any = "auto",
     progress: bool | Progress | None = None,
     stream: Any = None,
@@ -221,9 +218,9 @@ def duplicates_of(
     """What `gnnd.duplicates` finds in vectors. Those on a GPU are copied to the host, and built with there."""
     call = _Call("duplicates", progress, allocator, stream, x=x)
     given = on_host(call.vectors("x"))
-    params = call.params(device, threads=threads, **params)
+    params = call.params(device, **params)
     with call.run() as run:
-        return _native.duplicates_of(given.native, threshold, values, neighbors, threads, params, run)
+        return _native.duplicates_of(given.native, given_params, params, run)
 
 
 def call_of_graph(
@@ -287,11 +284,9 @@ def eval(  # noqa: A001
     """
     call = _Call("eval", None, None, stream, x=x, **_arrays_of(graph=graph))
     given, rows = call.vectors("x"), graph._on_host(call.stream or LEGACY_STREAM)
-    at = min(10, graph.k, max(graph.n - 1, 1)) if at is None else at
+    at = min(10, graph.k, max(graph.n - 1, 1)) if at is None else _native.whole("at", at, 1)
     params = call.params(device, k=at, metric=graph.metric, seed=seed, **params)
-    if objects < 0:
-        raise ValueError(f"objects = {objects}, allowed are 0 (all) and more")
-    count = min(objects or given.n, given.n)
+    count = min(_native.whole("objects", objects, 0) or given.n, given.n)
     call.place.wait()
     report: Any = _native.measure(given.native, on_host(given).native, rows._parts(), params, count)
     return cast(Recall, recall_of(report))  # objects were measured: there is a report
@@ -301,11 +296,15 @@ def plan(
     n: int, d: int, dtype: Any = "float32", k: int = 32, metric: str = "l2", *, device: Any = "auto", **params: Any
 ) -> dict[str, Any]:
     """What a build of n vectors of d components would choose, the memory in bytes and the time that it would take."""
-    name = vectors(np.empty((0, 1), dtype)).native.dtype
+    name = dtype_name("float32" if numpy_name(dtype) == "float64" else dtype)
+    n, d = _native.whole("n", n), _native.whole("d", d)
     return _native.plan(n, d, name, {"k": k, "metric": metric, "device": named(device), **params})
 
 
 def _arrays_of(**graphs: Graph) -> dict[str, Any]:
+    """The arrays of graphs by their names. :raises TypeError: for what is no graph, or no longer one"""
+    for name, graph in graphs.items():
+        require_graph(graph, name)._parts()
     return {
         f"{name}.{kind}": array
         for name, graph in graphs.items()

@@ -4,14 +4,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 
 from . import _native
 from ._arrays import dtype_name, on_host, vectors
-from ._graph import Graph, Measured, graph_of, recall_of
+from ._graph import Graph, Measured, graph_of, recall_of, require_graph
+from ._paths import Path, existing, path_of
 from ._process import named
 from ._progress import Progress, shown
 
@@ -22,8 +23,9 @@ class ShardedGraph(Measured):
     """A finished graph in shards, read row by row: ``graph[begin:end]``, ``graph[i]`` and :meth:`read`. Its ids are
     int64. Use :func:`gnnd.load`."""
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        self._native = _native.ShardedGraph(os.fspath(path))
+    def __init__(self, path: Path) -> None:
+        self._path = os.path.abspath(path_of(path))
+        self._native = _native.ShardedGraph(self._path)
         self._about = self._native.about()
         self._recall = recall_of(self._about["recall"])
 
@@ -50,6 +52,7 @@ class ShardedGraph(Measured):
 
     def read(self, begin: int, count: int) -> tuple[np.ndarray, np.ndarray]:
         """ids and distances of rows [begin, begin + count)."""
+        begin, count = _native.whole("begin", begin), _native.whole("count", count)
         if not 0 <= begin <= begin + count <= self.n:
             raise IndexError(f"rows {begin} to {begin + count} of a graph of {self.n}")
         ids, distances = np.empty((count, self.k), np.int64), np.empty((count, self.k), np.float32)
@@ -78,9 +81,12 @@ class ShardedGraph(Measured):
             recall=self._about["recall"] or {},
         )
 
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def save(self, path: Path) -> None:
         """Writes all of it to one graph file, in 32 MiB of memory."""
-        self._native.write(os.fspath(path))
+        self._native.write(path_of(path))
+
+    def __reduce__(self) -> Any:
+        return load, (self._path,)  # which is where the graph is
 
     def __len__(self) -> int:
         return self.n
@@ -90,12 +96,12 @@ class ShardedGraph(Measured):
         return f"ShardedGraph({self.n} x {self.k} in {self.shards} shards, {self.metric}, {measured})"
 
 
-def load(path: str | os.PathLike[str]) -> Graph | ShardedGraph:
+def load(path: Path) -> Graph | ShardedGraph:
     """Reads a graph file, every byte of which is verified, or opens the folder of a graph in shards.
 
     :raises FileNotFoundError, OSError: missing, truncated, altered, of another kind
     """
-    name = _existing(path)
+    name = existing(path)
     if _native.ShardedGraph.is_one(name):
         return ShardedGraph(name)
     (ids, distances), about = _native.load(name)
@@ -110,14 +116,14 @@ def load(path: str | os.PathLike[str]) -> Graph | ShardedGraph:
     )
 
 
-def save(graph: Graph | ShardedGraph, path: str | os.PathLike[str]) -> None:
+def save(graph: Graph | ShardedGraph, path: Path) -> None:
     """Writes a graph file: see :meth:`Graph.save`."""
-    graph.save(path)
+    (graph if isinstance(graph, ShardedGraph) else require_graph(graph)).save(path)
 
 
-def read_vectors(path: str | os.PathLike[str]) -> np.ndarray:
+def read_vectors(path: Path) -> np.ndarray:
     """The vectors, or ids, of a file: fvecs, bvecs, ivecs, fbin, f16bin, bf16bin, u8bin, i8bin, ibin or npy."""
-    name = _existing(path)
+    name = existing(path)
     rows, columns, dtype = _native.shape_of_file(name)
     if dtype == "bf16":
         import ml_dtypes
@@ -131,8 +137,8 @@ def read_vectors(path: str | os.PathLike[str]) -> np.ndarray:
 
 
 def build_sharded(
-    base: str | os.PathLike[str] | Callable[[int, int], Any],
-    work: str | os.PathLike[str],
+    base: Path | Callable[[int, int], Any],
+    work: Path,
     k: int = 32,
     metric: str = "l2",
     *,
@@ -141,10 +147,10 @@ def build_sharded(
     shards: int = 0,
     plan: str = "all",
     resume: bool = False,
-    host_memory: int = 0,
+    host_memory: int | str = 0,
     checkpoint_seconds: float = 60,
     id_bytes: int = 0,
-    devices: Sequence[Any] = (),
+    devices: Any = (),
     workers: int = 0,
     shape: tuple[int, int] | None = None,
     dtype: Any = None,
@@ -160,10 +166,10 @@ def build_sharded(
     :param plan: ``"all"`` merges every pair; ``"near"`` cuts shards by a partition of the space and merges those near
         each other, until ``recall`` is reached; vectors then have a copy in ``work`` until all is merged
     :param resume: go on with what an earlier call has left in the folder, of the same vectors
-    :param host_memory: most bytes to take; 0: three quarters of the machine's
+    :param host_memory: most bytes to take, as an int or as "8GiB"; 0: three quarters of the machine's
     :param checkpoint_seconds: results become durable so often; ``math.inf``: finished lists alone
     :param id_bytes: of an id in the graph's files, 4, of up to 2^31 - 1 vectors, or 8; 0: as few as there must be
-    :param devices: one worker each; workers: so many, sharing the devices
+    :param devices: one of them or several, a worker for each; workers: so many, sharing the devices
     :param shape: n and d of a function's rows
     :param dtype: of a function's rows: float32, float16, bfloat16, uint8 or int8
     :param params: as for :func:`gnnd.build`
@@ -173,24 +179,24 @@ def build_sharded(
     if callable(base) != (shape is not None) or callable(base) != (dtype is not None):
         raise TypeError("shape and dtype are those of a function's rows, which needs both; a file tells its own")
     shard_params = {
-        "work": os.fspath(work),
+        "work": path_of(work, "work"),
         "shards": shards,
         "plan": plan,
         "resume": resume,
         "host_memory": host_memory,
-        "checkpoint_seconds": float(checkpoint_seconds),
+        "checkpoint_seconds": checkpoint_seconds,
         "id_bytes": id_bytes,
         "workers": workers,
-        "devices": [named(one) for one in devices],
+        "devices": [named(one) for one in _several(devices)],
     }
     build_params = {"k": k, "metric": metric, "recall": recall, "device": named(device), **params}
     with shown(progress, "gnnd.build_sharded") as report:
         if callable(base):
-            n, d = shape
+            n, d = _checked_shape(shape)
             name = dtype_name(dtype)
             _native.build_sharded_by(n, d, name, _reader(base), build_params, shard_params, report)
         else:
-            _native.build_sharded(_existing(base), build_params, shard_params, report)
+            _native.build_sharded(existing(base, "base"), build_params, shard_params, report)
     return ShardedGraph(work)
 
 
@@ -203,8 +209,14 @@ def _reader(base: Callable[[int, int], Any]) -> Callable[[int, int], _native.Arr
     return read
 
 
-def _existing(path: str | os.PathLike[str]) -> str:
-    name = os.fspath(path)
-    if not os.path.exists(name):
-        raise FileNotFoundError(2, "No such file or directory", name)
-    return name
+def _several(devices: Any) -> list[Any]:
+    """Devices, of which one need be in no list."""
+    return [devices] if isinstance(devices, str) or not isinstance(devices, Iterable) else list(devices)
+
+
+def _checked_shape(shape: Any) -> tuple[int, int]:
+    try:
+        n, d = shape
+    except (TypeError, ValueError):
+        raise TypeError(f"shape must be n and d of the rows, not {shape!r}") from None
+    return _native.whole("n", n), _native.whole("d", d)

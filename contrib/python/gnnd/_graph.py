@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -12,6 +11,7 @@ import numpy as np
 from . import _native
 from ._arrays import Vectors, vectors
 from ._device_array import LEGACY_STREAM, DeviceArray
+from ._paths import Path, path_of
 
 
 class Recall(NamedTuple):
@@ -63,7 +63,7 @@ class Graph(Measured):
     similarities). For "l2" distances are squared, as in FAISS; "ip" and "cosine" are similarities, larger is nearer.
 
     :param ids: n x k, int32 or int64, -1 where there is no neighbour
-    :param distances: n x k, the metric's values
+    :param distances: n x k, the metric's values, of any type of numbers; float32 must hold them
     :param metric: of the distances, one of ``gnnd.metrics``
     """
 
@@ -74,7 +74,9 @@ class Graph(Measured):
         if metric not in _native.metrics:
             raise ValueError(f"unknown metric '{metric}'; known are {', '.join(_native.metrics)}")
         if not isinstance(ids, DeviceArray):
-            ids, distances = checked_ids(ids), np.ascontiguousarray(distances, dtype=np.float32)
+            ids = checked_ids(ids)
+        if not isinstance(distances, DeviceArray):
+            distances = checked_distances(distances)
         if ids.shape != distances.shape:
             raise ValueError(f"ids are of shape {ids.shape}, distances of {distances.shape}")
         self.ids, self.distances, self.metric = ids, distances, metric
@@ -100,7 +102,7 @@ class Graph(Measured):
 
     def _on_host(self, stream: int) -> Graph:
         """The same, in order with a stream."""
-        if isinstance(self.ids, np.ndarray):
+        if not isinstance(self.ids, DeviceArray) and not isinstance(self.distances, DeviceArray):
             return self
         ids, distances = (
             array.numpy(stream=stream) if isinstance(array, DeviceArray) else array
@@ -110,7 +112,7 @@ class Graph(Measured):
         graph.stats, graph._recall, graph._base, graph._dtype = self.stats, self._recall, self._base, self._dtype
         return graph
 
-    def save(self, path: str | os.PathLike[str], base: Any = None) -> None:
+    def save(self, path: Path, base: Any = None) -> None:
         """Writes a graph file, which `gnnd info`, `gnnd eval` and `gnnd.load` read. It appears whole or not at all.
 
         :param base: the vectors that the graph was built from. Graphs that were built from arrays on the host know
@@ -119,9 +121,7 @@ class Graph(Measured):
         """
         known = self._base if base is None else _native.identify(_host_vectors(base).native)
         recall = None if self._recall is None else report_of(self._recall)
-        _native.save(
-            os.fspath(path), self.on_host()._parts(), self._dtype if known is None else known[2], known, recall
-        )
+        _native.save(path_of(path), self.on_host()._parts(), self._dtype if known is None else known[2], known, recall)
 
     def _parts(self) -> tuple[_native.Array, _native.Array, str]:
         """The graph as the native functions take it."""
@@ -135,8 +135,17 @@ class Graph(Measured):
         return f"Graph({self.n} x {self.k}, {self.metric}, {measured})"
 
 
+def require_graph(graph: Any, name: str = "graph") -> Graph:
+    """:raises TypeError: for what is no graph in memory"""
+    if not isinstance(graph, Graph):
+        whole = "; its to_graph() is one" if hasattr(graph, "to_graph") else ""
+        raise TypeError(f"{name} must be a gnnd.Graph, not {type(graph).__name__}{whole}")
+    return graph
+
+
 def checked_ids(ids: Any, name: str = "ids", dimensions: int = 2) -> np.ndarray:
     """Ids as the native functions take them: int32, in C order."""
+    _require_unmasked(ids, name)
     array = np.asarray(ids)
     if array.ndim != dimensions:
         raise ValueError(f"{name} have {array.ndim} dimensions, not {dimensions}")
@@ -147,11 +156,36 @@ def checked_ids(ids: Any, name: str = "ids", dimensions: int = 2) -> np.ndarray:
     return np.ascontiguousarray(array, dtype=np.int32)
 
 
+def checked_distances(distances: Any) -> np.ndarray:
+    """Distances as the native functions take them: float32, in C order."""
+    _require_unmasked(distances, "distances")
+    array = np.asarray(distances)
+    if array.dtype.kind not in "fiu" and array.dtype.name != "bfloat16":
+        raise TypeError(f"distances are of {array.dtype}; they are numbers")
+    with np.errstate(over="ignore"):
+        narrow = np.ascontiguousarray(array, dtype=np.float32)
+    if array.dtype.itemsize > 4 and not np.array_equal(np.isinf(narrow), np.isinf(array)):
+        raise ValueError("distances beyond what float32 holds")
+    return narrow
+
+
+def _require_unmasked(array: Any, name: str) -> None:
+    if isinstance(array, np.ma.MaskedArray):
+        raise TypeError(f"{name} are a masked array; they are all there, and id -1 where there is no neighbour")
+
+
 def _view_of(array: np.ndarray | DeviceArray, dtype: str) -> _native.Array:
     return array._view() if isinstance(array, DeviceArray) else _matrix(array, dtype)
 
 
 def _matrix(array: np.ndarray, dtype: str) -> _native.Array:
+    kind, wanted = {"i32": ("ids", np.int32), "f32": ("distances", np.float32)}[dtype]
+    _require_unmasked(array, kind)
+    if not isinstance(array, np.ndarray) or array.dtype != wanted or array.ndim != 2:
+        found = f"{array.dtype} of shape {array.shape}" if isinstance(array, np.ndarray) else type(array).__name__
+        raise TypeError(
+            f"the {kind} of a graph must stay {np.dtype(wanted)}, n x k, not {found}; gnnd.Graph() converts"
+        )
     if not array.flags.c_contiguous:
         raise ValueError("the arrays of a graph must stay contiguous")
     return _native.Array(

@@ -24,7 +24,7 @@ _MINKOWSKI = {1: "manhattan", 2: "euclidean", np.inf: "chebyshev"}
 def metric_of(name: Any, p: float = 2) -> str:
     """gnnd's metric of another library's name. :raises ValueError: that lists the known ones"""
     if isinstance(name, str) and name == "minkowski":
-        if p not in _MINKOWSKI:
+        if p not in tuple(_MINKOWSKI):  # p need not be hashable
             raise ValueError(f"metric 'minkowski' with p = {p!r}, allowed are 1, 2 and inf")
         name = _MINKOWSKI[p]
     if not isinstance(name, str) or name not in _NAMES:

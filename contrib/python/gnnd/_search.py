@@ -45,7 +45,8 @@ class Searcher:
     ) -> None:
         if method not in ("auto", "exact", "graph"):
             raise ValueError(f"search = {method!r}, allowed are 'auto', 'exact' and 'graph'")
-        self.x, self.metric, self.method, self.recall = x, metric, method, recall
+        self.x, self.metric, self.method = x, metric, method
+        self.recall = _native.real("recall", recall, 0, 1)
         self.device, self.threads = device, threads
         self.graph: Graph | None = None  # given, or built when it is needed
         self.links: np.ndarray | None = None

@@ -33,7 +33,7 @@ from ._arrays import on_host, vectors
 from ._build import call_of_graph, duplicates_of
 from ._csr import Csr as Csr
 from ._csr import csr_of
-from ._graph import Graph, _view_of
+from ._graph import Graph, _view_of, require_graph
 from ._process import named
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def neighbors_graph(
 ) -> Any:
     """Every row's own entries: scikit-learn's kneighbors_graph without the objects themselves; with a radius its
     radius_neighbors_graph, as far as rows reach (:func:`full_rows`)."""
-    return _matrix(_native.neighbors_graph, graph, neighbors, values, radius, threads, **where)
+    return _matrix(_native.neighbors_graph, graph, _edges(neighbors, values, radius, threads), **where)
 
 
 def full_rows(
@@ -87,7 +87,7 @@ def full_rows(
     **where: Unpack[Where],
 ) -> int:
     """How many rows have all their entries within the radius: these may have more neighbours there."""
-    return _run(_native.full_rows, graph, neighbors, values, radius, threads, **where)
+    return _run(_native.full_rows, graph, _edges(neighbors, values, radius, threads), **where)
 
 
 def symmetric_graph(
@@ -100,7 +100,7 @@ def symmetric_graph(
     **where: Unpack[Where],
 ) -> Any:
     """The union: i and j are joined where either is among the other's entries."""
-    return _matrix(_native.symmetric_graph, graph, neighbors, values, radius, threads, **where)
+    return _matrix(_native.symmetric_graph, graph, _edges(neighbors, values, radius, threads), **where)
 
 
 def mutual_graph(
@@ -113,7 +113,7 @@ def mutual_graph(
     **where: Unpack[Where],
 ) -> Any:
     """The intersection: i and j are joined where each is among the other's entries."""
-    return _matrix(_native.mutual_graph, graph, neighbors, values, radius, threads, **where)
+    return _matrix(_native.mutual_graph, graph, _edges(neighbors, values, radius, threads), **where)
 
 
 def jaccard_graph(
@@ -130,7 +130,8 @@ def jaccard_graph(
     :param include_self: whether an object counts as one of its own neighbours, as in Seurat
     :param prune: pairs of less weight are left out; Seurat takes 1/15
     """
-    return _matrix(_native.jaccard_graph, graph, neighbors, include_self, prune, threads, **where)
+    params = {"neighbors": neighbors, "include_self": include_self, "prune": prune, "threads": threads}
+    return _matrix(_native.jaccard_graph, graph, params, **where)
 
 
 def fuzzy_simplicial_set(
@@ -145,16 +146,14 @@ def fuzzy_simplicial_set(
 ) -> Any:
     """UMAP's weights, as umap-learn computes them of a graph that has each object in its own row in addition: its
     n_neighbors is k + 1."""
-    return _matrix(
-        _native.fuzzy_simplicial_set,
-        graph,
-        neighbors,
-        local_connectivity,
-        set_op_mix_ratio,
-        bandwidth,
-        threads,
-        **where,
-    )
+    params = {
+        "neighbors": neighbors,
+        "local_connectivity": local_connectivity,
+        "set_op_mix_ratio": set_op_mix_ratio,
+        "bandwidth": bandwidth,
+        "threads": threads,
+    }
+    return _matrix(_native.fuzzy_simplicial_set, graph, params, **where)
 
 
 def core_distances(
@@ -167,7 +166,7 @@ def core_distances(
     **where: Unpack[Where],
 ) -> np.ndarray:
     """The true distance of every object's neighbour number min_samples, itself not counted: n, float32."""
-    return _run(_native.core_distances, graph, neighbors, min_samples, alpha, threads, **where)
+    return _run(_native.core_distances, graph, _reachability(neighbors, min_samples, alpha, threads), **where)
 
 
 def mutual_reachability_graph(
@@ -183,7 +182,8 @@ def mutual_reachability_graph(
 
     :param min_samples: as hdbscan's; scikit-learn's counts the object itself: one more
     """
-    return _matrix(_native.mutual_reachability_graph, graph, neighbors, min_samples, alpha, threads, **where)
+    params = _reachability(neighbors, min_samples, alpha, threads)
+    return _matrix(_native.mutual_reachability_graph, graph, params, **where)
 
 
 def connected_components(
@@ -196,7 +196,7 @@ def connected_components(
     **where: Unpack[Where],
 ) -> tuple[int, np.ndarray]:
     """Components of the union: how many, and each object's, numbered as SciPy does it (int32)."""
-    labels, sizes = _run(_native.connected_components, graph, neighbors, values, radius, threads, **where)
+    labels, sizes = _run(_native.connected_components, graph, _edges(neighbors, values, radius, threads), **where)
     return len(sizes), labels
 
 
@@ -210,9 +210,9 @@ def duplicates(
     x: Any,
     threshold: float = 0,
     *,
-    metric: str = "l2",
+    metric: str | None = None,
     values: str = "distance",
-    k: int = 32,
+    k: int | None = None,
     neighbors: int = 0,
     threads: int = 0,
     base: Any = None,
@@ -230,26 +230,33 @@ def duplicates(
 
     :param x: n x d vectors, whose graph is built, or a graph that is there
     :param threshold: farthest distance of copies; with values="metric" a value of the metric
-    :param k: of the graph
+    :param metric: of vectors, None: "l2"; a graph has its own
+    :param k: of the graph of vectors, None: 32
     :param base: with a graph: its vectors, for those of them that are equal
     :param device: of a graph that is there as above, of a build as of :func:`gnnd.build`
     :param params: of :func:`gnnd.build`, as `recall`, for vectors
     """
     where: dict[str, Any] = {"device": device, "stream": stream, "allocator": allocator}
-    if isinstance(x, Graph):
+    given = {"threshold": threshold, "values": values, "neighbors": neighbors, "threads": threads}
+    if isinstance(x, Graph) or hasattr(x, "to_graph"):
+        x = require_graph(x, "x")
         if params:
             raise TypeError(f"a graph is not built again: {', '.join(params)}")
+        for name, wanted, own in (("metric", metric, x.metric), ("k", k, x.k)):
+            if wanted is not None and wanted != own:
+                raise ValueError(f"{name} = {wanted!r} for a graph, whose {name} is {own!r}")
         equal = None
         if base is not None:
             rows = equal_rows(base, threads=threads)
             if len(rows) != x.n:
                 raise ValueError(f"a graph of {x.n} objects for {len(rows)} vectors")
             equal = _view_of(rows[:, None], "i32")
-        return Duplicates(*_run(_native.duplicates, x, threshold, values, neighbors, threads, equal, **where))
+        return Duplicates(*_run(_native.duplicates, x, given, equal, **where))
     if base is not None:
         raise TypeError("base is for a graph; x are vectors")
+    k, metric = 32 if k is None else k, "l2" if metric is None else metric
     params = {"recall": 0.99, "k": k, "metric": metric, "threads": threads, **params}
-    return Duplicates(*duplicates_of(x, threshold, values, neighbors, **where, **params))
+    return Duplicates(*duplicates_of(x, given, **where, **params))
 
 
 def search_links(
@@ -265,23 +272,27 @@ def search_links(
         float16, so that some links are others
     :return: n x degree, int32, -1 at the end of rows with fewer
     """
+    require_graph(graph)
     given = vectors(x)
     if given.device >= 0:
         raise ValueError("the vectors lie on a GPU; links are chosen of vectors on the host")
-    if not 1 <= degree <= 4096:
-        raise ValueError(f"degree = {degree}, allowed are 1 to 4096")
-    links = np.empty((graph.n, degree), np.int32)
-    first = -1 if entry is None else entry
-    if not isinstance(graph, Graph):
-        raise TypeError(f"a gnnd.Graph is needed, not {type(graph).__name__}")
-    _native.search_links(given.native, graph.on_host()._parts(), _view_of(links, "i32"), first, threads, named(device))
+    parts = graph.on_host()._parts()
+    links = np.empty((graph.n, _native.whole("degree", degree, 1, 4096)), np.int32)
+    first = -1 if entry is None else _native.whole("entry", entry, 0, graph.n - 1)
+    _native.search_links(given.native, parts, _view_of(links, "i32"), first, threads, named(device))
     return links
+
+
+def _edges(neighbors: int, values: str, radius: float | None, threads: int) -> dict[str, Any]:
+    return {"neighbors": neighbors, "values": values, "radius": radius, "threads": threads}
+
+
+def _reachability(neighbors: int, min_samples: int, alpha: float, threads: int) -> dict[str, Any]:
+    return {"neighbors": neighbors, "min_samples": min_samples, "alpha": alpha, "threads": threads}
 
 
 def _run(operation: Any, graph: Graph, *arguments: Any, **where: Unpack[Where]) -> Any:
     """Calls a native function where it is to run."""
-    if not isinstance(graph, Graph):
-        raise TypeError(f"a gnnd.Graph is needed, not {type(graph).__name__}")
     parts, device, call = call_of_graph(operation.__name__, graph, **where)
     with call.run() as run:
         return operation(parts, *arguments, device, run)

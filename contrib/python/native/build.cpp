@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <future>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -161,18 +162,18 @@ void bind_build(nb::module_& module) {
         nb::arg("x1"), nb::arg("graph1"), nb::arg("x2"), nb::arg("graph2"), params, run);
     module.def(
         "append",
-        [](const Array& x, const nb::tuple& graph, const Array& added, const nb::dict& given, const std::string& method,
+        [](const Array& x, const nb::tuple& graph, const Array& added, const nb::dict& given, nb::handle method,
            const Run& how) {
             const BuildParams params = params_of(given);
             const KnnGraphView old = graph_of(graph);
-            const AppendMethod way = parse_append_method(method);
+            const AppendMethod way = parse_append_method(value_of<std::string>("method", method));
             return built(x.rows + added.rows, params.k, nullptr, how,
                          [&](std::int32_t* ids, float* distances, const Callbacks& callbacks, Resources* resources) {
                              return append_into(x.vectors(), old, added.vectors(), params, ids, distances, callbacks,
                                                 resources, way);
                          });
         },
-        x, graph, nb::arg("added"), params, nb::arg("method"), run);
+        x, graph, nb::arg("added"), params, nb::arg("method").none(), run);
     module.def("exact_rows", &exact_rows, x, nb::arg("objects"), params);
     module.def("measure", &measure, x, nb::arg("on_host"), graph, params, nb::arg("count"));
     module.def(
@@ -181,9 +182,16 @@ void bind_build(nb::module_& module) {
             return to_dict(plan_memory({nullptr, n, d, parse_dtype(dtype), 0}, params_of(given)));
         },
         nb::arg("n"), nb::arg("d"), nb::arg("dtype"), params);
-    module.def("keep_host_memory", &keep_host_memory, nb::arg("bytes"),
-               "How many bytes of host memory that graphs gave back stay with the process for the next graphs: 256 MiB "
-               "until this is\ncalled. What is kept beyond goes back to the system at once; 0: all of it.");
+    module.def(
+        "keep_host_memory",
+        [](nb::handle bytes) {
+            const std::int64_t kept = bytes_of("bytes", bytes);
+            detail::check_range("bytes", kept, std::int64_t(0), std::numeric_limits<std::int64_t>::max());
+            keep_host_memory(std::size_t(kept));
+        },
+        nb::arg("bytes").none(),
+        "How many bytes of host memory that graphs gave back stay with the process for the next graphs: 256 MiB "
+        "until this is\ncalled. What is kept beyond goes back to the system at once; 0: all of it.");
     module.def("kept_host_memory", &kept_host_memory);
 }
 

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
 #include "files.h"
 
+#include <nanobind/stl/filesystem.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
@@ -38,6 +40,8 @@ RecallEstimate recall_of(const nb::object& given) {
 
 namespace {
 
+using Path = std::filesystem::path;  // Python gives its bytes, which need be no text
+
 io::BaseIdentity identity_of(const nb::tuple& parts) {
     io::BaseIdentity base;
     base.n = nb::cast<std::int64_t>(parts[0]);
@@ -59,25 +63,25 @@ nb::dict about(Metric metric, DType dtype, const std::optional<io::BaseIdentity>
 
 /// \param base    the identity of the vectors; None: it is not known, and `dtype` is what remains of it
 /// \param recall  as measure() gives it, or None
-void save(const std::string& path, const nb::tuple& graph, const std::string& dtype, const nb::object& base,
+void save(const Path& path, const nb::tuple& graph, const std::string& dtype, const nb::object& base,
           const nb::object& recall) {
     const KnnGraphView view =
         graph_of(nb::cast<const Array&>(graph[0]), nb::cast<const Array&>(graph[1]), nb::cast<std::string>(graph[2]));
     const DType of_vectors = parse_dtype(dtype);
     if (base.is_none()) {
         const nb::gil_scoped_release released;
-        return io::write_graph(path, view, of_vectors);
+        return io::write_graph(path.native(), view, of_vectors);
     }
     const io::BaseIdentity identity = identity_of(nb::cast<nb::tuple>(base));
     const RecallEstimate measured = recall_of(recall);
     const nb::gil_scoped_release released;
-    io::write_graph(path, view, identity, measured);
+    io::write_graph(path.native(), view, identity, measured);
 }
 
-nb::tuple load(const std::string& path) {
-    const io::GraphFile file(path);
+nb::tuple load(const Path& path) {
+    const io::GraphFile file(path.native());
     if (file.objects() != file.n())
-        throw InvalidArgument(path + ": the rows of " + std::to_string(file.n()) + " of " +
+        throw InvalidArgument(path.native() + ": the rows of " + std::to_string(file.n()) + " of " +
                               std::to_string(file.objects()) + " objects, no whole graph");
     KnnGraph graph;
     {
@@ -88,32 +92,18 @@ nb::tuple load(const std::string& path) {
 }
 
 ShardParams shard_params_of(const nb::dict& given) {
+    const Arguments arguments(given);
     ShardParams params;
-    for (const auto& [name, value] : given) {
-        const auto field = nb::cast<std::string>(name);
-        if (field == "work") {
-            params.work = nb::cast<std::string>(value);
-        } else if (field == "shards") {
-            params.shards = nb::cast<int>(value);
-        } else if (field == "plan") {
-            params.plan = parse_merge_plan(nb::cast<std::string>(value));
-        } else if (field == "resume") {
-            params.resume = nb::cast<bool>(value);
-        } else if (field == "host_memory") {
-            params.host_memory = nb::cast<std::int64_t>(value);
-        } else if (field == "checkpoint_seconds") {
-            params.checkpoint_seconds = nb::cast<double>(value);
-        } else if (field == "id_bytes") {
-            params.id_bytes = nb::cast<int>(value);
-        } else if (field == "workers") {
-            params.workers = nb::cast<int>(value);
-        } else if (field == "devices") {
-            for (const std::string& device : nb::cast<std::vector<std::string>>(value))
-                params.devices.push_back(Device::parse(device));
-        } else {
-            throw nb::type_error(("unknown parameter '" + field + "'").c_str());
-        }
-    }
+    params.work = path_of(given["work"]);
+    params.shards = arguments.get<int>("shards");
+    params.plan = parse_merge_plan(arguments.get<std::string>("plan"));
+    params.resume = arguments.get<bool>("resume");
+    params.host_memory = bytes_of("host_memory", given["host_memory"]);
+    params.checkpoint_seconds = arguments.get<double>("checkpoint_seconds");
+    params.id_bytes = arguments.get<int>("id_bytes");
+    params.workers = arguments.get<int>("workers");
+    for (const auto& device : nb::cast<std::vector<std::string>>(given["devices"]))
+        params.devices.push_back(Device::parse(device));
     return params;
 }
 
@@ -133,15 +123,15 @@ void read_rows(const ShardedGraph& graph, std::int64_t begin, std::int64_t count
 }
 
 /// Vectors of a file, converted where it says so, copied.
-nb::tuple shape_of_file(const std::string& path) {
-    const io::VectorFile file(path);
+nb::tuple shape_of_file(const Path& path) {
+    const io::VectorFile file(path.native());
     return nb::make_tuple(file.n(), file.d(), std::string(name_of(file.dtype())));
 }
 
 /// \param begin  the first row that is read
-void read_vectors(const std::string& path, const Array& out, std::int64_t begin) {
+void read_vectors(const Path& path, const Array& out, std::int64_t begin) {
     const nb::gil_scoped_release released;
-    io::VectorFile(path).read(begin, out.rows, reinterpret_cast<void*>(out.pointer));
+    io::VectorFile(path.native()).read(begin, out.rows, reinterpret_cast<void*>(out.pointer));
 }
 
 }  // namespace
@@ -157,8 +147,8 @@ void bind_files(nb::module_& module) {
     const auto base = nb::arg("base"), params = nb::arg("params"), shards = nb::arg("shards");
     module.def(
         "build_sharded",
-        [](const std::string& base, const nb::dict& given, const nb::dict& shards, nb::object progress) {
-            return build_shards(io::VectorFile(base), given, shards, std::move(progress));
+        [](const Path& base, const nb::dict& given, const nb::dict& shards, nb::object progress) {
+            return build_shards(io::VectorFile(base.native()), given, shards, std::move(progress));
         },
         base, params, shards, nb::arg("progress").none());
     module.def(
@@ -171,18 +161,21 @@ void bind_files(nb::module_& module) {
         nb::arg("n"), nb::arg("d"), nb::arg("dtype"), nb::arg("read"), params, shards, nb::arg("progress").none());
     module.def(
         "plan_sharded",
-        [](const std::string& base, const nb::dict& given, const nb::dict& shards) {
-            return to_dict(plan_sharded(io::VectorFile(base), params_of(given), shard_params_of(shards)));
+        [](const Path& base, const nb::dict& given, const nb::dict& shards) {
+            return to_dict(plan_sharded(io::VectorFile(base.native()), params_of(given), shard_params_of(shards)));
         },
         base, params, shards);
     nb::class_<ShardedGraph>(module, "ShardedGraph")
-        .def(nb::init<const std::string&>(), nb::arg("path"))
-        .def_static("is_one", &ShardedGraph::is_one, nb::arg("path"))
+        .def(
+            "__init__", [](ShardedGraph* self, const Path& path) { new (self) ShardedGraph(path.native()); },
+            nb::arg("path"))
+        .def_static(
+            "is_one", [](const Path& path) { return ShardedGraph::is_one(path.native()); }, nb::arg("path"))
         .def_prop_ro("n", &ShardedGraph::n)
         .def_prop_ro("k", &ShardedGraph::k)
         .def_prop_ro("shards", &ShardedGraph::shards)
         .def_prop_ro("bytes", &ShardedGraph::bytes)
-        .def_prop_ro("base_path", [](const ShardedGraph& self) { return self.base(); })
+        .def_prop_ro("base_path", [](const ShardedGraph& self) { return path_to_str(self.base()); })
         .def("about",
              [](const ShardedGraph& self) {
                  return about(self.metric(), self.dtype(), self.base_identity(), self.recall());
@@ -190,9 +183,9 @@ void bind_files(nb::module_& module) {
         .def("read", &read_rows, nb::arg("begin"), nb::arg("count"), nb::arg("ids"), nb::arg("distances"))
         .def(
             "write",
-            [](const ShardedGraph& self, const std::string& path) {
+            [](const ShardedGraph& self, const Path& path) {
                 Hooks hooks{nb::none()};
-                hooks.run([&] { self.write(path, hooks.callbacks().interrupt); });
+                hooks.run([&] { self.write(path.native(), hooks.callbacks().interrupt); });
             },
             nb::arg("path"));
 }

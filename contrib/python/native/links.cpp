@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "arrays.h"
+#include "convert.h"
 #include "gnnd/cpu/backend.h"
 #include "gnnd/cpu/space.h"
 #include "gnnd/detail/checks.h"
@@ -34,9 +35,10 @@ class MetricDistances final : public detail::ObjectDistances {
 
 /// \param links  n x degree, filled
 /// \param entry  every object can be reached from this one afterwards; -1: some may not
-void links_for_search(const Array& x, const nb::tuple& graph, const Array& links, std::int64_t entry, int threads,
-                      const std::string& device) {
+void links_for_search(const Array& x, const nb::tuple& graph, const Array& links, std::int64_t entry,
+                      nb::handle given_threads, const std::string& device) {
     const KnnGraphView view = graph_of(graph);
+    const int threads = value_of<int>("threads", given_threads);
     Hooks hooks{nb::none()};
     const Callbacks callbacks = hooks.callbacks();
     hooks.run([&] {
@@ -64,7 +66,7 @@ void links_for_search(const Array& x, const nb::tuple& graph, const Array& links
 
 void bind_links(nb::module_& module) {
     module.def("search_links", &links_for_search, nb::arg("x"), nb::arg("graph"), nb::arg("links"), nb::arg("entry"),
-               nb::arg("threads"), nb::arg("device"));
+               nb::arg("threads").none(), nb::arg("device"));
     module.def(
         "check_graph", [](const nb::tuple& graph) { check_structure(graph_of(graph)); }, nb::arg("graph"));
     module.def(

@@ -28,7 +28,10 @@ namespace {
 
 /// Exceptions of Python's kinds, with the C++ text.
 void translate(const std::exception_ptr& pointer, void* /*payload*/) {
-    const auto raise = [](PyObject* type, const std::exception& error) { PyErr_SetString(type, error.what()); };
+    // What they say may hold a file's name, which need be no text.
+    const auto raise = [](PyObject* type, const std::exception& error) {
+        PyErr_SetObject(type, to_str(error.what()).ptr());
+    };
     try {
         std::rethrow_exception(pointer);
     } catch (const InvalidArgument& error) {
@@ -83,4 +86,5 @@ NB_MODULE(_native, module) {
     bind_search(module);
     bind_shards(module);
     bind_tool(module);
+    bind_values(module);
 }

@@ -2,10 +2,8 @@
 #include "operations.h"
 
 #include <nanobind/ndarray.h>
-#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -74,102 +72,96 @@ nb::tuple matrix(const nb::tuple& graph, Params params, const std::string& devic
     return stays ? nb::make_tuple(indptr, indices, data) : to_arrays(std::move(made));
 }
 
-EdgeParams edges(int neighbors, const std::string& values, std::optional<float> radius, int threads) {
+EdgeParams edges(const nb::dict& given) {
+    const Arguments arguments(given);
     EdgeParams params;
-    params.neighbors = neighbors;
-    params.values = parse_graph_values(values);
-    params.radius = radius;
-    params.threads = threads;
+    params.neighbors = arguments.get<int>("neighbors");
+    params.values = parse_graph_values(arguments.get<std::string>("values"));
+    if (!arguments.is_none("radius")) params.radius = arguments.get<float>("radius");
+    params.threads = arguments.get<int>("threads");
     return params;
 }
 
-using EdgeOperation = CsrGraph (*)(const KnnGraphView&, const EdgeParams&, const Callbacks&, Resources*);
+JaccardParams jaccard(const nb::dict& given) {
+    const Arguments arguments(given);
+    return {arguments.get<int>("neighbors"), arguments.get<bool>("include_self"), arguments.get<float>("prune"),
+            arguments.get<int>("threads")};
+}
 
-/// An operation whose only parameters are which entries count.
-void bind_edges(nb::module_& module, const char* name, EdgeOperation operation) {
+FuzzyParams fuzzy(const nb::dict& given) {
+    const Arguments arguments(given);
+    return {arguments.get<int>("neighbors"), arguments.get<float>("local_connectivity"),
+            arguments.get<float>("set_op_mix_ratio"), arguments.get<float>("bandwidth"), arguments.get<int>("threads")};
+}
+
+ReachabilityParams reachability(const nb::dict& given) {
+    const Arguments arguments(given);
+    ReachabilityParams params;
+    params.neighbors = arguments.get<int>("neighbors");
+    params.min_samples = arguments.get<int>("min_samples");
+    params.alpha = arguments.get<float>("alpha");
+    params.threads = arguments.get<int>("threads");
+    return params;
+}
+
+DuplicateParams duplication(const nb::dict& given, const Array* equal = nullptr) {
+    const Arguments arguments(given);
+    return {arguments.get<float>("threshold"), parse_graph_values(arguments.get<std::string>("values")),
+            arguments.get<int>("neighbors"), arguments.get<int>("threads"), equal == nullptr ? nullptr : equal->ids()};
+}
+
+/// An operation that makes a matrix.
+template <class Params>
+void bind_matrix(nb::module_& module, const char* name, Params (*params_of)(const nb::dict&),
+                 CsrGraph (*operation)(const KnnGraphView&, const Params&, const Callbacks&, Resources*)) {
     module.def(
         name,
-        [operation](const nb::tuple& graph, int neighbors, const std::string& values, std::optional<float> radius,
-                    int threads, const std::string& device, const Run& how) {
-            return matrix(graph, edges(neighbors, values, radius, threads), device, how, operation);
+        [=](const nb::tuple& graph, const nb::dict& given, const std::string& device, const Run& how) {
+            return matrix(graph, params_of(given), device, how, operation);
         },
-        nb::arg("graph"), nb::arg("neighbors"), nb::arg("values"), nb::arg("radius").none(), nb::arg("threads"),
-        nb::arg("device"), nb::arg("run"));
-}
-
-ReachabilityParams reachability(int neighbors, int min_samples, float alpha, int threads) {
-    ReachabilityParams params;
-    params.neighbors = neighbors;
-    params.min_samples = min_samples;
-    params.alpha = alpha;
-    params.threads = threads;
-    return params;
+        nb::arg("graph"), nb::arg("params"), nb::arg("device"), nb::arg("run"));
 }
 
 }  // namespace
 
 void bind_operations(nb::module_& module) {
-    const auto graph = nb::arg("graph"), neighbors = nb::arg("neighbors"), values = nb::arg("values"),
-               threads = nb::arg("threads"), min_samples = nb::arg("min_samples"), alpha = nb::arg("alpha"),
+    const auto graph = nb::arg("graph"), values = nb::arg("values"), params = nb::arg("params"),
                device = nb::arg("device"), how = nb::arg("run");
-    const auto radius = nb::arg("radius").none();
+    const auto threads = nb::arg("threads").none();
 
-    bind_edges(module, "neighbors_graph", &neighbors_graph);
-    bind_edges(module, "symmetric_graph", &symmetric_graph);
-    bind_edges(module, "mutual_graph", &mutual_graph);
+    bind_matrix(module, "neighbors_graph", &edges, &neighbors_graph);
+    bind_matrix(module, "symmetric_graph", &edges, &symmetric_graph);
+    bind_matrix(module, "mutual_graph", &edges, &mutual_graph);
+    bind_matrix(module, "jaccard_graph", &jaccard, &jaccard_graph);
+    bind_matrix(module, "fuzzy_simplicial_set", &fuzzy, &fuzzy_simplicial_set);
+    bind_matrix(module, "mutual_reachability_graph", &reachability, &mutual_reachability_graph);
     module.def(
         "full_rows",
-        [](const nb::tuple& graph, int neighbors, const std::string& values, std::optional<float> radius, int threads,
-           const std::string& device,
-           const Run& how) { return run(graph, edges(neighbors, values, radius, threads), device, how, &full_rows); },
-        graph, neighbors, values, radius, threads, device, how);
-    module.def(
-        "jaccard_graph",
-        [](const nb::tuple& graph, int neighbors, bool include_self, float prune, int threads,
-           const std::string& device, const Run& how) {
-            return matrix(graph, JaccardParams{neighbors, include_self, prune, threads}, device, how, &jaccard_graph);
+        [](const nb::tuple& graph, const nb::dict& given, const std::string& device, const Run& how) {
+            return run(graph, edges(given), device, how, &full_rows);
         },
-        graph, neighbors, nb::arg("include_self"), nb::arg("prune"), threads, device, how);
-    module.def(
-        "fuzzy_simplicial_set",
-        [](const nb::tuple& graph, int neighbors, float local_connectivity, float set_op_mix_ratio, float bandwidth,
-           int threads, const std::string& device, const Run& how) {
-            const FuzzyParams params{neighbors, local_connectivity, set_op_mix_ratio, bandwidth, threads};
-            return matrix(graph, params, device, how, &fuzzy_simplicial_set);
-        },
-        graph, neighbors, nb::arg("local_connectivity"), nb::arg("set_op_mix_ratio"), nb::arg("bandwidth"), threads,
-        device, how);
+        graph, params, device, how);
     module.def(
         "core_distances",
-        [](const nb::tuple& graph, int neighbors, int min_samples, float alpha, int threads, const std::string& device,
-           const Run& how) {
-            const ReachabilityParams params = reachability(neighbors, min_samples, alpha, threads);
-            return to_array<float>(run(graph, params, device, how, &core_distances));
+        [](const nb::tuple& graph, const nb::dict& given, const std::string& device, const Run& how) {
+            return to_array<float>(run(graph, reachability(given), device, how, &core_distances));
         },
-        graph, neighbors, min_samples, alpha, threads, device, how);
-    module.def(
-        "mutual_reachability_graph",
-        [](const nb::tuple& graph, int neighbors, int min_samples, float alpha, int threads, const std::string& device,
-           const Run& how) {
-            const ReachabilityParams params = reachability(neighbors, min_samples, alpha, threads);
-            return matrix(graph, params, device, how, &mutual_reachability_graph);
-        },
-        graph, neighbors, min_samples, alpha, threads, device, how);
+        graph, params, device, how);
     module.def(
         "connected_components",
-        [](const nb::tuple& graph, int neighbors, const std::string& values, std::optional<float> radius, int threads,
-           const std::string& device, const Run& how) {
+        [](const nb::tuple& graph, const nb::dict& given, const std::string& device, const Run& how) {
             Components found =
-                run(graph, edges(neighbors, values, radius, threads), device, how,
+                run(graph, edges(given), device, how,
                     [](const KnnGraphView& view, const EdgeParams& params, const Callbacks& callbacks,
                        Resources* resources) { return connected_components(view, params, callbacks, resources); });
             return nb::make_tuple(to_array<std::int32_t>(std::move(found.labels)),
                                   to_array<std::int64_t>(std::move(found.sizes)));
         },
-        graph, neighbors, values, radius, threads, device, how);
+        graph, params, device, how);
     module.def(
         "equal_rows",
-        [](const Array& x, int threads) {
+        [](const Array& x, nb::handle given) {
+            const int threads = value_of<int>("threads", given);
             Hooks hooks{nb::none()};
             return to_array<std::int32_t>(
                 hooks.run([&] { return equal_rows(x.vectors(), threads, hooks.callbacks()); }));
@@ -177,31 +169,29 @@ void bind_operations(nb::module_& module) {
         nb::arg("x"), threads);
     module.def(
         "duplicates",
-        [](const nb::tuple& graph, float threshold, const std::string& values, int neighbors, int threads,
-           const Array* equal, const std::string& device, const Run& how) {
-            const DuplicateParams params{threshold, parse_graph_values(values), neighbors, threads,
-                                         equal == nullptr ? nullptr : equal->ids()};
-            return to_tuple(run(graph, params, device, how,
+        [](const nb::tuple& graph, const nb::dict& given, const Array* equal, const std::string& device,
+           const Run& how) {
+            return to_tuple(run(graph, duplication(given, equal), device, how,
                                 [](const KnnGraphView& view, const DuplicateParams& of, const Callbacks& callbacks,
                                    Resources* resources) { return duplicates(view, of, callbacks, resources); }));
         },
-        graph, nb::arg("threshold"), values, neighbors, threads, nb::arg("equal").none(), device, how);
+        graph, params, nb::arg("equal").none(), device, how);
     module.def(
         "duplicates_of",
-        [](const Array& x, float threshold, const std::string& values, int neighbors, int threads,
-           const nb::dict& given, const Run& how) {
-            const DuplicateParams params{threshold, parse_graph_values(values), neighbors, threads};
-            const BuildParams of_build = params_of(given);
+        [](const Array& x, const nb::dict& given, const nb::dict& build, const Run& how) {
+            const DuplicateParams params = duplication(given);
+            const BuildParams of_build = params_of(build);
             Hooks hooks(how.progress);
             CallerResources resources(how);
             return to_tuple(
                 hooks.run([&] { return duplicates(x.vectors(), params, of_build, hooks.callbacks(), &resources); }));
         },
-        nb::arg("x"), nb::arg("threshold"), values, neighbors, threads, nb::arg("params"), how);
+        nb::arg("x"), params, nb::arg("build"), how);
     module.def(
         "true_distances",
-        [](const Array& values, const std::string& metric, const Array& out, int threads) {
+        [](const Array& values, const std::string& metric, const Array& out, nb::handle given) {
             const Metric of = parse_metric(metric);
+            const int threads = value_of<int>("threads", given);
             const nb::gil_scoped_release released;
             true_distances(of, values.distances(), values.rows * values.columns, out.distances(), threads);
         },

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT
 #include "shards.h"
 
+#include <nanobind/stl/filesystem.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include <cstring>
+#include <filesystem>
 #include <string>
 #include <tuple>
 #include <type_traits>
@@ -44,7 +46,7 @@ nb::tuple identify_rows(std::int64_t n, std::int64_t d, const std::string& dtype
 
 nb::dict base_to_dict(const BaseRecord& base) {
     nb::dict dict;
-    dict["path"] = base.path;
+    dict["path"] = path_to_str(base.path);
     dict["format"] = base.format ? nb::cast(std::string(name_of(*base.format))) : nb::none();
     dict["n"] = base.n;
     dict["d"] = base.d;
@@ -57,7 +59,7 @@ nb::dict base_to_dict(const BaseRecord& base) {
 
 BaseRecord base_of(const nb::dict& given) {
     BaseRecord base;
-    base.path = nb::cast<std::string>(given["path"]);
+    base.path = path_of(given["path"]);
     if (!given["format"].is_none()) base.format = io::parse_vector_format(nb::cast<std::string>(given["format"]));
     base.n = nb::cast<std::int64_t>(given["n"]);
     base.d = nb::cast<std::int64_t>(given["d"]);
@@ -122,26 +124,27 @@ Manifest completed(const Manifest& building,
 }
 
 /// Rows of a shard's file. \return (bytes, checksum)
-nb::tuple save_rows(const std::string& path, const nb::tuple& graph, const std::string& dtype, std::int64_t objects) {
+nb::tuple save_rows(const std::filesystem::path& path, const nb::tuple& graph, const std::string& dtype,
+                    std::int64_t objects) {
     const KnnGraphView view = graph_of(graph);
     const DType type = parse_dtype(dtype);
     const nb::gil_scoped_release released;
-    io::write_graph(path, view, type, objects);
-    const io::GraphFile file(path);
+    io::write_graph(path.native(), view, type, objects);
+    const io::GraphFile file(path.native());
     const nb::gil_scoped_acquire acquired;
     return nb::make_tuple(file.bytes(), file.checksum());
 }
 
 /// All rows of such a file, verified. \throws IoError where it is another one than was recorded, or altered
-nb::tuple load_rows(const std::string& path, std::uint64_t bytes, std::uint64_t checksum, std::int64_t n,
+nb::tuple load_rows(const std::filesystem::path& path, std::uint64_t bytes, std::uint64_t checksum, std::int64_t n,
                     std::int64_t k, std::int64_t objects) {
     KnnGraph graph;
     {
         const nb::gil_scoped_release released;
-        const io::GraphFile file(path);
+        const io::GraphFile file(path.native());
         if (file.bytes() != bytes || file.checksum() != checksum || file.n() != n || file.k() != k ||
             file.objects() != objects)
-            throw IoError(path + ": altered: not the file that was recorded");
+            throw IoError(path.native() + ": altered: not the file that was recorded");
         graph = file.read();
     }
     return to_arrays(std::move(graph));
@@ -197,7 +200,8 @@ void bind_shards(nb::module_& module) {
                params = nb::arg("params"), graph = nb::arg("graph"), objects = nb::arg("objects"), x = nb::arg("x");
     module.def("identify_rows", &identify_rows, n, d, dtype, nb::arg("read"));
     module.def(
-        "base_of_file", [](const std::string& path) { return base_to_dict(BaseRecord::of(io::VectorFile(path))); },
+        "base_of_file",
+        [](const std::filesystem::path& path) { return base_to_dict(BaseRecord::of(io::VectorFile(path.native()))); },
         path);
     module.def(
         "sample_objects",
@@ -221,9 +225,16 @@ void bind_shards(nb::module_& module) {
         n, nb::arg("lists"), nb::arg("truth"));
     nb::class_<Manifest>(module, "Manifest")
         .def_static("begin", &begin_manifest, nb::arg("base"), params, nb::arg("shards"))
-        .def_static("parse", &Manifest::from_text, nb::arg("text"), path)
+        .def_static(
+            "parse",
+            [](const std::string& text, const std::filesystem::path& path) {
+                return Manifest::from_text(text, path.native());
+            },
+            nb::arg("text"), path)
         .def("text", &Manifest::to_text)
-        .def("difference", &Manifest::difference, nb::arg("other"))
+        .def(
+            "difference", [](const Manifest& self, const Manifest& other) { return to_str(self.difference(other)); },
+            nb::arg("other"))
         .def("completed", &completed, nb::arg("files"), nb::arg("seconds"), nb::arg("samples"),
              nb::arg("recall").none())
         .def("begin_of", &Manifest::begin, nb::arg("shard"))

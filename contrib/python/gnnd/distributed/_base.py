@@ -12,6 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from .. import _native
+from .._paths import path_of
 from ._storage import is_url
 
 _NUMPY = {"f32": np.float32, "f16": np.float16, "bf16": np.uint16, "u8": np.uint8, "i8": np.int8}
@@ -138,5 +139,5 @@ def open_base(path: str | os.PathLike[str], storage_options: dict[str, Any] | No
 
     :raises OSError: missing, truncated, no file of vectors
     """
-    name = os.fspath(path)
+    name = path_of(path, "base")
     return Remote(name, storage_options) if is_url(name) else File(os.path.abspath(name))

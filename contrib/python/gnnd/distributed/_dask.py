@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from .._files import ShardedGraph
+from .._paths import path_of
 from ._plan import Plan, finished, read_plan
 from ._records import Records
 from ._schedule import FINISH, Task
@@ -70,12 +71,13 @@ def build(
         raise ImportError("gnnd.distributed.build() needs Dask distributed: pip install gnnd[dask]") from None
     options = {name: params[name] for name in STORAGE_OPTIONS if name in params}
     cluster = client or get_client()
-    name = os.fspath(work) if is_url(os.fspath(work)) else os.path.abspath(work)
+    name = path_of(work, "work")
+    name = name if is_url(name) else os.path.abspath(name)
     start(base, name, k, metric, shards=shards, recall=recall, **params)
     place = storage(name, **options)
     plan = read_plan(place)
     if plan is not None:
-        given = (os.fspath(base), str(device), threads, lease_seconds, options)
+        given = (path_of(base, "base"), str(device), threads, lease_seconds, options)
         engine = _Engine(cluster, Records(place, plan), plan, (name, *given), progress)
         engine.run()
         clean_up(place)

@@ -15,6 +15,8 @@ import uuid
 from pathlib import Path
 from typing import Protocol
 
+from .._paths import path_of
+
 # All names that a build uses: no separators but that of one folder, no parent folders, nothing hidden.
 _NAME = re.compile(r"(?:[a-z]+/)?[a-z][A-Za-z0-9._-]{0,120}")
 
@@ -82,7 +84,7 @@ class Folder:
     rename in one step, as NFS, Lustre, GPFS and local ones do."""
 
     def __init__(self, path: str | os.PathLike[str], create: bool = False) -> None:
-        self.url = os.path.abspath(os.fspath(path))
+        self.url = os.path.abspath(path_of(path))
         self._path = Path(self.url)
         if create:
             for folder in ("", "done", "leases"):
@@ -188,7 +190,7 @@ def storage(work: str | os.PathLike[str], create: bool = False, **options: objec
     :param options: of :class:`gnnd.distributed._objects.Objects`, where it is a URL: ``staging``, ``staging_bytes``,
         ``storage_options``
     """
-    name = os.fspath(work)
+    name = path_of(work, "work")
     if not is_url(name):
         return Folder(name, create)
     from ._objects import Objects

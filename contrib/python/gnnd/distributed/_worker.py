@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
+from .. import _native
 from .._files import ShardedGraph
 from ._base import open_base
 from ._leases import Leases
@@ -58,6 +59,8 @@ def start(
     :raises OSError: another graph is there (the difference is told), or another process builds there alone;
         ValueError: parameters out of range
     """
+    _native.whole("shards", shards, 1)
+    _native.whole("recall_objects", recall_objects, 0)
     options = {name: params.pop(name) for name in STORAGE_OPTIONS if name in params}
     vectors = open_base(base, options.get("storage_options"))
     given = {"k": k, "metric": metric, "recall": recall, **params}
@@ -86,6 +89,7 @@ def work(
     :return: tasks that this worker has done
     :raises OSError: the storage or the base fails again and again; ValueError, MemoryError as :func:`gnnd.build`
     """
+    _native.real("lease_seconds", lease_seconds, 0, float("inf"))
     place = storage(work, **storage_options)
     plan = read_plan(place)
     if plan is None:
