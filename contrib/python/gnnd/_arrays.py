@@ -18,6 +18,8 @@ from ._process import use_cuda
 _DTYPES = {"float32": "f32", "float16": "f16", "bfloat16": "bf16", "uint8": "u8", "int8": "i8"}
 _DTYPE_NAMES = "float32, float16, bfloat16, uint8 and int8"
 
+_SAMPLE = 1000  # vectors by which narrowed() tells what float32 takes
+
 # Kinds of devices in DLPack.
 _CPU, _CUDA, _CUDA_HOST = 1, 2, 3
 
@@ -92,9 +94,9 @@ def vectors(x: Any, *, stream: Any = None, name: str = "x") -> Vectors:
     """The vectors in any array.
 
     Anything that numpy makes an array of is one on the host: float32, float16, bfloat16 (ml_dtypes), uint8 and int8
-    are taken as they are, rows may lie apart (slices, memory-mapped files); float64 is converted, and so is what is
-    not in C order. Of other libraries' arrays DLPack gives the memory, on the host or a GPU, and the CUDA array
-    interface that of libraries without DLPack.
+    are taken as they are, rows may lie apart (slices, memory-mapped files); float64 is converted where float32 has the
+    digits (:func:`narrowed`), and what is not in C order is copied. Of other libraries' arrays DLPack gives the memory,
+    on the host or a GPU, and the CUDA array interface that of libraries without DLPack.
 
     :param stream: of arrays on a GPU; None: the caller's current one (torch, cupy), else the legacy default stream
     :raises TypeError: for types that are no vectors', ValueError for shapes that are none
@@ -111,8 +113,67 @@ def vectors(x: Any, *, stream: Any = None, name: str = "x") -> Vectors:
         raise TypeError(f"{name} is a sparse matrix; vectors are dense: {name}.toarray()")
     array = np.asarray(x)
     if array.dtype.kind in "iub" and not hasattr(x, "__array__"):  # lists of numbers, as they are written
-        array = array.astype(np.float32)
+        array = widened(array, name)
     return _of_numpy(array, name)
+
+
+def rows_on_host(x: Any, name: str = "x") -> np.ndarray:
+    """The vectors in any array as numpy's, in C order: float32, float16, uint8 and int8 as they are, all other numbers
+    as float32.
+
+    :raises TypeError: for what is no numbers, ValueError for shapes that are no vectors' and as :func:`narrowed`
+    """
+    if isinstance(x, np.ma.MaskedArray):
+        raise TypeError(f"{name} is a masked array; vectors have all their components")
+    if hasattr(x, "tocsr"):
+        raise TypeError(f"{name} is a sparse matrix; vectors are dense: {name}.toarray()")
+    array = np.asarray(x)
+    _require_matrix(array.shape, name)
+    if array.dtype.name == "bfloat16":
+        array = array.astype(np.float32)
+    elif array.dtype.name not in _DTYPES:
+        if array.dtype.kind not in "iuf":
+            raise TypeError(f"{name} is of {array.dtype}; vectors are numbers")
+        array = narrowed(widened(array, name), name)
+    return np.ascontiguousarray(array, array.dtype.newbyteorder("="))
+
+
+def widened(x: np.ndarray, name: str) -> np.ndarray:
+    """Numbers of any type as float64. :raises ValueError: where it does not hold them, as whole ones beyond 2^53"""
+    most = 2**53
+    if x.dtype.kind in "iu" and x.dtype.itemsize > 4 and x.size and (x.max() > most or x.min() < -most):
+        raise ValueError(
+            f"{name} holds {x.max()} to {x.min()}; float64 has whole numbers up to {most}: subtract an offset"
+        )
+    return x.astype(np.float64)
+
+
+def narrowed(x: np.ndarray, name: str) -> np.ndarray:
+    """float64 vectors as float32, which is the widest that vectors are compared in.
+
+    :raises ValueError: where that takes the digits by which they differ, as of 1e12 + i. It is a sample that tells:
+        the error of more than half of its vectors is more than 1/256 of their distance from the median
+    """
+    with np.errstate(all="ignore"):  # infinities are found, and their row is named
+        narrow = x.astype(np.float32)
+        chosen = slice(None, None, max(1, len(x) // _SAMPLE))
+        rows, error = x[chosen], narrow[chosen] - x[chosen]
+        finite = np.isfinite(error).all(axis=1)
+        rows, error = rows[finite], error[finite]
+        if not rows.size:
+            return narrow
+        scale = np.abs(rows).max() or 1.0  # squares of very large and very small numbers are none
+        spread, lost = (
+            float(np.median(np.linalg.norm(one / scale, axis=1)) * scale)
+            for one in (rows - np.median(rows, axis=0), error)
+        )
+    if lost > spread / 256 > 0:
+        raise ValueError(
+            f"{name} is of float64, and differs by less than float32 has digits for: the vectors lie {spread:.2g} from "
+            f"their median, and float32, in which vectors are compared, moves them by {lost:.2g}. Subtract their mean, "
+            "which changes no l2, l1 and linf, or scale them"
+        )
+    return narrow
 
 
 def numpy_name(dtype: Any) -> str:
@@ -179,13 +240,12 @@ def _require_matrix(shape: tuple[int, ...], name: str) -> None:
 
 def _of_numpy(x: np.ndarray, name: str) -> Vectors:
     _require_matrix(x.shape, name)
-    if x.dtype == np.float64:
-        with np.errstate(over="ignore"):  # infinities are found, and their row is named
-            x = x.astype(np.float32)
-    elif x.dtype.name not in _DTYPES:
+    if x.dtype.name not in (*_DTYPES, "float64"):
         raise TypeError(f"{name} is of {x.dtype}; vectors are of {_DTYPE_NAMES}, and float64 is converted")
     if not x.dtype.isnative:
         x = x.astype(x.dtype.newbyteorder("="))
+    if x.dtype == np.float64:
+        x = narrowed(x, name)
     size, (rows, columns) = x.dtype.itemsize, x.shape
     row_stride, column_stride = x.strides
     if (columns > 1 and column_stride != size) or (rows > 1 and row_stride < columns * size) or not x.flags.aligned:

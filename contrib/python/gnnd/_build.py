@@ -88,8 +88,8 @@ def build(
     """Builds the k-NN graph of vectors with GNND, and goes on until it has the recall that is asked for.
 
     :param x: n x d vectors, n >= 2: numpy (also memory-mapped and strided), torch, cupy, jax, or anything with DLPack
-        or the CUDA array interface; float32, float16, bfloat16, uint8, int8 (float64 is converted). They must not
-        change meanwhile. On a GPU the graph stays there.
+        or the CUDA array interface; float32, float16, bfloat16, uint8, int8. float64 is converted, provided that
+        float32 has the digits by which they differ. They must not change meanwhile. On a GPU the graph stays there.
     :param k: neighbours per vector, 1 to 1024
     :param metric: "l2" (squared), "ip", "cosine", "l1", "linf" or "chi2"
     :param recall: the share of the ten true nearest neighbours, or `recall_at`, that the graph must have; it is

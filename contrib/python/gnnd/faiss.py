@@ -18,9 +18,10 @@ import faiss
 import numpy as np
 
 from . import _native
+from ._arrays import rows_on_host
 from ._arrays import vectors as vectors_of
 from ._faiss_vectors import ids, metric, vectors
-from ._graph import Graph
+from ._graph import Graph, require_graph
 from .graph import search_links
 
 __all__ = ["ids", "metric", "to_cagra", "to_hnsw", "to_hnsw_cagra", "to_nndescent", "to_nsg", "vectors"]
@@ -47,7 +48,7 @@ def to_nsg(
     :raises ValueError: for vectors and a graph that do not fit, metrics that FAISS lacks, parameters out of range
     """
     given = _Given(x, graph)
-    index = faiss.IndexNSGFlat(given.d, _within("R", R, 1, 4096), given.faiss_metric)
+    index = faiss.IndexNSGFlat(given.d, _native.whole("R", R, 1, 4096), given.faiss_metric)
     links, entry = given.links(R, threads, device)
     # FAISS writes the links of an NSG that is built behind its parameters and before the vectors: each object's, ended
     # by -1. An index without links or vectors shows where that is.
@@ -64,7 +65,7 @@ def to_nsg(
         np.concatenate([head, ended[keep].astype("<i4").view(np.uint8), faiss.serialize_index(given.storage)])
     )
     made.is_built = True
-    made.nsg.search_L = min(_positive("search_L", search_L), given.n)
+    made.nsg.search_L = min(_native.whole("search_L", search_L, 1), given.n)
     return made
 
 
@@ -84,9 +85,9 @@ def to_hnsw(
     :param efSearch: beam width set on the index; lowered to n
     """
     given = _Given(x, graph)
-    index = faiss.IndexHNSWFlat(given.d, _within("M", M, 2, 2048), given.faiss_metric)
+    index = faiss.IndexHNSWFlat(given.d, _native.whole("M", M, 2, 2048), given.faiss_metric)
     _fill_hnsw(index, given, *given.links(index.hnsw.nb_neighbors(0), threads, device))
-    index.hnsw.efSearch = min(_positive("efSearch", efSearch), given.n)
+    index.hnsw.efSearch = min(_native.whole("efSearch", efSearch, 1), given.n)
     return index
 
 
@@ -111,7 +112,7 @@ def to_hnsw_cagra(
     given = _Given(x, graph)
     if graph.metric not in ("l2", "ip", "cosine"):
         raise ValueError(f"FAISS's CAGRA has no metric {graph.metric}; it has l2, ip and cosine")
-    _within("degree", degree, 4, min(4096, given.n - 1))
+    _native.whole("degree", degree, 4, min(4096, given.n - 1))
     if degree % 2:
         raise ValueError(f"degree = {degree} is not even")
     index = faiss.IndexHNSWCagra(given.d, degree // 2, given.faiss_metric)
@@ -119,7 +120,7 @@ def to_hnsw_cagra(
     links, entry = given.links(degree, threads, device)
     _fill_up(links)
     _fill_hnsw(index, given, links, entry)
-    index.hnsw.efSearch = min(_positive("efSearch", efSearch), given.n)
+    index.hnsw.efSearch = min(_native.whole("efSearch", efSearch, 1), given.n)
     return index
 
 
@@ -164,7 +165,7 @@ def to_nndescent(x: Any, graph: Graph, *, search_L: int = 64) -> faiss.IndexNNDe
     index.nndescent.ntotal = given.n
     faiss.copy_array_to_vector(rows.reshape(-1), index.nndescent.final_graph)
     # FAISS starts from search_L distinct random objects, which it can draw only from a larger set.
-    index.nndescent.search_L = min(_positive("search_L", search_L), given.n - 1)
+    index.nndescent.search_L = min(_native.whole("search_L", search_L, 1), given.n - 1)
     index.nndescent.has_built = True
     return index
 
@@ -173,12 +174,10 @@ class _Given:
     """Vectors as FAISS's storage has them, and the graph over them; both were checked."""
 
     def __init__(self, x: Any, graph: Graph) -> None:
-        rows = np.asarray(vectors(x) if isinstance(x, faiss.Index) else x)
-        if rows.ndim != 2:
-            raise ValueError(f"x has {rows.ndim} dimensions, of shape {rows.shape}; vectors are n x d")
-        self.x = np.ascontiguousarray(rows, dtype=np.float32)
+        rows = vectors(x) if isinstance(x, faiss.Index) else x
+        self.x = np.ascontiguousarray(rows_on_host(rows), dtype=np.float32)
         self.n, self.d = self.x.shape
-        self.graph = graph.on_host()
+        self.graph = require_graph(graph).on_host()
         if graph.metric not in _FAISS_METRICS:
             raise ValueError(f"FAISS has no metric {graph.metric}; it has {', '.join(_FAISS_METRICS)}")
         if isinstance(x, faiss.Index) and graph.metric not in (metric(x), "cosine"):
@@ -188,7 +187,7 @@ class _Given:
         _native.check_graph(self.graph._parts())
         _native.check_vectors(vectors_of(self.x).native, graph.metric)
         if graph.metric == "cosine":
-            if self.x is x or np.shares_memory(self.x, rows):
+            if np.shares_memory(self.x, np.asarray(rows)):
                 self.x = self.x.copy()
             faiss.normalize_L2(self.x)
         self.faiss_metric = _FAISS_METRICS[graph.metric]
@@ -248,15 +247,3 @@ def _fill_up(links: np.ndarray) -> None:
 _FAISS_METRICS = {
     name: number for name in _native.metrics if (number := _native.metric_traits(name)["faiss_metric"]) is not None
 }
-
-
-def _within(name: str, value: int, low: int, high: int) -> int:
-    if not low <= value <= high:
-        raise ValueError(f"{name} = {value}, allowed are {low} to {high}")
-    return value
-
-
-def _positive(name: str, value: int) -> int:
-    if value < 1:
-        raise ValueError(f"{name} = {value}, allowed are 1 and more")
-    return value

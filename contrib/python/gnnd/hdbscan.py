@@ -13,8 +13,10 @@ import numpy as np
 from scipy.sparse import coo_matrix, csr_matrix
 from scipy.sparse.csgraph import connected_components
 
+from . import _native
+from ._arrays import rows_on_host
 from ._build import build
-from ._graph import Graph
+from ._graph import Graph, require_graph
 from ._metrics import distances_of, metric_of
 from ._search import Searcher
 from .graph import core_distances, mutual_reachability_graph
@@ -52,13 +54,13 @@ def mutual_reachability(
     :return: n x n, float64, symmetric; no entry is 0 (equal vectors have the least positive float32)
     """
     name = metric_of(metric)
-    rows = np.ascontiguousarray(x)
-    if rows.dtype.name not in ("float32", "float16", "uint8", "int8"):
-        rows = rows.astype(np.float32)
+    rows = rows_on_host(x)
+    _native.whole("min_samples", min_samples, 1)
     if graph is None:
-        columns = min(max(2 * min_samples, 32) if k is None else k, len(rows) - 1)
+        columns = min(max(2 * min_samples, 32) if k is None else _native.whole("k", k, 1), len(rows) - 1)
         params = {"recall_at": columns, **params}  # every pair counts; a build alone would count the nearest ten
         graph = build(rows, columns, name, recall=recall, device=device, threads=threads, **params)
+    require_graph(graph)
     if graph.n != len(rows) or graph.metric != name:
         raise ValueError(f"a graph of {graph.n} objects under {graph.metric} for {len(rows)} vectors under {name}")
     graph = graph.on_host()

@@ -13,12 +13,15 @@ from scipy.sparse import csr_matrix
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from . import _native
+from ._arrays import narrowed, widened
 from ._build import build
 from ._graph import Recall
 from ._metrics import distances_of, metric_of, translation_invariant
 from ._search import Searcher
 
-_DTYPES = (np.float32, np.float64, np.float16, np.uint8, np.int8)  # others become the first
+# Others become the first, which holds whole numbers of 32 bits; those of 64 bits are checked before they do.
+_DTYPES = (np.float64, np.float32, np.float16, np.uint8, np.int8, np.int64, np.uint64)
 
 
 class KNeighborsTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -38,8 +41,9 @@ class KNeighborsTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         neighbours are not found
     :param n_jobs: CPU threads; None and -1: all
 
-    Vectors are compared in float32. Those of float64 are moved to their mean before, where the metric allows it, so
-    that digits of a common offset cost nothing; float16, uint8 and int8 stay what they are.
+    Vectors are compared in float32. Those of float64 and of whole numbers are moved to their mean before, where the
+    metric allows it, so that digits of a common offset cost nothing. Where float32 takes the digits by which they
+    differ all the same, a ValueError says so, as of :func:`gnnd.build`. float16, uint8 and int8 stay what they are.
 
     ``recall_`` is the measured recall of fit_transform() as a :class:`gnnd.Recall`, or None where nothing was measured;
     ``n_samples_fit_`` the number of fitted vectors, ``effective_metric_`` gnnd's name of the metric.
@@ -72,10 +76,14 @@ class KNeighborsTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         """Keeps the n x d vectors; nothing is built yet."""
         if self.mode not in ("distance", "connectivity"):
             raise ValueError(f"mode = {self.mode!r}, allowed are 'distance' and 'connectivity'")
-        if not isinstance(self.n_neighbors, (int, np.integer)) or not 1 <= self.n_neighbors <= 1023:
+        if (
+            isinstance(self.n_neighbors, bool)
+            or not isinstance(self.n_neighbors, (int, np.integer))
+            or not 1 <= self.n_neighbors <= 1023
+        ):
             raise ValueError(f"n_neighbors = {self.n_neighbors!r}, allowed are 1 to 1023")
         metric = metric_of(self.metric, self.p)
-        x = validate_data(self, X, dtype=_DTYPES, order="C")
+        x = self._validated(X)
         self._offset = x.mean(0) if x.dtype == np.float64 and translation_invariant(metric) else None
         self._searcher = Searcher(
             self._narrow(x),
@@ -101,7 +109,9 @@ class KNeighborsTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         ids[:, 0] = np.arange(n)
         if k > 0:
             # Every neighbour is handed over, and counts; a build alone would count the nearest ten.
-            params = {"recall_at": k} | ({} if self.random_state is None else {"seed": int(self.random_state)})
+            params: dict[str, Any] = {"recall_at": k}
+            if self.random_state is not None:
+                params["seed"] = _native.whole("random_state", self.random_state, 0)
             graph = build(
                 x,
                 k,
@@ -120,7 +130,7 @@ class KNeighborsTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         """The neighbours that vectors have among the fitted ones: m x n, each row its nearest first."""
         check_is_fitted(self)
         self._require_rows(self._entries())
-        given = validate_data(self, X, dtype=_DTYPES, order="C", reset=False)
+        given = self._validated(X, reset=False)
         queries = self._narrow(given)
         if queries.dtype != self._searcher.x.dtype:
             queries = _as(queries, self._searcher.x.dtype)
@@ -138,13 +148,14 @@ class KNeighborsTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
                 f"{self.n_samples_fit_} (mode 'distance' counts the vector itself beside n_neighbors)"
             )
 
+    def _validated(self, X: Any, **how: Any) -> np.ndarray:  # noqa: N803
+        x = validate_data(self, X, dtype=_DTYPES, order="C", **how)
+        return widened(x, "X") if x.dtype in (np.int64, np.uint64) else x
+
     def _narrow(self, x: np.ndarray) -> np.ndarray:
         if getattr(self, "_offset", None) is not None:
             x = x - self._offset
-        if x.dtype != np.float64:
-            return x
-        with np.errstate(over="ignore"):  # infinities are found, and their row is named
-            return x.astype(np.float32)
+        return narrowed(x, "X") if x.dtype == np.float64 else x
 
     def _matrix(self, ids: np.ndarray, values: np.ndarray, wide: bool) -> csr_matrix:
         data = np.ones(values.size, np.float32) if self.mode == "connectivity" else values.reshape(-1)
@@ -168,6 +179,6 @@ def _as(queries: np.ndarray, dtype: np.dtype) -> np.ndarray:
 def _threads(jobs: int | None) -> int:
     if jobs is None or jobs == -1:
         return 0
-    if jobs < 1:
+    if _native.whole("n_jobs", jobs) < 1:
         raise ValueError(f"n_jobs = {jobs}, allowed are None, -1 and 1 or more")
     return jobs

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from ._arrays import vectors
+from . import _native
+from ._arrays import rows_on_host, vectors
 from ._build import build
 from ._graph import Graph
 from ._metrics import distances_of, metric_of, true_distances
@@ -28,6 +29,7 @@ def knn(x: Any, n_neighbors: int = 15, metric: str = "euclidean", **params: Any)
     :param params: of :func:`gnnd.build`, as `recall` and `device`
     :return: int32 and float32
     """
+    _native.whole("n_neighbors", n_neighbors, 2)
     if isinstance(x, Graph):
         graph = x.on_host()
         if graph.k < n_neighbors - 1:
@@ -62,9 +64,7 @@ def precomputed_knn(
     :param search: of transform(): "exact", "graph" or "auto", see :class:`gnnd.sklearn.KNeighborsTransformer`
     :raises ModuleNotFoundError: without pynndescent, which umap-learn depends on
     """
-    array = np.asarray(x)
-    if array.dtype.name not in ("float32", "float16", "uint8", "int8"):
-        array = array.astype(np.float32)
+    array = rows_on_host(x)
     ids, distances = knn(array, n_neighbors, metric, recall=recall, **params)
     searcher = Searcher(
         array,

@@ -140,6 +140,32 @@ def test_an_offset_costs_nothing() -> None:
         assert (transformer.transform(x[:9] + 1e8).indices.reshape(9, 6)[:, 0] == np.arange(9)).all()
 
 
+@pytest.mark.parametrize("dtype", [np.int64, np.uint64, np.float64, int, np.float32])
+def test_whole_numbers_keep_their_digits(dtype) -> None:
+    """Around 1e12, of which float32 has multiples of 65,536; the float32 ones are around 0."""
+    offset = 0 if dtype is np.float32 else 10**12
+    x = (np.random.default_rng(0).integers(0, 1000, size=(300, 3)) + offset).astype(dtype)
+    given = x.tolist() if dtype is int else x
+    transformer = KNeighborsTransformer(n_neighbors=4, recall=1)
+    expected = SklearnsTransformer(n_neighbors=4).fit_transform(x.astype(np.float64) - offset)
+    np.testing.assert_allclose(transformer.fit_transform(given).data, expected.data, rtol=1e-5, atol=1e-3)
+    np.testing.assert_allclose(transformer.transform(given).data, expected.data, rtol=1e-5, atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    "x, metric, message",
+    [
+        (np.arange(90).reshape(30, 3) + 2**60, "euclidean", "float64 has whole numbers up to 9007199254740992"),
+        (np.arange(90).reshape(30, 3) + 1e12, "cosine", "float32, in which vectors are compared, moves them by"),
+        (np.arange(90).reshape(30, 3) + 10**12, "cosine", "float32, in which vectors are compared, moves them by"),
+        (np.arange(90).reshape(30, 3) * 1e-60, "euclidean", "float32, in which vectors are compared, moves them by"),
+    ],
+)
+def test_digits_that_are_lost_are_told(x, metric: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        KNeighborsTransformer(metric=metric).fit(x)
+
+
 @pytest.mark.parametrize("dtype", [np.float16, np.uint8, np.int8, np.int64, np.float32])
 def test_types_of_vectors(dtype) -> None:
     x = np.random.default_rng(0).integers(0, 100, size=(300, 6)).astype(dtype)
@@ -181,12 +207,23 @@ def test_recall_is_told(digits) -> None:
         ({"metric": "minkowski", "p": 3}, "p = 3"),
         ({"n_jobs": 0}, "n_jobs = 0"),
         ({"search": "tree"}, "search = 'tree'"),
-        ({"recall": 2.0}, "recall"),
+        ({"recall": 2.0}, "recall = 2, allowed are 0 to 1"),
+        ({"recall": float("nan")}, "recall = nan, allowed are 0 to 1"),
+        ({"metric": "minkowski", "p": [2]}, r"p = \[2\]"),
+        ({"n_neighbors": True}, "n_neighbors = True"),
+        ({"random_state": -1}, "random_state = -1, allowed are 0 and more"),
         ({"device": "tpu"}, "tpu"),
     ],
 )
 def test_wrong_parameters(params: dict, message: str) -> None:
     with pytest.raises(ValueError, match=message):
+        KNeighborsTransformer(**params).fit_transform(clustered(100, 3))
+
+
+@pytest.mark.parametrize("params", [{"random_state": 1.7}, {"n_jobs": "2"}, {"n_jobs": 1.5}])
+def test_parameters_of_another_kind(params: dict) -> None:
+    (name,) = params
+    with pytest.raises(TypeError, match=f"{name} must be an int, not {type(params[name]).__name__}"):
         KNeighborsTransformer(**params).fit_transform(clustered(100, 3))
 
 
