@@ -5,6 +5,7 @@
 #include <string>
 
 #include "gnnd/detail/checks.h"
+#include "gnnd/detail/numbers.h"
 #include "gnnd/error.h"
 
 namespace gnnd::detail {
@@ -107,7 +108,7 @@ void refuse_double(std::int64_t i) {
 void refuse_value(const char* who, Metric metric, float value, std::int64_t index, std::int64_t k) {
     const std::string where = k > 0 ? "graph row " + std::to_string(index / k) + ", entry " + std::to_string(index % k)
                                     : "value " + std::to_string(index);
-    throw InvalidArgument(std::string(who) + ": " + where + ": " + std::to_string(value) +
+    throw InvalidArgument(std::string(who) + ": " + where + ": " + number_text(value) +
                           (is_similarity(metric) && value > kLargestCosine
                                ? " is no similarity of vectors of length 1, for others there is no distance"
                                : " is no value of " + std::string(name_of(metric))));

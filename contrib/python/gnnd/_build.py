@@ -57,9 +57,9 @@ class _Call:
         """Calls the native function: the graph goes to the GPU that holds arrays of the call, if it stays there."""
         arrays = None
         if self.place.gpu >= 0 and stays:
+            k = _native.whole("k", params["k"], 1)
             arrays = [
-                DeviceArray(self.place.gpu, (n, params["k"]), dtype, self.allocator, self.stream)
-                for dtype in ("i32", "f32")
+                DeviceArray(self.place.gpu, (n, k), dtype, self.allocator, self.stream) for dtype in ("i32", "f32")
             ]
         with self.run(arrays) as run:
             new, stats, base = native(*arguments, run)

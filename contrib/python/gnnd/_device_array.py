@@ -24,6 +24,10 @@ class DeviceArray:
     def __init__(
         self, device: int, shape: tuple[int, ...], dtype: str, allocator: Allocator | None = None, stream: int = 0
     ) -> None:
+        device = _native.whole("device", device, 0)
+        shape = tuple(_native.whole("shape", extent, 0) for extent in shape)
+        if dtype not in _NUMPY:
+            raise ValueError(f"dtype = {dtype!r}, allowed are {', '.join(_NUMPY)}")
         use_cuda()
         self._memory = _native.DeviceMemory(device, shape, dtype, allocator, stream)
 

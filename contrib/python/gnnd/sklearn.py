@@ -14,8 +14,8 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from . import _native
-from ._arrays import narrowed, widened
 from ._build import build
+from ._digits import narrowed, widened
 from ._graph import Recall
 from ._metrics import distances_of, metric_of, translation_invariant
 from ._search import Searcher

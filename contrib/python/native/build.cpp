@@ -23,6 +23,7 @@
 #include "graph_arrays.h"
 #include "hooks.h"
 #include "host_memory.h"
+#include "values.h"
 
 namespace gnnd::python {
 

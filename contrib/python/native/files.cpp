@@ -20,6 +20,7 @@
 #include "gnnd/sharded.h"
 #include "graph_arrays.h"
 #include "hooks.h"
+#include "values.h"
 
 namespace gnnd::python {
 

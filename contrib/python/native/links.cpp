@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "arrays.h"
-#include "convert.h"
 #include "gnnd/cpu/backend.h"
 #include "gnnd/cpu/space.h"
 #include "gnnd/detail/checks.h"
@@ -15,6 +14,7 @@
 #include "gnnd/device.h"
 #include "gnnd/search_links.h"
 #include "hooks.h"
+#include "values.h"
 
 namespace gnnd::python {
 

@@ -21,6 +21,7 @@
 #include "search.h"
 #include "shards.h"
 #include "tool.h"
+#include "values.h"
 
 namespace gnnd::python {
 

@@ -14,6 +14,7 @@
 #include "gnnd/operations.h"
 #include "graph_arrays.h"
 #include "hooks.h"
+#include "values.h"
 
 namespace gnnd::python {
 

@@ -29,6 +29,7 @@
 #include "gnnd/shards/schedule.h"
 #include "graph_arrays.h"
 #include "hooks.h"
+#include "values.h"
 
 namespace gnnd::python {
 

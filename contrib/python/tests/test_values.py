@@ -120,7 +120,11 @@ def test_duplicates_of_a_graph_that_is_told_again(graph):
         (lambda x, graph: gnnd.keep_host_memory(None), TypeError, "bytes must be bytes, as an int or as '8GiB'"),
         (lambda x, graph: gnnd.build(x, metric="\udcff"), ValueError, r"unknown metric '\\udcff'"),
         (lambda x, graph: gnnd.build(x, **{"\udcff": 1}), TypeError, r"unknown parameter '\\udcff'"),
-        (lambda x, graph: gnnd.build(x, k=list(range(99))), TypeError, r"k must be an int, not list: .{100}\.\.\.$"),
+        (
+            lambda x, graph: gnnd.build(x, k=list(range(99))),
+            TypeError,
+            r"k must be an int, not list: \[0, 1, 2, 3, 4, 5, \.\.\.\]$",
+        ),
     ],
 )
 def test_others(x, graph, call, error, text):

@@ -89,7 +89,6 @@ def work(
     :return: tasks that this worker has done
     :raises OSError: the storage or the base fails again and again; ValueError, MemoryError as :func:`gnnd.build`
     """
-    _native.real("lease_seconds", lease_seconds, 0, float("inf"))
     place = storage(work, **storage_options)
     plan = read_plan(place)
     if plan is None:
@@ -152,6 +151,7 @@ class Worker:
         lease_seconds: float,
         storage_options: dict[str, Any] | None = None,
     ) -> None:
+        _native.real("lease_seconds", lease_seconds, 0, float("inf"))
         vectors = open_base(base or plan.manifest.base["path"], storage_options)
         for field in ("n", "d", "dtype", "checksum"):
             if vectors.record[field] != plan.manifest.base[field]:

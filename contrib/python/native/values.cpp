@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: MIT
+#include "values.h"
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+
+#include <limits>
+#include <optional>
+#include <type_traits>
+
+#include "gnnd/detail/checks.h"
+#include "gnnd/detail/numbers.h"
+#include "gnnd/detail/params_table.h"
+#include "gnnd/error.h"
+
+namespace gnnd::python {
+
+namespace {
+
+std::string kind_of(const nb::handle& value) {
+    return nb::cast<std::string>(value.type().attr("__name__"));
+}
+
+[[noreturn]] void refuse(const std::string& name, const nb::handle& value, const char* expected) {
+    PyErr_Clear();
+    const nb::object shown = nb::module_::import_("reprlib").attr("repr")(value);  // which cuts what is long
+    throw nb::type_error((name + " must be " + expected + ", not " + kind_of(value) + ": " + text_of(shown)).c_str());
+}
+
+}  // namespace
+
+std::string text_of(nb::handle str) {
+    const nb::object bytes = nb::steal(PyUnicode_AsEncodedString(str.ptr(), "utf-8", "backslashreplace"));
+    if (!bytes.is_valid()) throw nb::python_error();
+    return {PyBytes_AsString(bytes.ptr()), std::size_t(PyBytes_Size(bytes.ptr()))};
+}
+
+nb::str to_str(std::string_view text) {
+    const nb::object str = nb::steal(PyUnicode_DecodeUTF8(text.data(), Py_ssize_t(text.size()), "backslashreplace"));
+    if (!str.is_valid()) throw nb::python_error();
+    return nb::borrow<nb::str>(str);
+}
+
+std::string path_of(nb::handle str) {
+    const nb::object bytes = nb::steal(PyUnicode_EncodeFSDefault(str.ptr()));
+    if (!bytes.is_valid()) throw nb::python_error();
+    return {PyBytes_AsString(bytes.ptr()), std::size_t(PyBytes_Size(bytes.ptr()))};
+}
+
+nb::str path_to_str(const std::string& path) {
+    const nb::object str = nb::steal(PyUnicode_DecodeFSDefaultAndSize(path.data(), Py_ssize_t(path.size())));
+    if (!str.is_valid()) throw nb::python_error();
+    return nb::borrow<nb::str>(str);
+}
+
+template <class T>
+T value_of(const std::string& name, nb::handle value) {
+    if constexpr (std::is_same_v<T, bool>) {
+        if (!PyBool_Check(value.ptr()) && kind_of(value) != "bool_" && kind_of(value) != "bool")  // numpy's
+            refuse(name, value, "a bool");
+        return PyObject_IsTrue(value.ptr()) == 1;
+    } else if constexpr (std::is_integral_v<T>) {
+        const nb::object index = nb::steal(PyNumber_Index(value.ptr()));
+        if (!index.is_valid() || PyBool_Check(value.ptr())) refuse(name, value, "an int");
+        const std::string text = text_of(nb::str(index));
+        T number{};
+        try {
+            detail::parse(text, number);
+        } catch (const InvalidArgument&) {
+            using Limits = std::numeric_limits<T>;
+            throw InvalidArgument(name + " = " + text + ", allowed are " + std::to_string(Limits::min()) + " to " +
+                                  std::to_string(Limits::max()));
+        }
+        return number;
+    } else if constexpr (std::is_floating_point_v<T>) {
+        const double number = PyFloat_AsDouble(value.ptr());
+        if (PyErr_Occurred() != nullptr || PyBool_Check(value.ptr())) refuse(name, value, "a number");
+        return T(number);
+    } else {
+        if (!nb::isinstance<nb::str>(value)) refuse(name, value, "a str");
+        return text_of(value);
+    }
+}
+
+template bool value_of(const std::string&, nb::handle);
+template int value_of(const std::string&, nb::handle);
+template std::int64_t value_of(const std::string&, nb::handle);
+template std::uint64_t value_of(const std::string&, nb::handle);
+template float value_of(const std::string&, nb::handle);
+template double value_of(const std::string&, nb::handle);
+template std::string value_of(const std::string&, nb::handle);
+
+std::int64_t bytes_of(const std::string& name, nb::handle value) {
+    if (!nb::isinstance<nb::str>(value)) {
+        if (PyIndex_Check(value.ptr()) == 0) refuse(name, value, "bytes, as an int or as '8GiB'");
+        return value_of<std::int64_t>(name, value);
+    }
+    const std::string text = text_of(value);
+    const std::optional<std::int64_t> bytes = detail::read_bytes(text);
+    if (!bytes) throw InvalidArgument(name + " = '" + text + "', allowed are " + detail::kSizes);
+    return *bytes;
+}
+
+void bind_values(nb::module_& module) {
+    const auto name = nb::arg("name");
+    const auto value = nb::arg("value").none();
+    module.def(
+        "whole",
+        [](const std::string& name, nb::handle value, std::int64_t low, std::optional<std::int64_t> high) {
+            const auto number = value_of<std::int64_t>(name, value);
+            if (high)
+                detail::check_range(name, number, low, *high);
+            else if (number < low)
+                throw InvalidArgument(name + " = " + std::to_string(number) + ", allowed are " + std::to_string(low) +
+                                      " and more");
+            return number;
+        },
+        name, value, nb::arg("low") = std::numeric_limits<std::int64_t>::min(), nb::arg("high") = nb::none());
+    module.def(
+        "real",
+        [](const std::string& name, nb::handle value, double low, double high) {
+            const auto number = value_of<double>(name, value);
+            detail::check_range(name, number, low, high);
+            return number;
+        },
+        name, value, nb::arg("low"), nb::arg("high"));
+    module.def("flag", &value_of<bool>, name, value);
+    module.def("bytes_of", &bytes_of, name, value);
+}
+
+}  // namespace gnnd::python

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: MIT
+"""Vectors of other types than are compared, whose digits float32 may lack."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import gnnd
+from conftest import clustered
+
+
+def lost(x, **params):
+    with pytest.raises(ValueError, match=r"x is of float64, .* Subtract their mean"):
+        gnnd.build(x, k=3, device="cpu", **params)
+
+
+@pytest.mark.parametrize("dtype", ["<f8", ">f8"])
+def test_digits_that_float32_lacks_are_told(dtype):
+    x = np.random.default_rng(0).normal(size=(3000, 4)).astype(dtype)
+    lost(x + 1e12)
+    lost(x + 1e6, metric="cosine")
+    lost(x * 1e-60)
+    lost([[10**12 + i] for i in range(9)])
+    far = x + 1e12
+    far[:20] = -1e30  # some that lie elsewhere change nothing
+    lost(far)
+    for fine in (x + 1e4, x * 1e-20, x * 1e15, np.full((9, 3), 0.1), np.where(x > 0, 1e12, x)):
+        assert gnnd.build(fine, k=3, device="cpu").n == len(fine)
+    ids = gnnd.build_exact(x + 1e12 - 1e12, k=3).ids
+    moved = (x + 1e12) - (x + 1e12).mean(0)
+    assert (np.sort(gnnd.build_exact(moved, k=3).ids) == np.sort(ids)).mean() > 0.99
+
+
+def test_whole_numbers_in_lists():
+    assert gnnd.build([[0, 1], [2, 3], [5, 5]], k=1).ids.tolist() == [[1], [0], [1]]
+    with pytest.raises(ValueError, match="x holds .* float64 has whole numbers up to 9007199254740992"):
+        gnnd.build([[2**60 + i] for i in range(9)], k=3)
+
+
+@pytest.mark.parametrize("tool", ["umap", "hdbscan"])
+def test_tools_take_the_same_vectors(tool):
+    if tool == "umap":
+        pytest.importorskip("pynndescent")
+        call = gnnd.umap.precomputed_knn
+    else:
+        call = gnnd.hdbscan.mutual_reachability
+    x = clustered(80, 3)
+    for make, error, text in (
+        (lambda: x + np.float64(1e12), ValueError, "Subtract their mean"),
+        (lambda: (x * 9).astype(np.int64) + 2**60, ValueError, "float64 has whole numbers up to"),
+        (lambda: np.ma.masked_array(x), TypeError, "masked"),
+        (lambda: x * 1j, TypeError, "complex"),
+        (lambda: x.astype(str), TypeError, "vectors are numbers"),
+        (lambda: x[0], ValueError, "1 dimensions"),
+    ):
+        with pytest.raises(error, match=text):
+            call(make(), 5)
+    call((x * 9).astype(np.int64), 5)
