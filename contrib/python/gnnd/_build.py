@@ -40,11 +40,16 @@ class _Call:
         """Those of an array, in order with the call's stream."""
         return vectors(self._arrays[name], stream=self.stream, name=name)
 
-    def params(self, device: Any, **params: Any) -> dict[str, Any]:
-        """As the native functions take them. Arrays on a GPU are worked on there."""
+    def params(self, device: Any, given: dict[str, Any], **own: Any) -> dict[str, Any]:
+        """As the native functions take them. Arrays on a GPU are worked on there.
+
+        :param own: that the function's arguments, or its graph, decide
+        """
+        if twice := own.keys() & given.keys():
+            raise TypeError(f"gnnd.{self.name}() takes no {' and no '.join(sorted(twice))}: its arguments tell it")
         if self.place.gpu >= 0 and str(device) in ("auto", "cuda"):
             device = f"cuda:{self.place.gpu}"
-        return {**params, "device": named(device)}
+        return {**own, **given, "device": named(device)}
 
     @contextmanager
     def run(self, arrays: list[DeviceArray] | None = None) -> Iterator[_native.Run]:
@@ -106,7 +111,7 @@ def build(
     """
     call = _Call("build", progress, allocator, stream, x=x)
     given = call.vectors("x")
-    params = call.params(device, k=k, metric=metric, recall=recall, **params)
+    params = call.params(device, params, k=k, metric=metric, recall=recall)
     return call.graph(params, given.n, _native.build, given.native, params)
 
 
@@ -124,7 +129,7 @@ def build_exact(
     """Compares all pairs: the exact graph, whatever the vectors are like. Arguments as for :func:`build`."""
     call = _Call("build_exact", progress, allocator, stream, x=x)
     given = call.vectors("x")
-    params = call.params(device, k=k, metric=metric, **params)
+    params = call.params(device, params, k=k, metric=metric)
     return call.graph(params, given.n, _native.build_exact, given.native, params)
 
 
@@ -146,7 +151,7 @@ def refine(
     """
     call = _Call("refine", progress, allocator, stream, x=x, **_arrays_of(graph=graph))
     given = call.vectors("x")
-    params = call.params(device, k=graph.k if k is None else k, metric=graph.metric, recall=recall, **params)
+    params = call.params(device, params, k=graph.k if k is None else k, metric=graph.metric, recall=recall)
     start = graph._on_host(call.stream or LEGACY_STREAM)
     return call.graph(params, given.n, _native.refine, given.native, start._parts(), params, stays=False)
 
@@ -174,7 +179,7 @@ def merge(
     _require_one_metric(graph1, graph2)
     first, second = call.vectors("x1"), call.vectors("x2")
     k = max(graph1.k, graph2.k) if k is None else k
-    params = call.params(device, k=k, metric=graph1.metric, recall=recall, **params)
+    params = call.params(device, params, k=k, metric=graph1.metric, recall=recall)
     arguments = (first.native, graph1._parts(), second.native, graph2._parts(), params)
     return call.graph(params, first.n + second.n, _native.merge, *arguments)
 
@@ -200,7 +205,7 @@ def append(
     """
     call = _Call("append", progress, allocator, stream, x=x, added=added, **_arrays_of(graph=graph))
     old, new = call.vectors("x"), call.vectors("added")
-    params = call.params(device, metric=graph.metric, recall=recall, **{"k": graph.k, **params})
+    params = call.params(device, {"k": graph.k, **params}, metric=graph.metric, recall=recall)
     arguments = (old.native, graph._parts(), new.native, params, method)
     return call.graph(params, old.n + new.n, _native.append, *arguments)
 
@@ -218,7 +223,7 @@ def duplicates_of(
     """What `gnnd.duplicates` finds in vectors. Those on a GPU are copied to the host, and built with there."""
     call = _Call("duplicates", progress, allocator, stream, x=x)
     given = on_host(call.vectors("x"))
-    params = call.params(device, **params)
+    params = call.params(device, params)
     with call.run() as run:
         return _native.duplicates_of(given.native, given_params, params, run)
 
@@ -233,7 +238,7 @@ def call_of_graph(
         call = _Call(name, None, allocator, None)
     if str(device) == "auto" and call.place.gpu < 0:
         device = "cpu"
-    return graph._parts(), call.params(device)["device"], call
+    return graph._parts(), call.params(device, {})["device"], call
 
 
 def exact_neighbors(
@@ -257,7 +262,7 @@ def exact_neighbors(
     if numbers.size == 0:
         raise ValueError("there are no objects")
     rows = _native.Array(numbers, numbers.ctypes.data, len(numbers), 1, 4, "i32")
-    params = call.params(device, k=k, metric=metric, **params)
+    params = call.params(device, params, k=k, metric=metric)
     call.place.wait()
     return _native.exact_rows(given.native, rows, params)
 
@@ -285,7 +290,7 @@ def eval(  # noqa: A001
     call = _Call("eval", None, None, stream, x=x, **_arrays_of(graph=graph))
     given, rows = call.vectors("x"), graph._on_host(call.stream or LEGACY_STREAM)
     at = min(10, graph.k, max(graph.n - 1, 1)) if at is None else _native.whole("at", at, 1)
-    params = call.params(device, k=at, metric=graph.metric, seed=seed, **params)
+    params = call.params(device, params, k=at, metric=graph.metric, seed=seed)
     count = min(_native.whole("objects", objects, 0) or given.n, given.n)
     call.place.wait()
     report: Any = _native.measure(given.native, on_host(given).native, rows._parts(), params, count)

@@ -44,7 +44,7 @@ T field_of(const detail::Field<T>& field, const nb::handle& value) {
     if constexpr (std::is_same_v<T, std::int64_t>)
         if (field.counts_bytes) return bytes_of(field.name, value);
     if constexpr (std::is_arithmetic_v<T>) {
-        return value_of<T>(field.name, value);
+        return value_of<T>(field.name, value, field.low, field.high);
     } else {
         // torch.device and jax's are told by their text
         const std::string text =

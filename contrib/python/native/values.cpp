@@ -27,6 +27,13 @@ std::string kind_of(const nb::handle& value) {
     throw nb::type_error((name + " must be " + expected + ", not " + kind_of(value) + ": " + text_of(shown)).c_str());
 }
 
+/// The digits of a whole number, however many.
+std::string whole_text(const std::string& name, const nb::handle& value) {
+    const nb::object index = nb::steal(PyNumber_Index(value.ptr()));
+    if (!index.is_valid() || PyBool_Check(value.ptr())) refuse(name, value, "an int");
+    return text_of(nb::str(index));
+}
+
 }  // namespace
 
 std::string text_of(nb::handle str) {
@@ -54,26 +61,27 @@ nb::str path_to_str(const std::string& path) {
 }
 
 template <class T>
-T value_of(const std::string& name, nb::handle value) {
+T value_of(const std::string& name, nb::handle value, T low, T high) {
     if constexpr (std::is_same_v<T, bool>) {
         if (!PyBool_Check(value.ptr()) && kind_of(value) != "bool_" && kind_of(value) != "bool")  // numpy's
             refuse(name, value, "a bool");
         return PyObject_IsTrue(value.ptr()) == 1;
     } else if constexpr (std::is_integral_v<T>) {
-        const nb::object index = nb::steal(PyNumber_Index(value.ptr()));
-        if (!index.is_valid() || PyBool_Check(value.ptr())) refuse(name, value, "an int");
-        const std::string text = text_of(nb::str(index));
+        const std::string text = whole_text(name, value);
         T number{};
         try {
             detail::parse(text, number);
         } catch (const InvalidArgument&) {
-            using Limits = std::numeric_limits<T>;
-            throw InvalidArgument(name + " = " + text + ", allowed are " + std::to_string(Limits::min()) + " to " +
-                                  std::to_string(Limits::max()));
+            throw InvalidArgument(name + " = " + text + ", allowed are " + std::to_string(low) + " to " +
+                                  std::to_string(high));
         }
         return number;
     } else if constexpr (std::is_floating_point_v<T>) {
         const double number = PyFloat_AsDouble(value.ptr());
+        if (PyErr_Occurred() != nullptr && PyErr_ExceptionMatches(PyExc_OverflowError) != 0) {
+            PyErr_Clear();
+            throw InvalidArgument(name + " is beyond what a float64 holds");
+        }
         if (PyErr_Occurred() != nullptr || PyBool_Check(value.ptr())) refuse(name, value, "a number");
         return T(number);
     } else {
@@ -82,13 +90,13 @@ T value_of(const std::string& name, nb::handle value) {
     }
 }
 
-template bool value_of(const std::string&, nb::handle);
-template int value_of(const std::string&, nb::handle);
-template std::int64_t value_of(const std::string&, nb::handle);
-template std::uint64_t value_of(const std::string&, nb::handle);
-template float value_of(const std::string&, nb::handle);
-template double value_of(const std::string&, nb::handle);
-template std::string value_of(const std::string&, nb::handle);
+template bool value_of(const std::string&, nb::handle, bool, bool);
+template int value_of(const std::string&, nb::handle, int, int);
+template std::int64_t value_of(const std::string&, nb::handle, std::int64_t, std::int64_t);
+template std::uint64_t value_of(const std::string&, nb::handle, std::uint64_t, std::uint64_t);
+template float value_of(const std::string&, nb::handle, float, float);
+template double value_of(const std::string&, nb::handle, double, double);
+template std::string value_of(const std::string&, nb::handle, std::string, std::string);
 
 std::int64_t bytes_of(const std::string& name, nb::handle value) {
     if (!nb::isinstance<nb::str>(value)) {
@@ -107,13 +115,12 @@ void bind_values(nb::module_& module) {
     module.def(
         "whole",
         [](const std::string& name, nb::handle value, std::int64_t low, std::optional<std::int64_t> high) {
-            const auto number = value_of<std::int64_t>(name, value);
-            if (high)
-                detail::check_range(name, number, low, *high);
-            else if (number < low)
-                throw InvalidArgument(name + " = " + std::to_string(number) + ", allowed are " + std::to_string(low) +
-                                      " and more");
-            return number;
+            const std::string text = whole_text(name, value);
+            const std::optional<std::int64_t> number = detail::read_number<std::int64_t>(text);
+            if (!number || *number < low || (high && *number > *high))
+                throw InvalidArgument(name + " = " + text + ", allowed are " + std::to_string(low) +
+                                      (high ? " to " + std::to_string(*high) : " and more"));
+            return *number;
         },
         name, value, nb::arg("low") = std::numeric_limits<std::int64_t>::min(), nb::arg("high") = nb::none());
     module.def(
@@ -124,7 +131,6 @@ void bind_values(nb::module_& module) {
             return number;
         },
         name, value, nb::arg("low"), nb::arg("high"));
-    module.def("flag", &value_of<bool>, name, value);
     module.def("bytes_of", &bytes_of, name, value);
 }
 

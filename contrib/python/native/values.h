@@ -6,6 +6,7 @@
 #include <nanobind/nanobind.h>
 
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -24,10 +25,12 @@ nb::str path_to_str(const std::string& path);
 
 /// A value that Python gives for an argument.
 /// \tparam T  bool, int, std::int64_t, std::uint64_t, float, double or std::string
+/// \param low, high  what is allowed, for the message about a whole number that T does not hold
 /// \throws nb::type_error that names the argument and the value where it is of another kind, InvalidArgument for
 ///         numbers that T does not hold
 template <class T>
-T value_of(const std::string& name, nb::handle value);
+T value_of(const std::string& name, nb::handle value, T low = std::numeric_limits<T>::min(),
+           T high = std::numeric_limits<T>::max());
 /// Bytes, as a number or as a text that the tool takes: "8GiB".
 std::int64_t bytes_of(const std::string& name, nb::handle value);
 
@@ -45,7 +48,7 @@ class Arguments {
     nb::dict given_;
 };
 
-/// whole(), real(), flag() and bytes_of(), by which the package checks what it works on itself.
+/// whole(), real() and bytes_of(), by which the package checks what it works on itself.
 void bind_values(nb::module_& module);
 
 }  // namespace gnnd::python

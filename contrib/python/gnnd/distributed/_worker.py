@@ -152,6 +152,7 @@ class Worker:
         storage_options: dict[str, Any] | None = None,
     ) -> None:
         _native.real("lease_seconds", lease_seconds, 0, float("inf"))
+        _native.whole("threads", threads, 0)
         vectors = open_base(base or plan.manifest.base["path"], storage_options)
         for field in ("n", "d", "dtype", "checksum"):
             if vectors.record[field] != plan.manifest.base[field]:
