@@ -5,6 +5,7 @@
 #include <numeric>
 #include <string>
 
+#include "gnnd/detail/checks.h"
 #include "gnnd/detail/recall.h"
 #include "gnnd/error.h"
 
@@ -76,8 +77,12 @@ double share_of_right(const VectorView& vectors, const KnnGraphView& graph, bool
 }
 
 RecallEstimate measure_rows(const VectorView& vectors, const VectorView& on_host, const KnnGraphView& rows,
-                            const std::vector<std::int32_t>& objects, const BuildParams& params,
+                            const std::vector<std::int32_t>& objects, const BuildParams& given,
                             const Callbacks& callbacks) {
+    BuildParams params = given;
+    params.recall_at = 0;  // it says nothing here
+    params.device = choose(given.device);
+    check_reach(params.device, {vectors.data});
     const auto count = std::int64_t(objects.size());
     const KnnGraph truth = count == vectors.n ? build_exact(vectors, params, callbacks).graph
                                               : exact_neighbors(vectors, objects.data(), count, params, callbacks);

@@ -85,8 +85,7 @@ nb::tuple exact_rows(const Array& x, const Array& objects, const nb::dict& given
 nb::object measure(const Array& x, const Array& on_host, const nb::tuple& graph, const nb::dict& given,
                    std::int64_t count) {
     const KnnGraphView view = graph_of(graph);
-    BuildParams params = params_of(given);
-    params.device = detail::choose(params.device);
+    const BuildParams params = params_of(given);
     if (view.n != x.rows)
         throw InvalidArgument("a graph of " + std::to_string(view.n) + " objects for " + std::to_string(x.rows) +
                               " vectors");
