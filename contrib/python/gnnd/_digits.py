@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import numpy as np
 
-_SAMPLE = 1000  # vectors by which narrowed() tells what float32 takes
+# By which narrowed() tells what float32 takes: vectors, and at most so many components of them.
+_SAMPLE, _COMPONENTS = 1000, 1 << 22
 
 
 def widened(x: np.ndarray, name: str) -> np.ndarray:
@@ -13,7 +14,7 @@ def widened(x: np.ndarray, name: str) -> np.ndarray:
     most = 2**53
     if x.dtype.kind in "iu" and x.dtype.itemsize > 4 and x.size and (x.max() > most or x.min() < -most):
         raise ValueError(
-            f"{name} holds {x.max()} to {x.min()}; float64 has whole numbers up to {most}: subtract an offset"
+            f"{name} holds {x.min()} to {x.max()}; float64 has whole numbers up to {most}: subtract an offset"
         )
     return x.astype(np.float64)
 
@@ -26,7 +27,7 @@ def narrowed(x: np.ndarray, name: str) -> np.ndarray:
     """
     with np.errstate(all="ignore"):  # infinities are found, and their row is named
         narrow = x.astype(np.float32)
-        chosen = slice(None, None, max(1, len(x) // _SAMPLE))
+        chosen = slice(None, None, max(1, len(x) // _SAMPLE, x.size // _COMPONENTS))
         rows, error = x[chosen], narrow[chosen] - x[chosen]
         finite = np.isfinite(error).all(axis=1)
         rows, error = rows[finite], error[finite]
