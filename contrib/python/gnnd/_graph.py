@@ -120,8 +120,6 @@ class Graph(Measured):
         :raises OSError: when it cannot be written, ValueError for vectors that are not as many as rows
         """
         known = self._base if base is None else _native.identify(_host_vectors(base).native)
-        if known is not None and known[0] != self.n:
-            raise ValueError(f"a graph of {self.n} objects for {known[0]} vectors")
         recall = None if self._recall is None else report_of(self._recall)
         _native.save(path_of(path), self.on_host()._parts(), self._dtype if known is None else known[2], known, recall)
 

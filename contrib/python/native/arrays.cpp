@@ -126,6 +126,12 @@ KnnGraphView graph_of(const nb::tuple& parts) {
                     nb::cast<std::string>(parts[2]));
 }
 
+void require_vectors(const KnnGraphView& graph, std::int64_t vectors) {
+    if (graph.n != vectors)
+        throw InvalidArgument("a graph of " + std::to_string(graph.n) + " objects for " + std::to_string(vectors) +
+                              " vectors");
+}
+
 io::ReadVectors reader_of(nb::handle read, std::int64_t d, DType dtype) {
     return [=](std::int64_t begin, std::int64_t count, std::byte* out) {
         const nb::gil_scoped_acquire gil;

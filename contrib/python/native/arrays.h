@@ -38,6 +38,8 @@ struct Array {
 KnnGraphView graph_of(const Array& ids, const Array& distances, const std::string& metric);
 /// The same of a tuple of them, which keeps the memory.
 KnnGraphView graph_of(const nb::tuple& parts);
+/// \throws InvalidArgument unless the graph has a row for each of so many vectors
+void require_vectors(const KnnGraphView& graph, std::int64_t vectors);
 
 /// Rows of d components as a function of Python's gives them: read(begin, count) returns an Array of them, on the host.
 /// It may be called from any thread. \param read  must outlive the result

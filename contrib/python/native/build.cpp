@@ -86,9 +86,7 @@ nb::object measure(const Array& x, const Array& on_host, const nb::tuple& graph,
                    std::int64_t count) {
     const KnnGraphView view = graph_of(graph);
     const BuildParams params = params_of(given);
-    if (view.n != x.rows)
-        throw InvalidArgument("a graph of " + std::to_string(view.n) + " objects for " + std::to_string(x.rows) +
-                              " vectors");
+    require_vectors(view, x.rows);
     if (params.k > view.k)
         throw InvalidArgument("at = " + std::to_string(params.k) + ", the graph has " + std::to_string(view.k) +
                               " columns");

@@ -74,6 +74,7 @@ void save(const Path& path, const nb::tuple& graph, const std::string& dtype, co
         return io::write_graph(path.native(), view, of_vectors);
     }
     const io::BaseIdentity identity = identity_of(nb::cast<nb::tuple>(base));
+    require_vectors(view, identity.n);
     const RecallEstimate measured = recall_of(recall);
     const nb::gil_scoped_release released;
     io::write_graph(path.native(), view, identity, measured);

@@ -158,10 +158,7 @@ nb::tuple merge_across(const Array& x1, const nb::tuple& graph1, const Array& x2
     const BuildParams params = params_of(given);
     detail::Input pair{{x1.vectors(), x2.vectors()}, {graph_of(graph1), graph_of(graph2)}};
     pair.across = true;  // the shards' own lists have seen what is inside of each
-    for (int side = 0; side < 2; ++side)
-        if (pair.graphs[side].n != pair.vectors[side].n)
-            throw InvalidArgument("a graph of " + std::to_string(pair.graphs[side].n) + " objects for " +
-                                  std::to_string(pair.vectors[side].n) + " vectors");
+    for (int side = 0; side < 2; ++side) require_vectors(pair.graphs[side], pair.vectors[side].n);
     Hooks hooks{nb::none()};
     BuildResult result = hooks.run([&] { return detail::run(pair, params, hooks.callbacks(), nullptr); });
     return nb::make_tuple(to_arrays(std::move(result.graph)), to_dict(result.stats));
