@@ -9,7 +9,6 @@
 #include <string>
 #include <string_view>
 #include <system_error>
-#include <type_traits>
 
 namespace gnnd::detail {
 

@@ -100,16 +100,13 @@ def vectors(x: Any, *, stream: Any = None, name: str = "x") -> Vectors:
     :param stream: of arrays on a GPU; None: the caller's current one (torch, cupy), else the legacy default stream
     :raises TypeError: for types that are no vectors', ValueError for shapes that are none
     """
-    if isinstance(x, np.ma.MaskedArray):
-        raise TypeError(f"{name} is a masked array; vectors have all their components")
+    _require_dense(x, name)
     if isinstance(x, np.ndarray):
         return _of_numpy(x, name)
     if hasattr(x, "__dlpack_device__"):
         return _of_dlpack(x, stream, name)
     if hasattr(x, "__cuda_array_interface__"):
         return _of_cuda_array(x, stream, name)
-    if hasattr(x, "tocsr"):
-        raise TypeError(f"{name} is a sparse matrix; vectors are dense: {name}.toarray()")
     array = np.asarray(x)
     if array.dtype.kind in "iub" and not hasattr(x, "__array__"):  # lists of numbers, as they are written
         array = widened(array, name)
@@ -122,10 +119,7 @@ def rows_on_host(x: Any, name: str = "x") -> np.ndarray:
 
     :raises TypeError: for what is no numbers, ValueError for shapes that are no vectors' and as :func:`narrowed`
     """
-    if isinstance(x, np.ma.MaskedArray):
-        raise TypeError(f"{name} is a masked array; vectors have all their components")
-    if hasattr(x, "tocsr"):
-        raise TypeError(f"{name} is a sparse matrix; vectors are dense: {name}.toarray()")
+    _require_dense(x, name)
     array = np.asarray(x)
     _require_matrix(array.shape, name)
     if array.dtype.name == "bfloat16":
@@ -192,6 +186,13 @@ def stream_of(given: Any, x: Any, device: int) -> int:
     if number < 0:
         raise ValueError(f"stream = {number}; a stream is a handle, or 1 or 2 for CUDA's default streams")
     return number or LEGACY_STREAM
+
+
+def _require_dense(x: Any, name: str) -> None:
+    if isinstance(x, np.ma.MaskedArray):
+        raise TypeError(f"{name} is a masked array; vectors have all their components")
+    if hasattr(x, "tocsr"):
+        raise TypeError(f"{name} is a sparse matrix; vectors are dense: {name}.toarray()")
 
 
 def _require_matrix(shape: tuple[int, ...], name: str) -> None:

@@ -38,7 +38,7 @@ void add_recall(nb::dict& dict, const RecallEstimate& recall) {
     dict["recall_objects"] = recall.objects;
 }
 
-/// Values of the builders' parameters that are told by a text, or may be.
+/// The value of a builder's parameter: a number as Python has it, what has a name by its text.
 template <class T>
 T field_of(const detail::Field<T>& field, const nb::handle& value) {
     if constexpr (std::is_same_v<T, std::int64_t>)

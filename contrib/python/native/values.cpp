@@ -10,7 +10,6 @@
 
 #include "gnnd/detail/checks.h"
 #include "gnnd/detail/numbers.h"
-#include "gnnd/detail/params_table.h"
 #include "gnnd/error.h"
 
 namespace gnnd::python {
@@ -27,6 +26,18 @@ std::string kind_of(const nb::handle& value) {
     throw nb::type_error((name + " must be " + expected + ", not " + kind_of(value) + ": " + text_of(shown)).c_str());
 }
 
+/// What Python has just made of a str, or its error.
+std::string taken_bytes(PyObject* made) {
+    const nb::object bytes = nb::steal(made);
+    if (!bytes.is_valid()) throw nb::python_error();
+    return {PyBytes_AsString(bytes.ptr()), std::size_t(PyBytes_Size(bytes.ptr()))};
+}
+nb::str taken_str(PyObject* made) {
+    const nb::object str = nb::steal(made);
+    if (!str.is_valid()) throw nb::python_error();
+    return nb::borrow<nb::str>(str);
+}
+
 /// The digits of a whole number, however many.
 std::string whole_text(const std::string& name, const nb::handle& value) {
     const nb::object index = nb::steal(PyNumber_Index(value.ptr()));
@@ -37,27 +48,19 @@ std::string whole_text(const std::string& name, const nb::handle& value) {
 }  // namespace
 
 std::string text_of(nb::handle str) {
-    const nb::object bytes = nb::steal(PyUnicode_AsEncodedString(str.ptr(), "utf-8", "backslashreplace"));
-    if (!bytes.is_valid()) throw nb::python_error();
-    return {PyBytes_AsString(bytes.ptr()), std::size_t(PyBytes_Size(bytes.ptr()))};
+    return taken_bytes(PyUnicode_AsEncodedString(str.ptr(), "utf-8", "backslashreplace"));
 }
 
 nb::str to_str(std::string_view text) {
-    const nb::object str = nb::steal(PyUnicode_DecodeUTF8(text.data(), Py_ssize_t(text.size()), "backslashreplace"));
-    if (!str.is_valid()) throw nb::python_error();
-    return nb::borrow<nb::str>(str);
+    return taken_str(PyUnicode_DecodeUTF8(text.data(), Py_ssize_t(text.size()), "backslashreplace"));
 }
 
 std::string path_of(nb::handle str) {
-    const nb::object bytes = nb::steal(PyUnicode_EncodeFSDefault(str.ptr()));
-    if (!bytes.is_valid()) throw nb::python_error();
-    return {PyBytes_AsString(bytes.ptr()), std::size_t(PyBytes_Size(bytes.ptr()))};
+    return taken_bytes(PyUnicode_EncodeFSDefault(str.ptr()));
 }
 
 nb::str path_to_str(const std::string& path) {
-    const nb::object str = nb::steal(PyUnicode_DecodeFSDefaultAndSize(path.data(), Py_ssize_t(path.size())));
-    if (!str.is_valid()) throw nb::python_error();
-    return nb::borrow<nb::str>(str);
+    return taken_str(PyUnicode_DecodeFSDefaultAndSize(path.data(), Py_ssize_t(path.size())));
 }
 
 template <class T>
@@ -68,14 +71,11 @@ T value_of(const std::string& name, nb::handle value, T low, T high) {
         return PyObject_IsTrue(value.ptr()) == 1;
     } else if constexpr (std::is_integral_v<T>) {
         const std::string text = whole_text(name, value);
-        T number{};
-        try {
-            detail::parse(text, number);
-        } catch (const InvalidArgument&) {
+        const std::optional<T> number = detail::read_number<T>(text);
+        if (!number)
             throw InvalidArgument(name + " = " + text + ", allowed are " + std::to_string(low) + " to " +
                                   std::to_string(high));
-        }
-        return number;
+        return *number;
     } else if constexpr (std::is_floating_point_v<T>) {
         const double number = PyFloat_AsDouble(value.ptr());
         if (PyErr_Occurred() != nullptr && PyErr_ExceptionMatches(PyExc_OverflowError) != 0) {
