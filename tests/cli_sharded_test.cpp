@@ -202,21 +202,25 @@ void CliSharded::kill_builds(int times, const Arguments& more, const std::functi
     std::filesystem::remove_all(work());
     std::mt19937 random(20260610);
     int kills = 0, finished = 0, half_done = 0;
+    double patience = 1;  // grows until a build ends, so that some do, however busy the machine is
     while ((kills < times || finished < 3) && !HasFailure()) {
         Arguments tool = with({"-q", "--resume"});
         if (kills % 4 == 0) *std::find(tool.begin(), tool.end(), "0") = "60";
         const pid_t pid = spawn(tool);
-        const double moment = starting / 2 + double(random() % 1000) / 1000 * std::max(whole - starting, 0.02) * 0.6;
+        const double moment =
+            starting / 2 + double(random() % 1000) / 1000 * std::max(whole - starting, 0.02) * 0.6 * patience;
         std::this_thread::sleep_for(std::chrono::duration<double>(moment));
         kill(pid, SIGKILL);
         const int code = wait(pid);
         if (code == -SIGKILL) {
             ++kills;
+            patience *= 1.1;
             half_done += std::filesystem::exists(work() + "/manifest.json");
             continue;
         }
         ASSERT_EQ(code, 0) << read_bytes(logs_.file("err"));
         ++finished;
+        patience = 1;
         check();
         std::filesystem::remove_all(work());
     }
