@@ -52,12 +52,15 @@ test_with() { # version, interpreter, extras to install; then pytest's options
 import gnnd, sys
 assert gnnd.__file__.startswith('$work/env-$version'), gnnd.__file__
 print(f'== Python {sys.version.split()[0]}: gnnd {gnnd.__version__} from', gnnd.__file__)"
-        pytest() { "env-$version/bin/pytest" -q -rs -p no:cacheprovider -c "$OLDPWD/pyproject.toml" --rootdir "$OLDPWD" "$@"; }
+        pytest() {
+            "env-$version/bin/pytest" -q -rs -n "$(nproc)" --dist worksteal -p no:cacheprovider \
+                -c "$OLDPWD/pyproject.toml" --rootdir "$OLDPWD" "$@"
+        }
         if [ "$extras" = test ]; then
             pytest "$OLDPWD/tests" "$@"
         else
             pytest --ignore "$OLDPWD/tests/tools" "$OLDPWD/tests" "$@"
-            pytest --durations 0 -s "$OLDPWD/tests/tools" | tee tools.log
+            pytest --durations 0 "$OLDPWD/tests/tools" | tee tools.log
             if grep -q '^SKIPPED' tools.log; then
                 echo "test.sh: tests of tools were left out, although all were to be installed" >&2
                 exit 1
