@@ -141,6 +141,26 @@ TEST_P(GnndIndexTest, ReachesWhatLiesApart) {
     EXPECT_GE(search_recall(*made.index, flat, all, 1), search_recall(*built.index, flat, all, 1) - 0.005);
 }
 
+/// FAISS's default, in few steps: what is added far away, a dense part, and what comes in order.
+TEST_P(GnndIndexTest, NarrowSearchesFindWhatWasAdded) {
+    constexpr int d = 8;
+    const auto spread = [](std::int64_t n, float scale, float from, std::uint64_t seed) {
+        std::vector<float> rows = random_rows(n, d, false, seed);
+        for (float& x : rows) x = from + scale * x;
+        return rows;
+    };
+    const std::vector<std::vector<float>> added{spread(600, 1, 100, 2), spread(600, 0.01f, 0.3f, 3),
+                                                spread(300, 1, -40, 4), spread(300, 1, 60, 5)};
+    const AnyGnndIndex made = GetParam().make(d, faiss::METRIC_L2);
+    faiss::IndexFlatL2 flat(d);
+    add_rows(*made.index, flat, spread(4000, 1, 0, 1));
+    for (const std::vector<float>& rows : added) add_rows(*made.index, flat, rows);
+    made.set_beam(16);
+    for (const std::vector<float>& rows : added)
+        EXPECT_GE(search_recall(*made.index, flat, rows, 1), 0.9) << "those from " << rows[0];
+    EXPECT_EQ(reachable(*made.index), std::size_t(flat.ntotal));
+}
+
 TEST_P(GnndIndexTest, GoesOnWithIndexesOfFaiss) {
     const std::int64_t n = sized(2000);
     const std::vector<float> rows = sample_rows(0, n), more = sample_rows(n, 100), queries = sample_rows(19000, 500);

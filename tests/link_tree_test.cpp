@@ -5,6 +5,10 @@
 #include <gtest/gtest.h>
 #include <omp.h>
 
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <numeric>
 #include <vector>
 
 #include "gnnd/random.h"
@@ -15,6 +19,7 @@ namespace {
 class EqualObjects final : public detail::ObjectDistances {
   public:
     float between(std::int32_t /*a*/, std::int32_t /*b*/) override { return 0; }
+    std::unique_ptr<ObjectDistances> clone() const override { return std::make_unique<EqualObjects>(); }
 };
 
 TEST(LinkTree, AnyNumberOfThreadsFollowsInOneOrder) {
@@ -44,6 +49,66 @@ TEST(LinkTree, AnyNumberOfThreadsFollowsInOneOrder) {
         EXPECT_EQ(found, parents) << threads;
     }
     omp_set_num_threads(before);
+}
+
+TEST(LinkTree, MakesEdgesOfLinksAndTakesThemBack) {
+    // 0 leads to 1 and 2, 1 to 3, 3 to 4.
+    std::vector<std::int32_t> links{1, 2, 3, -1, -1, -1, 4, -1, -1, -1}, parents{0, 0, 0, 1, 3};
+    const std::vector<std::int32_t> links_before = links, parents_before = parents;
+    detail::LinkRows rows(links.data(), 2, 0, parents);
+    rows.keep(2);
+    ASSERT_TRUE(rows.add(2, 3));
+    rows.make_edge(2, 3);
+    EXPECT_EQ(parents, (std::vector<std::int32_t>{0, 0, 0, 2, 3}));
+    EXPECT_TRUE(rows.is_edge(2, 3));
+    EXPECT_FALSE(rows.is_edge(1, 3));
+    rows.keep(4);
+    ASSERT_TRUE(rows.add(4, 2));
+    rows.make_edge(4, 2);  // what 4 is reached through
+    rows.make_edge(4, 0);  // the entry
+    EXPECT_EQ(parents, (std::vector<std::int32_t>{0, 0, 0, 2, 3}));
+    rows.undo();
+    EXPECT_EQ(links, links_before);
+    EXPECT_EQ(parents, parents_before);
+}
+
+/// Of numbers on a line.
+class OnALine final : public detail::ObjectDistances {
+  public:
+    float between(std::int32_t a, std::int32_t b) override { return std::abs(float(a - b)); }
+    std::unique_ptr<ObjectDistances> clone() const override { return std::make_unique<OnALine>(); }
+};
+
+TEST(LinkTree, OpensWaysForSearchesOfFewSteps) {
+    constexpr int kObjects = 2000, kDegree = 8;
+    std::vector<std::int32_t> links, all(kObjects);
+    for (int i = 0; i < kObjects; ++i)  // the next ones only, so that long walks find all, and short ones what is near
+        for (const int step : {-2, -1, 1, 2, 3, 4, 5, 6}) links.push_back(std::clamp(i + step, 0, kObjects - 1));
+    for (int i = 0; i < kObjects; ++i) {  // no object links itself, or another twice
+        std::int32_t* row = &links[i * kDegree];
+        std::sort(row, row + kDegree);
+        std::int32_t* end = std::unique(row, row + kDegree);
+        std::fill(std::remove(row, end, i), row + kDegree, -1);
+    }
+    std::iota(all.begin(), all.end(), 0);
+    std::vector<std::int32_t> parents(kObjects, -1);
+    OnALine distances;
+    detail::LinkRows rows(links.data(), kDegree, 0, parents);
+    detail::TreeGrowth growth(distances, rows);
+    growth.follow(0);
+    growth.attach_others();
+    const auto found = [&] {
+        detail::BeamSearch search({links.data(), kDegree, 0, kDegree}, 16, 16, distances);
+        return std::count_if(all.begin(), all.end(), [&](std::int32_t i) { return search.find(i); });
+    };
+    const auto before = found();
+    growth.open_ways();
+    EXPECT_LT(before, kObjects / 10);
+    EXPECT_GT(found(), kObjects * 2 / 3);
+    std::vector<std::int32_t> reached(kObjects, -1);  // by the links as they are now
+    detail::LinkRows anew(links.data(), kDegree, 0, reached);
+    detail::TreeGrowth(distances, anew).follow(0);
+    EXPECT_EQ(std::count(reached.begin(), reached.end(), -1), 0);
 }
 
 }  // namespace

@@ -168,6 +168,7 @@ std::int64_t grow_links(const PrunedRows& pruned, const faiss::IndexFlat& storag
     TreeGrowth growth(distances, tree, interrupt_hooks());
     for (const std::int32_t object : links.leading_on()) growth.follow(object);
     growth.attach_others();
+    growth.open_ways(links.objects());
     return std::int64_t(links.objects().size());
 }
 

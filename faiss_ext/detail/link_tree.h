@@ -27,13 +27,16 @@ struct LinkTree : SearchGraph {
 class StorageDistances final : public gnnd::detail::ObjectDistances {
   public:
     explicit StorageDistances(const faiss::IndexFlat& storage)
-        : computer_(storage.get_distance_computer()),
+        : storage_(storage),
+          computer_(storage.get_distance_computer()),
           sign_(storage.metric_type == faiss::METRIC_INNER_PRODUCT ? -1.0f : 1.0f) {}
     float between(std::int32_t a, std::int32_t b) override { return sign_ * computer_->symmetric_dis(a, b); }
+    std::unique_ptr<ObjectDistances> clone() const override { return std::make_unique<StorageDistances>(storage_); }
     void set_query(const float* x) { computer_->set_query(x); }
     float to_query(idx_t i) { return sign_ * (*computer_)(i); }
 
   private:
+    const faiss::IndexFlat& storage_;
     std::unique_ptr<faiss::DistanceComputer> computer_;
     float sign_;
 };

@@ -3,16 +3,21 @@
 
 #include <algorithm>
 #include <atomic>
+#include <limits>
+#include <memory>
+#include <numeric>
 #include <utility>
 
 #include "gnnd/cpu/parallel.h"
 #include "gnnd/error.h"
+#include "gnnd/random.h"
 
 namespace gnnd::detail {
 
 namespace {
 
-constexpr int kMendings = 4;                // at most so many passes over those attached
+constexpr int kMendings = 4;                // at most so many passes over those attached, or searched for
+constexpr int kBeam = 64;                   // of searches for what is not reached
 constexpr std::size_t kManyReached = 8192;  // from so many on their links are followed by all threads
 constexpr int kEnoughThreads = 4;           // if there are so many: links are read twice then
 
@@ -50,14 +55,22 @@ void LinkRows::keep(const std::vector<std::int32_t>& objects) {
 
 void LinkRows::undo() {
     for (std::size_t i = kept_.size(); i-- > 0;) std::copy_n(&kept_links_[i * degree], degree, row(kept_[i]));
+    for (std::size_t i = kept_parents_.size(); i-- > 0;) parents[kept_parents_[i].first] = kept_parents_[i].second;
 }
 
-bool TreeGrowth::Step::operator<(const Step& other) const {
-    return std::pair(distance, id) < std::pair(other.distance, other.id);
+void LinkRows::make_edge(std::int32_t from, std::int32_t object) {
+    for (std::int32_t above = from, below = -1; above != below; below = above, above = parents[above])
+        if (above == object) return;  // the entry is its own parent
+    kept_parents_.emplace_back(object, parents[object]);
+    parents[object] = from;
 }
 
 TreeGrowth::TreeGrowth(ObjectDistances& distances, LinkRows& tree, const Callbacks& callbacks)
-    : tree_(tree), distances_(distances), callbacks_(callbacks) {
+    : tree_(tree),
+      distances_(distances),
+      callbacks_(callbacks),
+      search_({tree.of(0), tree.degree, tree.entry, tree.degree}, kBeam, std::numeric_limits<int>::max(), distances),
+      narrow_searches_(narrow_searches(distances)) {
     tree.parents[tree.entry] = tree.entry;
 }
 
@@ -71,16 +84,13 @@ void TreeGrowth::attach_others() {
         if (tree_.parents[i] >= 0) continue;
         if (attached.size() % 1024 == 0) check_interrupt();
         const auto object = std::int32_t(i);
-        std::int32_t from = spare_link(beam_search(object), object);
+        search_.find(object);
+        spare_link(search_.found(), object);
         // Among many equal vectors all that the search finds may be taken; some other reached object never is,
         // since there are more links than objects to reach.
-        while (from < 0) {
-            if (tree_.parents[spare_] >= 0 && make_link(spare_, object))
-                from = spare_;
-            else
+        while (tree_.parents[object] < 0)
+            if (tree_.parents[spare_] < 0 || !make_link(spare_, object))
                 spare_ = std::int32_t((spare_ + 1) % tree_.n());
-        }
-        tree_.parents[object] = from;
         follow(object);
         attached.push_back(object);
     }
@@ -93,10 +103,9 @@ void TreeGrowth::mend(const std::vector<std::int32_t>& attached) {
     for (int round = 0; round < kMendings && missed; ++round) {
         missed = false;
         for (const std::int32_t object : attached) {
-            const std::vector<Step>& found = beam_search(object);
-            if (found.front().distance <= distances_.between(object, object)) continue;
+            if (search_.find(object)) continue;
             missed = true;
-            spare_link(found, object);
+            spare_link(search_.found(), object);
         }
         check_interrupt();
     }
@@ -167,52 +176,114 @@ void TreeGrowth::follow_level(std::size_t first, std::size_t end) {
     });
 }
 
-/// Links one object to another that it does not link to yet, unless all its links are edges of the tree.
+/// Links one object to another, unless all its links are edges of the tree; this becomes one, so that no other takes
+/// its place.
 bool TreeGrowth::make_link(std::int32_t from, std::int32_t to) {
     tree_.keep(from);
-    if (tree_.add(from, to)) return true;
-    std::int32_t* links = tree_.row(from);
-    int j = tree_.degree - 1;
-    while (j >= 0 && (links[j] < 0 || tree_.is_edge(from, links[j]))) --j;
-    if (j < 0) return false;
-    links[j] = to;
+    std::int32_t *links = tree_.row(from), *end = links + tree_.degree, *link = std::find(links, end, to);
+    if (link == end) link = std::find(links, end, -1);
+    while (link == end || (*link >= 0 && *link != to && tree_.is_edge(from, *link)))
+        if (link-- == links) return false;
+    *link = to;
+    if (from == tree_.entry) std::rotate(links, link, link + 1);  // narrow searches may follow the first ones only
+    tree_.make_edge(from, to);
+    made_links_ = true;
     return true;
 }
 
-/// Links the nearest found that has a link to spare to the object; which one that is, or -1.
-std::int32_t TreeGrowth::spare_link(const std::vector<Step>& found, std::int32_t object) {
-    for (const Step& step : found)
-        if (make_link(step.id, object)) return step.id;
-    return -1;
+/// Links the nearest that the search has walked along, and that has a link to spare, to the object; without any the
+/// nearest of those that it would have walked along next.
+void TreeGrowth::spare_link(const Found& found, std::int32_t object) {
+    for (const bool is_new : {false, true})
+        for (const cpu::Entry& entry : found)
+            if (cpu::is_new(entry) == is_new && make_link(cpu::id_of(entry), object)) return;
 }
 
-/// The objects that a greedy search for this one finds, nearest first.
-const std::vector<TreeGrowth::Step>& TreeGrowth::beam_search(std::int32_t object) {
-    seen_.resize(tree_.parents.size());
-    pool_.clear();
-    ++search_;
-    visit(object, tree_.entry);
-    for (std::size_t at = 0; at < pool_.size();) {
-        if (pool_[at].expanded) {
-            ++at;
-            continue;
+void TreeGrowth::open_ways(std::vector<std::int32_t> objects) {
+    const bool some = objects.size() < tree_.parents.size();
+    lead_to(std::move(objects));
+    // Where they were linked from, searches for others may now go astray: among many that are nearer than what led on.
+    if (some && made_links_) open_ways();
+}
+
+void TreeGrowth::open_ways() {
+    std::vector<std::int32_t> all(tree_.parents.size());
+    std::iota(all.begin(), all.end(), 0);
+    lead_to(std::move(all));
+}
+
+/// Opens ways to those of a sample of the objects that narrow searches miss, of more of them while these are many.
+void TreeGrowth::lead_to(std::vector<std::int32_t> objects) {
+    constexpr std::size_t kFirst = 256, kMost = 4096;  // objects of the sample
+    constexpr std::size_t kFew = 32;                   // one in so many
+    Random random(objects.size());
+    bool many = true;
+    for (std::size_t tried = 0, end = kFirst; many && tried < std::min(objects.size(), kMost); tried = end, end *= 2) {
+        end = std::min(end, objects.size());
+        for (std::size_t i = tried; i < end; ++i)
+            std::swap(objects[i], objects[i + random.below(std::uint32_t(objects.size() - i))]);
+        std::vector<std::int32_t> missed = not_found(&objects[tried], std::int64_t(end - tried));
+        many = missed.size() * kFew > end - tried;
+        if (!many) {  // those around them are searched for, too: they may be a small cluster's
+            std::vector<std::int32_t> around;
+            for (const std::int32_t object : missed) {
+                const std::int32_t* links = tree_.of(object);
+                around.insert(around.end(), links, std::find(links, links + tree_.degree, -1));
+            }
+            std::sort(around.begin(), around.end());
+            around.erase(std::unique(around.begin(), around.end()), around.end());
+            around = not_found(around.data(), std::int64_t(around.size()));
+            missed.insert(missed.end(), around.begin(), around.end());
         }
-        pool_[at].expanded = true;
-        const std::int32_t* links = tree_.of(pool_[at].id);
-        for (int j = 0; j < tree_.degree && links[j] >= 0; ++j) at = std::min(at, visit(object, links[j]));
+        for (int round = 0; round < kMendings && !missed.empty(); ++round) {
+            for (const std::int32_t object : missed) {
+                for (NarrowSearch& search : narrow_searches_) {
+                    // Another's way may have led here meanwhile.
+                    if (search.whole.find(object)) continue;
+                    // A link from where half of the steps lead leaves the others for what lies around the object.
+                    search.half.find(object);
+                    spare_link(search.half.found(), object);
+                }
+            }
+            missed = not_found(missed.data(), std::int64_t(missed.size()));
+        }
     }
-    return pool_;
 }
 
-/// Puts an object into the pool if it belongs there and was not seen by this search; where, or kBeam.
-std::size_t TreeGrowth::visit(std::int32_t query, std::int32_t id) {
-    if (std::exchange(seen_[id], search_) == search_) return kBeam;
-    const Step step{distances_.between(query, id), id, false};
-    const auto position = std::lower_bound(pool_.begin(), pool_.end(), step) - pool_.begin();
-    if (position == kBeam) return kBeam;
-    if (pool_.size() == kBeam) pool_.pop_back();
-    pool_.insert(pool_.begin() + position, step);
-    return std::size_t(position);
+/// Searches as FAISS's indexes make them by default. Those of an HNSW are over after 16 steps up to FAISS 1.7.4, where
+/// every candidate that is dropped counts as one that was walked along; an NSG's follow the first 16 links of the
+/// entry.
+std::array<TreeGrowth::NarrowSearch, 2> TreeGrowth::narrow_searches(ObjectDistances& distances) const {
+    constexpr int kNarrow = 16;
+    const auto search = [&](int entry_links) {
+        const BeamSearch::Links links{tree_.of(0), tree_.degree, tree_.entry, entry_links};
+        return NarrowSearch{{links, kNarrow, kNarrow, distances}, {links, kNarrow, kNarrow / 2, distances}};
+    };
+    return {search(tree_.degree), search(std::min(kNarrow, tree_.degree))};
+}
+
+/// Those of the objects that narrow searches of either kind do not find, in their order.
+std::vector<std::int32_t> TreeGrowth::not_found(const std::int32_t* objects, std::int64_t count) {
+    constexpr std::int64_t kChunk = 16;
+    const cpu::Team team{cpu::Team::resolve(0), &callbacks_.interrupt};
+    struct Searcher {
+        std::unique_ptr<ObjectDistances> distances;
+        std::array<NarrowSearch, 2> searches;
+        bool finds(std::int32_t object) { return searches[0].whole.find(object) && searches[1].whole.find(object); }
+    };
+    std::vector<std::unique_ptr<Searcher>> searchers(team.threads);
+    std::vector<std::int32_t> missed(objects, objects + count);
+    team.for_chunks(count, kChunk, [&](int thread, std::int64_t begin, std::int64_t end) {
+        if (!searchers[thread]) {
+            auto distances = distances_.clone();
+            ObjectDistances& own = *distances;
+            searchers[thread] = std::make_unique<Searcher>(Searcher{std::move(distances), narrow_searches(own)});
+        }
+        for (std::int64_t i = begin; i < end; ++i)
+            if (searchers[thread]->finds(objects[i])) missed[i] = -1;
+    });
+    missed.erase(std::remove(missed.begin(), missed.end(), -1), missed.end());
+    return missed;
 }
 
 }  // namespace gnnd::detail

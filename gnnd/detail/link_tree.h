@@ -4,11 +4,14 @@
 /// Links under which searches reach every object. Some of the links are the edges of a tree from the entry; whoever
 /// changes links leaves these alone.
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "gnnd/builder.h"
+#include "gnnd/detail/beam_search.h"
 
 namespace gnnd::detail {
 
@@ -31,7 +34,11 @@ class LinkRows {
     void keep(std::int32_t object);
     /// The same for many, by all threads.
     void keep(const std::vector<std::int32_t>& objects);
-    /// All that were kept are as they were, whatever came after. Throws nothing.
+    /// Makes a link an edge of the tree, through which the object is reached from now on; unless it is itself what
+    /// `from` is reached through.
+    void make_edge(std::int32_t from, std::int32_t object);
+    /// All that were kept are as they were, whatever came after, and edges made of links are what they were. Throws
+    /// nothing.
     void undo();
 
     const int degree;
@@ -41,19 +48,13 @@ class LinkRows {
   private:
     std::int32_t* const links_;
     std::vector<std::int32_t> kept_, kept_links_;  // objects, some more than once, and the links that they had
-};
-
-/// Distances of the objects that are linked; smaller is nearer.
-class ObjectDistances {
-  public:
-    virtual ~ObjectDistances() = default;
-    virtual float between(std::int32_t a, std::int32_t b) = 0;
+    std::vector<std::pair<std::int32_t, std::int32_t>> kept_parents_;  // objects, likewise, and their parents
 };
 
 /// Makes the tree grow until it holds all objects.
 class TreeGrowth {
   public:
-    /// \param distances  of the objects; asked by the calling thread only
+    /// \param distances  of the objects
     /// \param tree       its entry is reached; whoever else is has a parent
     /// \param callbacks  of them `interrupt` is asked, and Interrupted thrown
     TreeGrowth(ObjectDistances& distances, LinkRows& tree, const Callbacks& callbacks = {});
@@ -61,15 +62,18 @@ class TreeGrowth {
     void follow(std::int32_t object);
     /// Searches for objects that are not reached as a query would, and links them from the nearest found.
     void attach_others();
+    /// Lets narrow searches, as wide as FAISS's indexes search by default, find what they could not: where one for a
+    /// sample of the objects ends elsewhere, in another cluster or at the border of what was added, a link leads on.
+    /// The tree holds all objects.
+    void open_ways();
+    /// The same where little has changed.
+    /// \param objects  who is searched for, each once, in any order; others, too, where links were made
+    void open_ways(std::vector<std::int32_t> objects);
 
   private:
-    static constexpr int kBeam = 64;  // width of the search
-
-    struct Step {
-        float distance;
-        std::int32_t id;
-        bool expanded;
-        bool operator<(const Step& other) const;
+    using Found = std::vector<cpu::Entry>;
+    struct NarrowSearch {
+        BeamSearch whole, half;  // all of its steps, and half of them
     };
 
     void check_interrupt() const;
@@ -77,19 +81,20 @@ class TreeGrowth {
     void follow_level(std::size_t first, std::size_t end);
     void mend(const std::vector<std::int32_t>& attached);
     bool make_link(std::int32_t from, std::int32_t to);
-    std::int32_t spare_link(const std::vector<Step>& found, std::int32_t object);
-    const std::vector<Step>& beam_search(std::int32_t object);
-    std::size_t visit(std::int32_t query, std::int32_t id);
+    void spare_link(const Found& found, std::int32_t object);
+    void lead_to(std::vector<std::int32_t> objects);
+    std::array<NarrowSearch, 2> narrow_searches(ObjectDistances& distances) const;
+    std::vector<std::int32_t> not_found(const std::int32_t* objects, std::int64_t count);
 
     LinkRows& tree_;
     ObjectDistances& distances_;
     const Callbacks callbacks_;
     std::vector<std::int32_t> reached_;  // from the object that is followed, in the order in which they were reached
     std::vector<std::uint32_t> claims_;  // n: the first place in reached_ that links to an object, until it is reached
-    std::int32_t spare_ = 0;             // the object that is asked next for a link to spare
-    std::vector<std::uint32_t> seen_;    // in which search last
-    std::uint32_t search_ = 0;
-    std::vector<Step> pool_;
+    bool made_links_ = false;
+    std::int32_t spare_ = 0;  // the object that is asked next for a link to spare
+    BeamSearch search_;
+    std::array<NarrowSearch, 2> narrow_searches_;
 };
 
 }  // namespace gnnd::detail

@@ -3,7 +3,9 @@
 
 #include <nanobind/stl/string.h>
 
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "arrays.h"
@@ -23,13 +25,15 @@ namespace {
 /// The metric between objects, for the tree that reaches all of them.
 class MetricDistances final : public detail::ObjectDistances {
   public:
-    explicit MetricDistances(const cpu::Space& space) : block_(space, 1, 1, detail::or_heap(nullptr)) {}
+    explicit MetricDistances(const cpu::Space& space) : space_(space), block_(space, 1, 1, detail::or_heap(nullptr)) {}
+    std::unique_ptr<ObjectDistances> clone() const override { return std::make_unique<MetricDistances>(space_); }
     float between(std::int32_t a, std::int32_t b) override {
         block_.compute(&a, 1, &b, 1);
         return block_.row(0)[0];
     }
 
   private:
+    const cpu::Space& space_;
     cpu::Block block_;
 };
 
@@ -59,6 +63,7 @@ void links_for_search(const Array& x, const nb::tuple& graph, const Array& links
         detail::TreeGrowth growth(distances, rows, callbacks);
         growth.follow(std::int32_t(entry));
         growth.attach_others();
+        growth.open_ways();
     });
 }
 

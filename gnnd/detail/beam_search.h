@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+/// \file beam_search.h
+/// The search that a graph index answers a query by: from the entry along links, nearest first.
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "gnnd/cpu/beam.h"
+
+namespace gnnd::detail {
+
+/// Distances of the objects that are linked; smaller is nearer.
+class ObjectDistances {
+  public:
+    virtual ~ObjectDistances() = default;
+    virtual float between(std::int32_t a, std::int32_t b) = 0;
+    /// The same for another thread: one of these is asked by one thread at a time.
+    virtual std::unique_ptr<ObjectDistances> clone() const = 0;
+};
+
+/// Greedy searches for objects among the objects.
+class BeamSearch {
+  public:
+    /// Rows of links, n x degree, -1 at the end of those with fewer; read anew by every search.
+    struct Links {
+        const std::int32_t* rows;
+        int degree;
+        std::int32_t entry;
+        int of_entry;  ///< so many of the entry's are followed
+    };
+
+    /// \param beam   at most so many are found
+    /// \param steps  after walking along the links of so many the search ends
+    BeamSearch(const Links& links, int beam, int steps, ObjectDistances& distances)
+        : links_(links), steps_(steps), distances_(distances), beam_(std::size_t(beam), std::size_t(beam)) {}
+
+    /// Searches for an object. \return true where it is found, or one that lies where it does
+    bool find(std::int32_t object);
+    /// What the last search has found, nearest first.
+    const std::vector<cpu::Entry>& found() const { return beam_.entries(); }
+
+  private:
+    void visit(std::int32_t object, std::int32_t id);
+
+    const Links links_;
+    const int steps_;
+    ObjectDistances& distances_;
+    cpu::Beam beam_;
+    cpu::Seen seen_;
+};
+
+}  // namespace gnnd::detail
