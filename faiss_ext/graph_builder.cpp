@@ -117,10 +117,11 @@ gnnd::KnnGraph GnndGraphBuilder::refine(const VectorSource& source, const gnnd::
 }
 
 gnnd::KnnGraph GnndGraphBuilder::append(const VectorSource& source, const gnnd::KnnGraphView& graph,
-                                        const VectorSource& added, int k) {
+                                        const VectorSource& added, int k, idx_t unmeasured) {
     require_one_metric(source, added);
     return make(source, k, [&](const auto& place, const gnnd::BuildParams& used, const gnnd::Callbacks& hooks) {
-        return gnnd::append(place(source), graph, place(added), used, hooks, resources_.get());
+        return gnnd::append(place(source), graph, place(added), used, hooks, resources_.get(),
+                            gnnd::AppendMethod::automatic, unmeasured);
     });
 }
 
@@ -146,9 +147,9 @@ void GnndGraphBuilder::build_on(gnnd::detail::DeviceGraph& graph, const VectorSo
     });
 }
 
-void GnndGraphBuilder::append_on(gnnd::detail::DeviceGraph& graph, const VectorSource& added, int k) {
+void GnndGraphBuilder::append_on(gnnd::detail::DeviceGraph& graph, const VectorSource& added, int k, idx_t unmeasured) {
     run(added, k, [&](const auto&, const gnnd::BuildParams& used, const gnnd::Callbacks& hooks) {
-        stats = graph.append(added.vectors(), used, hooks, gnnd::detail::or_heap(resources_.get()));
+        stats = graph.append(added.vectors(), unmeasured, used, hooks, gnnd::detail::or_heap(resources_.get()));
     });
 }
 

@@ -77,9 +77,10 @@ class GnndGraphBuilder : public GraphBuilder {
     gnnd::KnnGraph refine(const VectorSource& source, const gnnd::KnnGraphView& graph, int k);
     /// The graph of a source and of vectors added to it: gnnd::append(). Both sources are of one metric.
     /// \param graph  of the source
+    /// \param unmeasured  so many of its last vectors are measured as added, see there
     /// \return (n + added's n) x k; object j of `added` becomes n + j
-    gnnd::KnnGraph append(const VectorSource& source, const gnnd::KnnGraphView& graph, const VectorSource& added,
-                          int k);
+    gnnd::KnnGraph append(const VectorSource& source, const gnnd::KnnGraphView& graph, const VectorSource& added, int k,
+                          idx_t unmeasured = 0);
     /// Two sources' graphs become one: gnnd::merge(). Both sources are of one metric.
     /// \return (n1 + n2) x k; object j of the second source becomes n1 + j
     gnnd::KnnGraph merge(const VectorSource& first, const gnnd::KnnGraphView& graph1, const VectorSource& second,
@@ -107,7 +108,7 @@ class GnndGraphBuilder : public GraphBuilder {
     gnnd::Device place() const;
     /// build() and append() in the memory of that place, a GPU, see gnnd/detail/device_graph.h.
     void build_on(gnnd::detail::DeviceGraph& graph, const VectorSource& source, int k);
-    void append_on(gnnd::detail::DeviceGraph& graph, const VectorSource& added, int k);
+    void append_on(gnnd::detail::DeviceGraph& graph, const VectorSource& added, int k, idx_t unmeasured);
     template <class Build>
     void run(const VectorSource& source, int k, const Build& build);
     template <class Make>

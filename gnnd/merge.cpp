@@ -81,12 +81,16 @@ constexpr NameTable<AppendMethod, 3> kMethodNames{
 /// An append(), whose arguments are checked before anything is built.
 struct Append {
     Append(const VectorView& x, const KnnGraphView& g, const VectorView& added, const BuildParams& params,
-           AppendMethod method)
-        : x(x), g(g), added(added), params(params), method(method) {
+           AppendMethod method, std::int64_t unmeasured)
+        : x(x), g(g), added(added), params(params), method(method), unmeasured(unmeasured) {
         params.validate();
         name_of(method);
         check_vectors(kAppend, x, added);
         check_graph(kAppend, kAppend.first, x, g, params);
+        const std::int64_t most = std::max<std::int64_t>(x.n - 1, 0);
+        if (unmeasured < 0 || unmeasured > most)
+            refuse(kAppend,
+                   "unmeasured is " + std::to_string(unmeasured) + ", allowed are 0 to " + std::to_string(most));
     }
 
     bool searches() const {
@@ -94,7 +98,9 @@ struct Append {
         if (method != AppendMethod::automatic) return method == AppendMethod::search;
         return double(added.n) <= kSearchedShare * double(x.n) && params.k <= g.k;
     }
-    detail::Input search_input() const { return {.vectors = {x, added}, .graphs = {g}, .inserts = true}; }
+    detail::Input search_input() const {
+        return {.vectors = {x, added}, .graphs = {g}, .inserts = true, .unmeasured = unmeasured};
+    }
 
     BuildResult build_added(const Callbacks& callbacks, Resources* resources) const {
         BuildResult result;
@@ -120,6 +126,7 @@ struct Append {
     const VectorView& added;
     const BuildParams& params;
     AppendMethod method;
+    std::int64_t unmeasured;
 };
 
 }  // namespace
@@ -145,8 +152,8 @@ AppendMethod parse_append_method(std::string_view name) {
 }
 
 BuildResult append(const VectorView& x, const KnnGraphView& g, const VectorView& added, const BuildParams& params,
-                   const Callbacks& callbacks, Resources* resources, AppendMethod method) {
-    const Append append(x, g, added, params, method);
+                   const Callbacks& callbacks, Resources* resources, AppendMethod method, std::int64_t unmeasured) {
+    const Append append(x, g, added, params, method, unmeasured);
     if (append.searches()) return detail::run(append.search_input(), params, callbacks, resources);
     const BuildResult second = append.build_added(callbacks, resources);
     BuildResult result = merge(x, g, added, second.graph, params, callbacks, resources);
@@ -156,8 +163,8 @@ BuildResult append(const VectorView& x, const KnnGraphView& g, const VectorView&
 
 BuildStats append_into(const VectorView& x, const KnnGraphView& g, const VectorView& added, const BuildParams& params,
                        std::int32_t* ids, float* distances, const Callbacks& callbacks, Resources* resources,
-                       AppendMethod method) {
-    const Append append(x, g, added, params, method);
+                       AppendMethod method, std::int64_t unmeasured) {
+    const Append append(x, g, added, params, method, unmeasured);
     if (append.searches())
         return detail::run_into("append_into", append.search_input(), params, ids, distances, callbacks, resources);
     const BuildResult second = append.build_added(callbacks, resources);

@@ -73,17 +73,21 @@ inline constexpr double kSearchedShare = 0.03;
 /// \param added   vectors of the same type; one is enough, and none leave the graph as merge() does
 /// \param params  as for merge(); the added vectors' own graph, where there is one, is built with them too
 /// \param method  where there are no old vectors, or none added, there is nothing to search: all methods do the same
+/// \param unmeasured  so many of the last old vectors count as added where the recall is measured, since they were
+/// added
+///                    with a recall of 0; fewer than x.n
 /// \return (x.n + added.n) x k: old objects keep their numbers, added object j becomes x.n + j. The statistics are of
 ///         the merge, but seconds and peak_work_bytes of both; of a search they have a record for every batch
 /// \throws as build() and merge()
 BuildResult append(const VectorView& x, const KnnGraphView& g, const VectorView& added, const BuildParams& params,
                    const Callbacks& callbacks = {}, Resources* resources = nullptr,
-                   AppendMethod method = AppendMethod::automatic);
+                   AppendMethod method = AppendMethod::automatic, std::int64_t unmeasured = 0);
 
 /// The same into arrays of the caller, as merge_into().
 BuildStats append_into(const VectorView& x, const KnnGraphView& g, const VectorView& added, const BuildParams& params,
                        std::int32_t* ids, float* distances, const Callbacks& callbacks = {},
-                       Resources* resources = nullptr, AppendMethod method = AppendMethod::automatic);
+                       Resources* resources = nullptr, AppendMethod method = AppendMethod::automatic,
+                       std::int64_t unmeasured = 0);
 
 /// The number of columns of the graphs that a merge with these parameters starts from, the nearest ones; the others
 /// take no part in its iterations, and return to the result at its end.

@@ -93,7 +93,7 @@ struct BuildStats {
     double seconds = 0;                        ///< wall time of the whole call
     RecallEstimate recall;                     ///< of the graph, if BuildParams::recall asked for any
     RecallEstimate recall_all;                 ///< of all k columns, of fewer objects, where `recall` counts fewer
-    RecallEstimate recall_added;               ///< of append() by searching: of the added objects alone
+    RecallEstimate recall_added;               ///< of append() by searching: of all that counts as added
     double recall_seconds = 0;                 ///< of the whole call, what the measurement of the recall took
     std::int64_t peak_work_bytes = 0;          ///< most memory held at once beside vectors and result
     Device device;                             ///< where it ran

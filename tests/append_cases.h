@@ -160,4 +160,39 @@ inline void expect_added_are_held_to_the_recall(BuildParams params) {
     expect_valid_graph(result.graph, vectors);
 }
 
+/// Some were added without a measurement: when a few more are, those are held to the recall with them, and among the
+/// old ones are not. \param params  of a k of 32
+inline void expect_unmeasured_are_held_to_the_recall(BuildParams params) {
+    constexpr std::int64_t kOld = 8900, kUnmeasured = 300, kAdded = 20;
+    Vectors vectors = vectors_of(hard_sets()[1], kOld + kUnmeasured + kAdded, DType::f32);
+    std::vector<float> row(VectorView(vectors).d);
+    for (std::int64_t i = 0; i < kAdded; ++i) {  // copies, which lack nothing themselves
+        copy_as_f32(vectors, i, 1, row.data());
+        for (std::int64_t c = 0; c < std::int64_t(row.size()); ++c) vectors.set(kOld + kUnmeasured + i, c, row[c]);
+    }
+    const VectorView before = rows_of(vectors, 0, kOld + kUnmeasured), added = rows_of(vectors, before.n, kAdded);
+    BuildParams used = params;
+    used.recall = 1;
+    const KnnGraph exact = build(rows_of(vectors, 0, kOld), used).graph;
+    const auto append_to = [&](const VectorView& old, const KnnGraphView& graph, const VectorView& more, float recall,
+                               std::int64_t unmeasured = 0) {
+        used.recall = recall;
+        return append(old, graph, more, used, {}, nullptr, AppendMethod::search, unmeasured);
+    };
+    const Truth truth(vectors, Metric::L2, kOld, kUnmeasured);
+    const KnnGraph graph = append_to(rows_of(vectors, 0, kOld), exact, rows_of(vectors, kOld, kUnmeasured), 0).graph;
+    const BuildResult searched = append_to(before, graph, added, 0.5f);
+    const double lost = truth.recall_of(searched.graph);
+    const float wanted = float(lost + searched.stats.recall.low) / 2;
+    ASSERT_LT(lost, wanted - 0.005) << "too little is lost to be found again";
+
+    EXPECT_NEAR(truth.recall_of(append_to(before, graph, added, wanted, 0).graph), lost, wanted - 0.005 - lost);
+    const BuildResult result = append_to(before, graph, added, wanted, kUnmeasured);
+    EXPECT_TRUE(result.stats.stop == StopReason::recall || result.stats.stop == StopReason::exact)
+        << name_of(result.stats.stop);
+    EXPECT_GT(result.stats.recall_added.objects, kAdded);
+    EXPECT_GE(truth.recall_of(result.graph), wanted - 0.005);
+    expect_valid_graph(result.graph, vectors);
+}
+
 }  // namespace gnnd::test

@@ -129,6 +129,10 @@ TEST(Append, ChoosesByShareAndK) {
         EXPECT_EQ(parse_append_method(name_of(method)), method);
 }
 
+TEST(Append, HoldsWhatWasAddedUnmeasured) {
+    test::expect_unmeasured_are_held_to_the_recall(cpu_params(32));
+}
+
 TEST(Append, IntoTheCallersArrays) {
     const Vectors vectors = random_vectors(4000, 6, DType::f32);
     const VectorView old = test::rows_of(vectors, 0, 3000), added = test::rows_of(vectors, 3000, 1000);
@@ -172,6 +176,10 @@ TEST(Append, SearchEndsWhenAskedAndRefusesWhatIsBad) {
     EXPECT_THROW(search(callbacks), Interrupted);
     vectors.set(3017, 3, NAN);
     EXPECT_EQ(message_of<InvalidArgument>([&] { search({}); }), "append: of the added vectors: vector 17 holds NaN");
+    for (const std::int64_t unmeasured : {-1, 3000})
+        EXPECT_EQ(message_of<InvalidArgument>(
+                      [&] { append(old, graph, added, cpu_params(8), {}, nullptr, AppendMethod::search, unmeasured); }),
+                  "append: unmeasured is " + std::to_string(unmeasured) + ", allowed are 0 to 2999");
 }
 
 }  // namespace

@@ -245,6 +245,11 @@ TEST(CudaAppend, HoldsTheAddedObjectsAlone) {
     test::expect_added_are_held_to_the_recall(gpu_params(32));
 }
 
+TEST(CudaAppend, HoldsWhatWasAddedUnmeasured) {
+    SKIP_WITHOUT_GPU();
+    test::expect_unmeasured_are_held_to_the_recall(gpu_params(32));
+}
+
 TEST(CudaAppend, OfRecallOneIsExact) {
     SKIP_WITHOUT_GPU();
     const Vectors vectors = random_vectors(4000, 24, DType::f32);

@@ -141,7 +141,7 @@ detail::GraphChange GnndIndex<FaissIndex>::append_on_gpu(gnnd::detail::DeviceGra
     if (!measured) without.emplace(builder);
     gnnd::Resources& resources = gnnd::detail::or_heap(builder.resources());
     if (there.n() != old) there.load(detail::view_rows(rows, 0, old, metric()).vectors(), graph_, resources);
-    builder.append_on(there, detail::view_rows(rows, old, rows.ntotal, metric()), graph_k());
+    builder.append_on(there, detail::view_rows(rows, old, rows.ntotal, metric()), graph_k(), unmeasured_);
     gnnd::detail::AppendedRows changed = there.changed(old / kShare, resources);
     if (changed.rows.n() > 0) return detail::GraphChange(graph_, std::move(changed));
     gnnd::KnnGraph whole(rows.ntotal, graph_k(), metric());
@@ -162,7 +162,7 @@ gnnd::KnnGraph GnndIndex<FaissIndex>::append_all(const faiss::IndexFlat& rows, i
     std::optional<detail::Unmeasured> without;
     if (!measured) without.emplace(builder);
     return builder.append(detail::view_rows(rows, 0, old, metric()), graph_,
-                          detail::view_rows(rows, old, rows.ntotal, metric()), graph_k());
+                          detail::view_rows(rows, old, rows.ntotal, metric()), graph_k(), unmeasured_);
 }
 
 }  // namespace faiss_ext

@@ -34,8 +34,8 @@ class DeviceGraph {
     virtual BuildStats build(const VectorView& vectors, const BuildParams& params, const Callbacks& callbacks,
                              Resources& resources) = 0;
     /// gnnd::append() of vectors in host memory.
-    virtual BuildStats append(const VectorView& added, const BuildParams& params, const Callbacks& callbacks,
-                              Resources& resources) = 0;
+    virtual BuildStats append(const VectorView& added, std::int64_t unmeasured, const BuildParams& params,
+                              const Callbacks& callbacks, Resources& resources) = 0;
     /// The changes of the last append(), without statistics. If these are more than `most` old rows: none of them,
     /// and no added ones either.
     virtual AppendedRows changed(std::int64_t most, Resources& resources) = 0;

@@ -40,15 +40,18 @@ struct Input {
     bool exact = false;  ///< all pairs are compared, whatever graphs there are
     /// Only neighbours of the other set are wanted: where all pairs are compared, those inside of each need not be.
     bool across = false;
-    bool inserts = false;    ///< the second set has no graph: its objects are inserted into the first one's (insert.h)
-    std::int64_t first = 0;  ///< the number by which errors call the first object: that of a part in the whole
-    ObjectRange held{};      ///< these are to have the recall that is asked for; none: all
+    bool inserts = false;  ///< the second set has no graph: its objects are inserted into the first one's (insert.h)
+    std::int64_t unmeasured = 0;  ///< so many of the first set's last objects are measured as if they were inserted
+    std::int64_t first = 0;       ///< the number by which errors call the first object: that of a part in the whole
+    ObjectRange held{};           ///< these are to have the recall that is asked for; none: all
 
     std::int64_t n() const { return vectors[0].n + vectors[1].n; }
     std::int64_t d() const { return vectors[0].d; }
     DType dtype() const { return vectors[0].dtype; }
     bool merges() const { return vectors[1].n != 0; }
     bool refines() const { return !merges() && graphs[0].ids != nullptr; }
+    /// So many of the last objects are measured as the inserted ones.
+    std::int64_t measured_as_inserted() const { return vectors[1].n + unmeasured; }
     ObjectRange measured() const { return held.count != 0 ? held : ObjectRange{0, n()}; }
     Pairs pairs() const { return {merges() ? std::uint32_t(vectors[0].n) : 0}; }
     /// The pairs that are compared where all pairs are.

@@ -101,8 +101,8 @@ class GraphOnDevice final : public detail::DeviceGraph {
         return build_into(this->vectors(), params, arrays(now_).ids, arrays(now_).distances, callbacks, &resources);
     }
 
-    BuildStats append(const VectorView& added, const BuildParams& params, const Callbacks& callbacks,
-                      Resources& resources) override {
+    BuildStats append(const VectorView& added, std::int64_t unmeasured, const BuildParams& params,
+                      const Callbacks& callbacks, Resources& resources) override {
         const UseDevice use(device_);
         {
             const OwnedStream stream(resources);
@@ -112,8 +112,9 @@ class GraphOnDevice final : public detail::DeviceGraph {
         }
         const int next = 1 - now_;
         if (graphs_[next].data() == nullptr) graphs_[next] = take_memory(std::size_t(capacity_ * k_) * 8);
-        const BuildStats stats = append_into(vectors(), graph(), rows(n_, added.n), params, arrays(next).ids,
-                                             arrays(next).distances, callbacks, &resources);
+        const BuildStats stats =
+            append_into(vectors(), graph(), rows(n_, added.n), params, arrays(next).ids, arrays(next).distances,
+                        callbacks, &resources, AppendMethod::automatic, unmeasured);
         before_ = std::exchange(n_, n_ + added.n);
         now_ = next;
         return stats;

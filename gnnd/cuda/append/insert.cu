@@ -257,9 +257,9 @@ void insert(const detail::Input& input, const BuildParams& params, const Callbac
         all = input.vectors[0];
         all.n = input.n();
     }
-    const AppendPlan plan =
-        make_append_plan(input, in_place, params, measures ? bytes_of_measuring(all, input.vectors[1].n, params) : 0,
-                         resources.free_device_memory());
+    const AppendPlan plan = make_append_plan(
+        input, in_place, params, measures ? bytes_of_measuring(all, input.measured_as_inserted(), params) : 0,
+        resources.free_device_memory());
     const DeviceMemory kept(resources, plan.kept, stream);
     const Drain drain(stream);
     auto* device_ids = in_place.result ? ids : reinterpret_cast<std::int32_t*>(kept.data() + plan.graph_ids.offset);
@@ -276,8 +276,8 @@ void insert(const detail::Input& input, const BuildParams& params, const Callbac
     if (measures) {
         if (!adjoin) all.data = kept.data() + plan.vectors[0].offset;
         const detail::Input whole{{all}, {{all.n, params.k, params.metric, device_ids, device_distances}}};
-        raise_recall(whole, input.vectors[1].n, device_ids, device_distances, plan.kept, params, callbacks, resources,
-                     stream, stats);
+        raise_recall(whole, input.measured_as_inserted(), device_ids, device_distances, plan.kept, params, callbacks,
+                     resources, stream, stats);
     }
     if (!in_place.result)
         copy_graph_out(ids, distances, device_ids, device_distances, input.n() * params.k, resources, stream);

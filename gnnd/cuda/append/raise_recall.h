@@ -13,7 +13,7 @@ namespace gnnd::cuda {
 
 /// Device memory that the measurement takes.
 /// \param all    vectors of both sets, one behind the other on the device; the data may be null
-/// \param added  so many of them were added
+/// \param added  so many of the last are measured as added
 std::size_t bytes_of_measuring(const VectorView& all, std::int64_t added, const BuildParams& params);
 
 /// The graph goes through what refine() does for the part that has less than was asked for, and once more for the other
