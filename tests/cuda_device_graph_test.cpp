@@ -76,7 +76,7 @@ TEST_F(CudaDeviceGraph, TellsWhatAnAppendHasChanged) {
         for (const std::int64_t count : {1, 40, 40, 19, 100, 1800}) {
             SCOPED_TRACE(testing::Message() << count << " to " << before.n());
             const VectorView added = rows_of(vectors, before.n(), count);
-            there->append(added, params, {}, resources);
+            there->append(added, 0, params, {}, resources);
             ASSERT_EQ(there->n(), before.n() + count);
             KnnGraph after = copy(*there);
             ASSERT_NO_FATAL_FAILURE(test::expect_valid_graph(after, rows_of(vectors, 0, after.n())));
@@ -97,7 +97,7 @@ TEST_F(CudaDeviceGraph, TakesAGraphFromElsewhere) {
         there->load(rows_of(vectors, 0, 4900), given, resources);
         const KnnGraph before = copy(*there);
         for (std::int64_t i = 0; i < given.n(); ++i) ASSERT_TRUE(same_row(given, i, before, i)) << "row " << i;
-        const BuildStats stats = there->append(rows_of(vectors, 4900, 100), params, {}, resources);
+        const BuildStats stats = there->append(rows_of(vectors, 4900, 100), 0, params, {}, resources);
         EXPECT_GE(stats.recall.high, 0.99);
         EXPECT_EQ(there->n(), 5000);
         ASSERT_NO_FATAL_FAILURE(test::expect_valid_graph(copy(*there), vectors));
@@ -112,9 +112,9 @@ TEST_F(CudaDeviceGraph, TakesNoMoreThanItMay) {
     EXPECT_EQ(there->room(), 4100);
     EXPECT_EQ(there->bytes(), 0U);
     there->build(rows_of(vectors, 0, 4000), params, {}, resources);
-    there->append(rows_of(vectors, 4000, 100), params, {}, resources);
+    there->append(rows_of(vectors, 4000, 100), 0, params, {}, resources);
     EXPECT_EQ(there->bytes(), 4100 * kOfObject);
-    EXPECT_THROW(there->append(rows_of(vectors, 4100, 1), params, {}, resources), OutOfDeviceMemory);
+    EXPECT_THROW(there->append(rows_of(vectors, 4100, 1), 0, params, {}, resources), OutOfDeviceMemory);
 }
 
 TEST_F(CudaDeviceGraph, NamesVectorsThatAreNoNumbers) {
@@ -124,7 +124,7 @@ TEST_F(CudaDeviceGraph, NamesVectorsThatAreNoNumbers) {
     const auto there = make(8, Metric::L2);
     there->build(vectors, converging(gpu_params(kColumns)), {}, resources);
     try {
-        there->append({bad.data(), 5, 8, DType::f32, 0}, converging(gpu_params(kColumns)), {}, resources);
+        there->append({bad.data(), 5, 8, DType::f32, 0}, 0, converging(gpu_params(kColumns)), {}, resources);
         ADD_FAILURE() << "nothing was thrown";
     } catch (const InvalidArgument& error) {
         EXPECT_NE(std::string(error.what()).find("vector 3"), std::string::npos) << error.what();
