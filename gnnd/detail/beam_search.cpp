@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "gnnd/detail/beam_search.h"
 
+#include <algorithm>
+
 namespace gnnd::detail {
 
 bool BeamSearch::find(std::int32_t object) {
@@ -14,6 +16,17 @@ bool BeamSearch::find(std::int32_t object) {
         for (int j = 0; j < count && links[j] >= 0; ++j) visit(object, links[j]);
     }
     return cpu::key_of(found().front()) <= distances_.between(object, object);
+}
+
+bool BeamSearch::find_near(std::int32_t object) {
+    if (find(object)) return true;
+    const std::int32_t* links = links_.rows + std::int64_t(object) * links_.degree;
+    linked_.clear();
+    for (int j = 0; j < links_.degree && links[j] >= 0; ++j) linked_.push_back(distances_.between(object, links[j]));
+    if (linked_.empty()) return false;
+    const auto middle = linked_.begin() + std::ptrdiff_t(linked_.size() / 2);
+    std::nth_element(linked_.begin(), middle, linked_.end());
+    return cpu::key_of(found().front()) <= *middle;
 }
 
 void BeamSearch::visit(std::int32_t object, std::int32_t id) {

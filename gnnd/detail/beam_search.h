@@ -39,6 +39,8 @@ class BeamSearch {
 
     /// Searches for an object. \return true where it is found, or one that lies where it does
     bool find(std::int32_t object);
+    /// The same, where what lies as near to the object as half of those that it is linked to is as good.
+    bool find_near(std::int32_t object);
     /// What the last search has found, nearest first.
     const std::vector<cpu::Entry>& found() const { return beam_.entries(); }
 
@@ -50,6 +52,7 @@ class BeamSearch {
     ObjectDistances& distances_;
     cpu::Beam beam_;
     cpu::Seen seen_;
+    std::vector<float> linked_;  // how far
 };
 
 }  // namespace gnnd::detail

@@ -212,7 +212,8 @@ void TreeGrowth::open_ways() {
     lead_to(std::move(all));
 }
 
-/// Opens ways to those of a sample of the objects that narrow searches miss, of more of them while these are many.
+/// Opens ways to those of a sample of the objects that narrow searches do not get near to, of more of them while these
+/// are many.
 void TreeGrowth::lead_to(std::vector<std::int32_t> objects) {
     constexpr std::size_t kFirst = 256, kMost = 4096;  // objects of the sample
     constexpr std::size_t kFew = 32;                   // one in so many
@@ -239,7 +240,7 @@ void TreeGrowth::lead_to(std::vector<std::int32_t> objects) {
             for (const std::int32_t object : missed) {
                 for (NarrowSearch& search : narrow_searches_) {
                     // Another's way may have led here meanwhile.
-                    if (search.whole.find(object)) continue;
+                    if (search.whole.find_near(object)) continue;
                     // A link from where half of the steps lead leaves the others for what lies around the object.
                     search.half.find(object);
                     spare_link(search.half.found(), object);
@@ -262,14 +263,16 @@ std::array<TreeGrowth::NarrowSearch, 2> TreeGrowth::narrow_searches(ObjectDistan
     return {search(tree_.degree), search(std::min(kNarrow, tree_.degree))};
 }
 
-/// Those of the objects that narrow searches of either kind do not find, in their order.
+/// Those of the objects that narrow searches of either kind do not get near to, in their order.
 std::vector<std::int32_t> TreeGrowth::not_found(const std::int32_t* objects, std::int64_t count) {
     constexpr std::int64_t kChunk = 16;
     const cpu::Team team{cpu::Team::resolve(0), &callbacks_.interrupt};
     struct Searcher {
         std::unique_ptr<ObjectDistances> distances;
         std::array<NarrowSearch, 2> searches;
-        bool finds(std::int32_t object) { return searches[0].whole.find(object) && searches[1].whole.find(object); }
+        bool finds(std::int32_t object) {
+            return searches[0].whole.find_near(object) && searches[1].whole.find_near(object);
+        }
     };
     std::vector<std::unique_ptr<Searcher>> searchers(team.threads);
     std::vector<std::int32_t> missed(objects, objects + count);
