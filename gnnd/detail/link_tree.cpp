@@ -16,10 +16,11 @@ namespace gnnd::detail {
 
 namespace {
 
-constexpr int kMendings = 4;                // at most so many passes over those attached, or searched for
-constexpr int kBeam = 64;                   // of searches for what is not reached
-constexpr std::size_t kManyReached = 8192;  // from so many on their links are followed by all threads
-constexpr int kEnoughThreads = 4;           // if there are so many: links are read twice then
+constexpr int kMendings = 4;  // at most so many passes over those attached, or searched for
+constexpr int kBeam = 64;     // of searches for what is not reached
+constexpr std::size_t kSearches = 256, kFewSearches = 64;  // for a sample of all, and where little has changed
+constexpr std::size_t kManyReached = 8192;                 // from so many on their links are followed by all threads
+constexpr int kEnoughThreads = 4;                          // if there are so many: links are read twice then
 
 }  // namespace
 
@@ -200,26 +201,29 @@ void TreeGrowth::spare_link(const Found& found, std::int32_t object) {
 }
 
 void TreeGrowth::open_ways(std::vector<std::int32_t> objects) {
-    const bool some = objects.size() < tree_.parents.size();
-    lead_to(std::move(objects));
+    lead_to(std::move(objects), kFewSearches);
     // Where they were linked from, searches for others may now go astray: among many that are nearer than what led on.
-    if (some && made_links_) open_ways();
+    if (made_links_) lead_to(all(), kFewSearches);
 }
 
 void TreeGrowth::open_ways() {
-    std::vector<std::int32_t> all(tree_.parents.size());
-    std::iota(all.begin(), all.end(), 0);
-    lead_to(std::move(all));
+    lead_to(all(), kSearches);
+}
+
+std::vector<std::int32_t> TreeGrowth::all() const {
+    std::vector<std::int32_t> objects(tree_.parents.size());
+    std::iota(objects.begin(), objects.end(), 0);
+    return objects;
 }
 
 /// Opens ways to those of a sample of the objects that narrow searches do not get near to, of more of them while these
-/// are many.
-void TreeGrowth::lead_to(std::vector<std::int32_t> objects) {
-    constexpr std::size_t kFirst = 256, kMost = 4096;  // objects of the sample
-    constexpr std::size_t kFew = 32;                   // one in so many
+/// are many. \param first  objects of the sample to begin with
+void TreeGrowth::lead_to(std::vector<std::int32_t> objects, std::size_t first) {
+    constexpr std::size_t kMost = 4096;  // of the sample
+    constexpr std::size_t kFew = 32;     // one in so many
     Random random(objects.size());
     bool many = true;
-    for (std::size_t tried = 0, end = kFirst; many && tried < std::min(objects.size(), kMost); tried = end, end *= 2) {
+    for (std::size_t tried = 0, end = first; many && tried < std::min(objects.size(), kMost); tried = end, end *= 2) {
         end = std::min(end, objects.size());
         for (std::size_t i = tried; i < end; ++i)
             std::swap(objects[i], objects[i + random.below(std::uint32_t(objects.size() - i))]);
@@ -265,7 +269,7 @@ std::array<TreeGrowth::NarrowSearch, 2> TreeGrowth::narrow_searches(ObjectDistan
 
 /// Those of the objects that narrow searches of either kind do not get near to, in their order.
 std::vector<std::int32_t> TreeGrowth::not_found(const std::int32_t* objects, std::int64_t count) {
-    constexpr std::int64_t kChunk = 16;
+    constexpr std::int64_t kChunk = 4;
     const cpu::Team team{cpu::Team::resolve(0), &callbacks_.interrupt};
     struct Searcher {
         std::unique_ptr<ObjectDistances> distances;

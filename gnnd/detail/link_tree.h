@@ -67,7 +67,7 @@ class TreeGrowth {
     /// The tree holds all objects.
     void open_ways();
     /// The same where little has changed.
-    /// \param objects  who is searched for, each once, in any order; others, too, where links were made
+    /// \param objects  who is searched for, each once, in any order; all, too, where links were made
     void open_ways(std::vector<std::int32_t> objects);
 
   private:
@@ -82,7 +82,8 @@ class TreeGrowth {
     void mend(const std::vector<std::int32_t>& attached);
     bool make_link(std::int32_t from, std::int32_t to);
     void spare_link(const Found& found, std::int32_t object);
-    void lead_to(std::vector<std::int32_t> objects);
+    std::vector<std::int32_t> all() const;
+    void lead_to(std::vector<std::int32_t> objects, std::size_t first);
     std::array<NarrowSearch, 2> narrow_searches(ObjectDistances& distances) const;
     std::vector<std::int32_t> not_found(const std::int32_t* objects, std::int64_t count);
 
