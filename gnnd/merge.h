@@ -73,9 +73,8 @@ inline constexpr double kSearchedShare = 0.03;
 /// \param added   vectors of the same type; one is enough, and none leave the graph as merge() does
 /// \param params  as for merge(); the added vectors' own graph, where there is one, is built with them too
 /// \param method  where there are no old vectors, or none added, there is nothing to search: all methods do the same
-/// \param unmeasured  so many of the last old vectors count as added where the recall is measured, since they were
-/// added
-///                    with a recall of 0; fewer than x.n
+/// \param unmeasured  so many of the last old vectors were added with a recall of 0, and count as added where it is
+///                    measured; fewer than x.n
 /// \return (x.n + added.n) x k: old objects keep their numbers, added object j becomes x.n + j. The statistics are of
 ///         the merge, but seconds and peak_work_bytes of both; of a search they have a record for every batch
 /// \throws as build() and merge()

@@ -172,14 +172,15 @@ inline void expect_unmeasured_are_held_to_the_recall(BuildParams params) {
         for (std::int64_t c = 0; c < std::int64_t(row.size()); ++c) vectors.set(kOld + kUnmeasured + i, c, row[c]);
     }
     const VectorView before = rows_of(vectors, 0, kOld + kUnmeasured), added = rows_of(vectors, before.n, kAdded);
-    params.recall = 1;
-    KnnGraph graph = build(before, params).graph;
-    params.k *= 2;
-    const KnnGraph longer = build(before, params).graph;
-    params.k /= 2;
-    for (std::int64_t i = kOld; i < before.n; ++i) {  // not one of the nearest 32
-        std::copy_n(longer.ids_of(i) + params.k, params.k, graph.ids() + i * params.k);
-        std::copy_n(longer.distances_of(i) + params.k, params.k, graph.distances() + i * params.k);
+    BuildParams exact = params;
+    exact.recall = 1;
+    exact.k = 2 * params.k;
+    const KnnGraph longer = build(before, exact).graph;
+    KnnGraph graph(before.n, params.k, params.metric);
+    for (std::int64_t i = 0; i < before.n; ++i) {  // the nearest 32, and of those unmeasured not one of them
+        const std::int64_t skipped = i < kOld ? 0 : params.k;
+        std::copy_n(longer.ids_of(i) + skipped, params.k, graph.ids() + i * params.k);
+        std::copy_n(longer.distances_of(i) + skipped, params.k, graph.distances() + i * params.k);
     }
     params.recall = 0.95f;  // of 8,960 objects 60 lack everything
     const Truth truth(vectors, Metric::L2, kOld, kUnmeasured);

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <numeric>
 
 #include "faiss_ext/detail/errors.h"
 #include "gnnd/cpu/parallel.h"
@@ -169,9 +168,7 @@ std::int64_t grow_links(const PrunedRows& pruned, const faiss::IndexFlat& storag
     TreeGrowth growth(distances, tree, interrupt_hooks());
     for (const std::int32_t object : links.leading_on()) growth.follow(object);
     growth.attach_others();
-    std::vector<std::int32_t> added(std::size_t(graph.n - old));
-    std::iota(added.begin(), added.end(), std::int32_t(old));
-    growth.open_ways(std::move(added));
+    growth.open_ways_from(old);
     return std::int64_t(links.objects().size());
 }
 

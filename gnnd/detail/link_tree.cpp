@@ -5,10 +5,10 @@
 #include <atomic>
 #include <limits>
 #include <memory>
-#include <numeric>
 #include <utility>
 
 #include "gnnd/cpu/parallel.h"
+#include "gnnd/detail/recall.h"
 #include "gnnd/error.h"
 #include "gnnd/random.h"
 
@@ -18,8 +18,10 @@ namespace {
 
 constexpr int kMendings = 4;  // at most so many passes over those attached, or searched for
 constexpr int kBeam = 64;     // of searches for what is not reached
+constexpr int kNarrow = 16;   // FAISS's default for NSG and HNSW
 constexpr std::size_t kSearches = 256, kFewSearches = 64;  // for a sample of all, and where little has changed
 constexpr std::size_t kManyReached = 8192;                 // from so many on their links are followed by all threads
+constexpr std::uint64_t kWaysSeed = 0x3a95;                // samples that ways are opened to are drawn from
 constexpr int kEnoughThreads = 4;                          // if there are so many: links are read twice then
 
 }  // namespace
@@ -71,7 +73,8 @@ TreeGrowth::TreeGrowth(ObjectDistances& distances, LinkRows& tree, const Callbac
       distances_(distances),
       callbacks_(callbacks),
       search_({tree.of(0), tree.degree, tree.entry, tree.degree}, kBeam, std::numeric_limits<int>::max(), distances),
-      narrow_searches_(narrow_searches(distances)) {
+      narrow_(narrow_searches(distances, kNarrow)),
+      half_narrow_(narrow_searches(distances, kNarrow / 2)) {
     tree.parents[tree.entry] = tree.entry;
 }
 
@@ -200,69 +203,77 @@ void TreeGrowth::spare_link(const Found& found, std::int32_t object) {
             if (cpu::is_new(entry) == is_new && make_link(cpu::id_of(entry), object)) return;
 }
 
-void TreeGrowth::open_ways(std::vector<std::int32_t> objects) {
-    lead_to(std::move(objects), kFewSearches);
-    // Where they were linked from, searches for others may now go astray: among many that are nearer than what led on.
-    if (made_links_) lead_to(all(), kFewSearches);
-}
-
 void TreeGrowth::open_ways() {
-    lead_to(all(), kSearches);
+    lead_to(0, kSearches);
 }
 
-std::vector<std::int32_t> TreeGrowth::all() const {
-    std::vector<std::int32_t> objects(tree_.parents.size());
-    std::iota(objects.begin(), objects.end(), 0);
-    return objects;
+void TreeGrowth::open_ways_from(std::int64_t added) {
+    lead_to(added, kFewSearches);
+    // Where they were linked from, searches for others may now go astray: among many that are nearer than what led on.
+    if (made_links_) lead_to(0, kFewSearches);
 }
 
-/// Opens ways to those of a sample of the objects that narrow searches do not get near to, of more of them while these
-/// are many. \param first  objects of the sample to begin with
-void TreeGrowth::lead_to(std::vector<std::int32_t> objects, std::size_t first) {
-    constexpr std::size_t kMost = 4096;  // of the sample
-    constexpr std::size_t kFew = 32;     // one in so many
-    Random random(objects.size());
+/// Opens ways to those of a sample of the objects from `first` on that narrow searches do not get near to, of more of
+/// them while these are many.
+/// \param searches  objects of the sample to begin with
+void TreeGrowth::lead_to(std::int64_t first, std::size_t searches) {
+    constexpr std::int64_t kMost = 4096;  // of the sample
+    constexpr std::size_t kFew = 32;      // one in so many
+    const std::int64_t count = tree_.n() - first;
+    std::vector<std::int32_t> sample =
+        sample_objects<std::int32_t>(count, std::min(count, kMost), kWaysSeed, std::uint64_t(count));
+    Random random(kWaysSeed, std::uint64_t(count));
+    for (std::size_t i = 0; i < sample.size(); ++i) {  // which is in order
+        std::swap(sample[i], sample[i + random.below(std::uint32_t(sample.size() - i))]);
+        sample[i] += std::int32_t(first);
+    }
     bool many = true;
-    for (std::size_t tried = 0, end = first; many && tried < std::min(objects.size(), kMost); tried = end, end *= 2) {
-        end = std::min(end, objects.size());
-        for (std::size_t i = tried; i < end; ++i)
-            std::swap(objects[i], objects[i + random.below(std::uint32_t(objects.size() - i))]);
-        std::vector<std::int32_t> missed = not_found(&objects[tried], std::int64_t(end - tried));
+    for (std::size_t tried = 0, end = searches; many && tried < sample.size(); tried = end, end *= 2) {
+        end = std::min(end, sample.size());
+        std::vector<std::int32_t> missed = not_found(&sample[tried], std::int64_t(end - tried));
         many = missed.size() * kFew > end - tried;
         if (!many) {  // those around them are searched for, too: they may be a small cluster's
-            std::vector<std::int32_t> around;
-            for (const std::int32_t object : missed) {
-                const std::int32_t* links = tree_.of(object);
-                around.insert(around.end(), links, std::find(links, links + tree_.degree, -1));
-            }
-            std::sort(around.begin(), around.end());
-            around.erase(std::unique(around.begin(), around.end()), around.end());
+            std::vector<std::int32_t> around = linked_by(missed);
             around = not_found(around.data(), std::int64_t(around.size()));
             missed.insert(missed.end(), around.begin(), around.end());
         }
-        for (int round = 0; round < kMendings && !missed.empty(); ++round) {
-            for (const std::int32_t object : missed) {
-                for (NarrowSearch& search : narrow_searches_) {
-                    // Another's way may have led here meanwhile.
-                    if (search.whole.find_near(object)) continue;
-                    // A link from where half of the steps lead leaves the others for what lies around the object.
-                    search.half.find(object);
-                    spare_link(search.half.found(), object);
-                }
+        link(std::move(missed));
+    }
+}
+
+/// Whom any of the objects is linked to, each once.
+std::vector<std::int32_t> TreeGrowth::linked_by(const std::vector<std::int32_t>& objects) const {
+    std::vector<std::int32_t> linked;
+    for (const std::int32_t object : objects) {
+        const std::int32_t* links = tree_.of(object);
+        linked.insert(linked.end(), links, std::find(links, links + tree_.degree, -1));
+    }
+    std::sort(linked.begin(), linked.end());
+    linked.erase(std::unique(linked.begin(), linked.end()), linked.end());
+    return linked;
+}
+
+/// Links those that narrow searches have missed from where these lead, until they are found.
+void TreeGrowth::link(std::vector<std::int32_t> missed) {
+    for (int round = 0; round < kMendings && !missed.empty(); ++round) {
+        for (const std::int32_t object : missed)
+            for (std::size_t kind = 0; kind < narrow_.size(); ++kind) {
+                // Another's way may have led here meanwhile.
+                if (narrow_[kind].find_near(object)) continue;
+                // A link from where half of the steps lead leaves the others for what lies around the object.
+                half_narrow_[kind].find(object);
+                spare_link(half_narrow_[kind].found(), object);
             }
-            missed = not_found(missed.data(), std::int64_t(missed.size()));
-        }
+        missed = not_found(missed.data(), std::int64_t(missed.size()));
     }
 }
 
 /// Searches as FAISS's indexes make them by default. Those of an HNSW are over after 16 steps up to FAISS 1.7.4, where
 /// every candidate that is dropped counts as one that was walked along; an NSG's follow the first 16 links of the
 /// entry.
-std::array<TreeGrowth::NarrowSearch, 2> TreeGrowth::narrow_searches(ObjectDistances& distances) const {
-    constexpr int kNarrow = 16;
+TreeGrowth::NarrowSearches TreeGrowth::narrow_searches(ObjectDistances& distances, int steps) const {
     const auto search = [&](int entry_links) {
-        const BeamSearch::Links links{tree_.of(0), tree_.degree, tree_.entry, entry_links};
-        return NarrowSearch{{links, kNarrow, kNarrow, distances}, {links, kNarrow, kNarrow / 2, distances}};
+        return BeamSearch({tree_.of(0), tree_.degree, tree_.entry, entry_links}, kNarrow, steps, distances);
     };
     return {search(tree_.degree), search(std::min(kNarrow, tree_.degree))};
 }
@@ -273,9 +284,9 @@ std::vector<std::int32_t> TreeGrowth::not_found(const std::int32_t* objects, std
     const cpu::Team team{cpu::Team::resolve(0), &callbacks_.interrupt};
     struct Searcher {
         std::unique_ptr<ObjectDistances> distances;
-        std::array<NarrowSearch, 2> searches;
+        NarrowSearches searches;
         bool finds(std::int32_t object) {
-            return searches[0].whole.find_near(object) && searches[1].whole.find_near(object);
+            return std::all_of(searches.begin(), searches.end(), [&](BeamSearch& s) { return s.find_near(object); });
         }
     };
     std::vector<std::unique_ptr<Searcher>> searchers(team.threads);
@@ -284,7 +295,8 @@ std::vector<std::int32_t> TreeGrowth::not_found(const std::int32_t* objects, std
         if (!searchers[thread]) {
             auto distances = distances_.clone();
             ObjectDistances& own = *distances;
-            searchers[thread] = std::make_unique<Searcher>(Searcher{std::move(distances), narrow_searches(own)});
+            searchers[thread] =
+                std::make_unique<Searcher>(Searcher{std::move(distances), narrow_searches(own, kNarrow)});
         }
         for (std::int64_t i = begin; i < end; ++i)
             if (searchers[thread]->finds(objects[i])) missed[i] = -1;

@@ -66,15 +66,12 @@ class TreeGrowth {
     /// sample of the objects ends elsewhere, in another cluster or at the border of what was added, a link leads on.
     /// The tree holds all objects.
     void open_ways();
-    /// The same where little has changed.
-    /// \param objects  who is searched for, each once, in any order; all, too, where links were made
-    void open_ways(std::vector<std::int32_t> objects);
+    /// The same where objects from this one on were added: these are searched for, and all where links were made.
+    void open_ways_from(std::int64_t added);
 
   private:
     using Found = std::vector<cpu::Entry>;
-    struct NarrowSearch {
-        BeamSearch whole, half;  // all of its steps, and half of them
-    };
+    using NarrowSearches = std::array<BeamSearch, 2>;  // an HNSW's and an NSG's
 
     void check_interrupt() const;
     void follow_links(std::int32_t from);
@@ -82,9 +79,10 @@ class TreeGrowth {
     void mend(const std::vector<std::int32_t>& attached);
     bool make_link(std::int32_t from, std::int32_t to);
     void spare_link(const Found& found, std::int32_t object);
-    std::vector<std::int32_t> all() const;
-    void lead_to(std::vector<std::int32_t> objects, std::size_t first);
-    std::array<NarrowSearch, 2> narrow_searches(ObjectDistances& distances) const;
+    void lead_to(std::int64_t first, std::size_t searches);
+    std::vector<std::int32_t> linked_by(const std::vector<std::int32_t>& objects) const;
+    void link(std::vector<std::int32_t> missed);
+    NarrowSearches narrow_searches(ObjectDistances& distances, int steps) const;
     std::vector<std::int32_t> not_found(const std::int32_t* objects, std::int64_t count);
 
     LinkRows& tree_;
@@ -95,7 +93,7 @@ class TreeGrowth {
     bool made_links_ = false;
     std::int32_t spare_ = 0;  // the object that is asked next for a link to spare
     BeamSearch search_;
-    std::array<NarrowSearch, 2> narrow_searches_;
+    NarrowSearches narrow_, half_narrow_;  // of all steps, and of half of them
 };
 
 }  // namespace gnnd::detail
