@@ -20,6 +20,7 @@ mkdir -p "$out"
 out=$(realpath "$out")
 cache="${XDG_CACHE_HOME:-$HOME/.cache}/gnnd/python"
 export PIP_DISABLE_PIP_VERSION_CHECK=1
+export CXX=${CXX:-c++}  # by the name that CMake takes elsewhere: ccache finds objects of a compiler by its name
 for tool in patchelf readelf; do
     if ! command -v "$tool" >/dev/null; then
         echo "wheels.sh: no $tool; contrib/setup.sh python installs it" >&2
