@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 /// \file append_cases.h
-/// What both backends' append() by searching is tried on.
+/// Cases on which append() by searching is tried, by both backends.
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What tells one base from another.
+// Identities tell one base from another.
 #include "gnnd/io/base_identity.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What build() refuses, and how it ends before its time.
+// build() refuses what it cannot do, and ends before its time where it is told to.
 #include <gtest/gtest.h>
 
 #include <atomic>

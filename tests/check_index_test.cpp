@@ -108,7 +108,7 @@ class LittleMemory {
     rlimit before_{};
 };
 
-/// What FAISS 1.7.3 uses while it still reads, so that no check comes in time: an NSG's count and degree, and the count
+/// True for bytes that FAISS 1.7.3 uses before a check can come: an NSG's count and degree, and the count
 /// of an IVFPQ's quantizer.
 bool trusted_by_faiss(const std::string& name, std::size_t byte) {
     if (name == "nsg") return byte >= 58 && byte < 66;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the tool's commands do with a graph: eval, exact, info, convert, index, search.
+// The tool's commands around a graph: eval, exact, info, convert, index, search.
 #include <faiss/IndexFlat.h>
 #include <faiss/index_io.h>
 
@@ -216,7 +216,7 @@ TEST_P(CliIndex, PlainFaissOpensAndSearchesIt) {
     const VectorFile found(ids);
     EXPECT_EQ(found.n(), 2000);
     EXPECT_EQ(found.d(), 5);
-    // What was found is a truth of its own: the search agrees with itself, and the object itself was left out.
+    // The search leaves each object itself out, so that its ids may serve as a truth.
     std::vector<std::int32_t> row(5);
     found.read(77, 1, row.data());
     EXPECT_EQ(std::count(row.begin(), row.end(), 77), 0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the tool makes of its own help: a man page, and completion for bash; and plans of builds.
+// The tool makes a man page, and completion for bash, of its own help. It also plans builds.
 #include <sstream>
 
 #include "faiss_ext/graph_builder.h"
@@ -18,7 +18,7 @@ std::vector<std::string> words(const std::string& text) {
 
 class CliHelp : public Cli {
   protected:
-    /// What bash would offer after these words.
+    /// Returns the words that bash would offer after these.
     std::vector<std::string> completed(const Arguments& line) const {
         std::string script = "source " + file("completion") + "; COMP_WORDS=(";
         for (const std::string& word : line) script += "'" + word + "' ";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the tool says of the recall that a graph has.
+// The tool tells the recall that a graph has.
 #include "tests/cli_fixture.h"
 
 namespace gnnd {

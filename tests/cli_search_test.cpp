@@ -35,7 +35,7 @@ TEST_F(CliSearch, NoFlippedByteOfAnIndexIsTakenForTheIndex) {
             damaged[at] = char(damaged[at] ^ 0x40);
             write_bytes(file("damaged.faiss"), damaged);
             const Result result = run({"search", file("damaged.faiss"), base(10), "-o", file("found.ivecs")});
-            // Where the trailer's own name is damaged, the index is as plain FAISS writes it.
+            // A flip in the trailer's own name leaves an index as plain FAISS writes it, which is taken.
             if (result.code == 0)
                 EXPECT_EQ(read_bytes(file("found.ivecs")), read_bytes(file("right.ivecs"))) << type << " byte " << at;
             else

@@ -236,7 +236,7 @@ TEST_F(CliSharded, SurvivesBeingKilledAtAnyMoment) {
     kill_builds(60, {}, [&] { EXPECT_TRUE(same_graph(read_all(ShardedGraph(work())), graph)); });
 }
 
-// Which merges are left depends on what was durable, so that the graph is as good, but not the same.
+// The merges that are left depend on what was durable, so that the graph is as good, but not the same.
 TEST_F(CliSharded, OfNearPairsSurvivesBeingKilledAtAnyMoment) {
     kill_builds(40, {"--plan", "near"}, [&] { good_graph(); });
 }

@@ -215,7 +215,7 @@ TEST_F(Cli, BuildDefaultsAreTheLibrarys) {
     EXPECT_EQ(params["update"], name_of(defaults.update));
 }
 
-/// What a build shows on a terminal of so many columns.
+/// The progress of a build on a terminal of so many columns.
 class CliTerminal : public Cli, public testing::WithParamInterface<int> {};
 
 TEST_P(CliTerminal, ShowsABuildOnOneLine) {

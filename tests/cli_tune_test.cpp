@@ -111,7 +111,7 @@ TEST_F(CliTune, OfASmallBaseComparesAllPairs) {
 
 TEST_F(CliTune, EndsInTime) {
     EXPECT_TRUE(failed(run(tuned({"--seconds", "1e-9"})), 2, "--seconds 1e-09: allowed are more: not one build"));
-    // How long the first build takes is the machine's affair, with how many settings it is through by then not.
+    // The first build takes as long as the machine needs: the seconds are doubled until they are enough for one.
     Result text;
     for (int seconds = 4; seconds < 300; seconds *= 2) {
         text = run({"tune", kSample, "-k", "10", "--device", "cpu", "--settings", "10000", "--seconds",

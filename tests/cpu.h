@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 /// \file cpu.h
-/// What tests of the CPU backend share. They name the device: `automatic` is a GPU where there is one.
+/// Helpers that tests of the CPU backend share. They name the device: `automatic` is a GPU where there is one.
 
 #include "gnnd/params.h"
 

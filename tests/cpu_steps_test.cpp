@@ -221,7 +221,7 @@ TEST_P(CpuSteps, CrossMatchOffersWhatTheUpdateSays) {
 
 class CpuMergeSteps : public CpuSteps {};
 
-// What of the graphs does not stay in the lists comes back in the end, under the numbers that the objects have now.
+// Entries of the graphs that do not stay in the lists come back in the end, under the numbers that objects have now.
 TEST_P(CpuMergeSteps, GraphsToMergeEnterTheListsAndAreTakenBack) {
     const std::int32_t border = GetParam().border;
     detail::Input input;

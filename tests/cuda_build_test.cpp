@@ -31,7 +31,7 @@ struct Case {
     }
 };
 
-/// How candidates reach the lists.
+/// A way by which candidates reach the lists.
 struct Variant {
     const char* name;
     Update update;
@@ -258,7 +258,7 @@ TEST_P(CudaVariantTest, SmallBuildOfEachKind) {
         }
 }
 
-/// What a high recall asks for is left out for the sake of `device_memory`, not of what happens to be free.
+/// A build leaves out what a high recall asks for because of `device_memory`, not of what happens to be free.
 TEST(CudaBuild, DeterministicOnesMakeDoWithLessOnlyWhereTold) {
     SKIP_WITHOUT_GPU();
     const Vectors vectors = random_vectors(20000, 32, DType::f32);

@@ -57,7 +57,7 @@ struct Packed {
     int code(std::int64_t i, std::int64_t c) const { return std::int8_t(codes[std::size_t(i * row_bytes + c)]); }
 };
 
-/// What is packed of a component, by definition: in the vectors' units, after the mean was taken off.
+/// Returns the components that are packed, by definition: in the vectors' units, after the mean was taken off.
 std::vector<double> centred(const VectorView& vectors, Metric metric, const Packed& packed) {
     const std::int64_t n = vectors.n, d = vectors.d;
     std::vector<float> rows(std::size_t(n * d));

@@ -30,7 +30,6 @@ struct Group {
     std::vector<u32> fresh, old;
 };
 
-/// What every variant of the update leads to.
 TEST_P(CudaCrossMatchTest, UpdatesListsAsByDefinition) {
     struct Case {
         const char* name;

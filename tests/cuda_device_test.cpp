@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a build leaves alone on its GPU and on the others. Without a GPU all of it is skipped.
+// Builds leave other GPUs, the current device and the driver's room alone. Without a GPU all of it is skipped.
 #include <cuda_runtime_api.h>
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 /// \file cuda_engine.h
-/// What the kernels of an engine are tried on: vectors whose distances it computes exactly, in its own form.
+/// Vectors on which the kernels of an engine are tried: it computes their distances exactly, in its own form.
 
 #include <cuda_fp16.h>
 #include <gtest/gtest.h>
@@ -98,7 +98,7 @@ class CudaEngineTest : public CudaKernelTest, public testing::WithParamInterface
         return {*rows,           kN, space->row_bytes, l2 ? bias->get() : nullptr, space->scale, space->shift(),
                 GetParam().pairs};
     }
-    /// What was computed as list entries for `object`, none twice.
+    /// Expects that the list entries computed for `object` are right, and that none comes twice.
     /// \param lowered  sums of floats may be less by 2^-14 of the product and the norms
     void expect_distances(int object, const std::vector<Entry>& entries, bool lowered = false) const {
         std::set<u32> seen;

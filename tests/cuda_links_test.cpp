@@ -110,7 +110,7 @@ TEST_F(CudaLinksTest, AreNearlyThoseOfTheCpuElsewhere) {
         for (const int d : {20, 200}) {
             const Vectors vectors = vectors_for(metric, 2000, d, DType::f32);
             const KnnGraph graph = exact_graph(vectors, metric, 32);
-            // What linf rounds, one component, does not average out.
+            // Under linf a distance is one component's, so that rounding does not average out over many.
             const double enough = metric == Metric::Linf ? 0.95 : 0.97;
             for (const int degree : {16, 32})
                 EXPECT_GE(agreement(links_of(vectors, graph, {degree, kGpu}), links_of(vectors, graph, {degree, kCpu}),

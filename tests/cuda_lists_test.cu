@@ -35,7 +35,7 @@ __global__ void touch_kernel(int at) {
     bytes[at] = 1;
 }
 
-/// What a kernel may take is the kernel's, not the call's: another thread may be between its permission and its start.
+/// The limit of shared memory is the kernel's, not the call's: another thread may be between raising it and its start.
 TEST_F(CudaKernelTest, ASmallerLaunchTakesNoSharedMemoryFromALargerOne) {
     constexpr int kLarge = 60 << 10;
     launch("touch", touch_kernel, 1, kWarp, kLarge, nullptr, kLarge - 1);
@@ -134,7 +134,7 @@ TEST_P(CudaSampleTest, TakesTheFirstOfEachKind) {
         }
 }
 
-/// What apply_candidates() leaves.
+/// The state that apply_candidates() leaves.
 struct Applied {
     HostLists lists;
     std::vector<u32> waiting;  ///< candidates of each object

@@ -55,7 +55,7 @@ TEST(Cuda, DeviceMemoryInAndOut) {
     build_on_device(random_vectors(500, 8, DType::f32));
 }
 
-/// What a high recall asks for is left out where the memory is short, before the build fails.
+/// A build leaves out what a high recall asks for where the memory is short, before it fails.
 TEST(CudaMemory, AHighRecallMakesDoWithLess) {
     SKIP_WITHOUT_GPU();
     const Vectors vectors = random_vectors(20000, 32, DType::f32);

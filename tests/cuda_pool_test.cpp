@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What stays of a GPU's memory between builds. Without a GPU all of it is skipped.
+// Builds keep memory of a GPU between them. Without a GPU all of it is skipped.
 #include <cuda_runtime_api.h>
 #include <gtest/gtest.h>
 
@@ -26,7 +26,7 @@ TEST(Cuda, RepeatedBuildsKeepNoMore) {
     EXPECT_GE(free_memory() + (4 << 20), before);
 }
 
-/// What builds take stays for the next one, and comes back when it is asked for.
+/// Memory that a build takes stays for the next one, and comes back when it is asked for.
 TEST(Cuda, MemoryStaysUntilItIsAskedFor) {
     SKIP_WITHOUT_GPU();
     const Vectors vectors = random_vectors(50000, 128, DType::u8);

@@ -99,7 +99,7 @@ TEST_P(CudaKernelProjection, KeepsDistancesOfWhatFitsIntoIt) {
         for (int c = 0; c < kComponents; ++c) norm += u32(projected.code(i, c) * projected.code(i, c));
         ASSERT_EQ(projected.norms[std::size_t(i)], norm) << i;
     }
-    // What a code is off by, in the metric's units, bounds what a distance is.
+    // The error of a code, in the metric's units, bounds the error of a distance.
     const double error = 2 * std::sqrt(double(projected.info.code_error) * std::abs(double(projected.info.unit)));
     for (std::int64_t i = 0; i + 7 < n; i += 11) {
         const double wanted = test::reference_distance(vectors, metric, i, i + 7).value;

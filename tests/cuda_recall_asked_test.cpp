@@ -214,14 +214,14 @@ TEST_F(CudaRecall, MemoryIsALimit) {
     const Vectors vectors = vectors_of(hard_sets()[2], 100000, DType::f32);
     BuildParams params = gpu_params(10);
     const std::int64_t all = std::int64_t(plan_memory(vectors, params).total());
-    // Where candidates have fewer places comparing all pairs takes more memory than they and the samples do.
+    // Once candidates have fewer places, comparing all pairs takes more memory than they and the samples do.
     const std::string why = "iterations, as the memory does not hold what all pairs take";
     for (params.device_memory = all; plan_memory(vectors, params).why != why;) params.device_memory -= all / 64;
     HeapResources heap;
     CountedResources counted(heap);
     EXPECT_EQ(build(vectors, params, {}, &counted).stats.stop, StopReason::recall_missed);
     EXPECT_LE(std::int64_t(counted.peak()), params.device_memory);
-    // Where the plan is kept it takes their place.
+    // With the whole memory of the plan, comparing all pairs takes the place of both.
     params.device_memory = all;
     CountedResources whole(heap);
     EXPECT_EQ(build(vectors, params, {}, &whole).stats.stop, StopReason::exact);

@@ -30,7 +30,7 @@ TEST(CudaRefine, StartsFromTheGraph) {
     expect_valid_graph(refine(vectors, built.graph, params).graph, vectors);
 }
 
-/// What is good already is only measured, and what has fewer columns than are wanted is good in its first ones alone.
+/// A good graph is only measured, and one that has fewer columns than are wanted is good in its first ones alone.
 TEST(CudaRefine, MeasuresBeforeItIterates) {
     SKIP_WITHOUT_GPU();
     const Vectors vectors = random_vectors(20000, 16, DType::f32);

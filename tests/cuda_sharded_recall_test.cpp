@@ -94,7 +94,7 @@ TEST(CudaNearestOf, OfFewerThanAskedForEndsWithNone) {
     }
 }
 
-/// Where the nearest come last, and where very many are as near as the last.
+/// The nearest come last in one set; in the other very many are as near as the last.
 TEST(CudaNearestOf, WhateverTheOrder) {
     SKIP_WITHOUT_GPU();
     constexpr std::int64_t kN = 30000, kD = 16;

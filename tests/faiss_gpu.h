@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 /// \file faiss_gpu.h
-/// What the tests of faiss_ext on the GPU side of FAISS share.
+/// Helpers that the tests of faiss_ext on the GPU side of FAISS share.
 
 #include <faiss/gpu/GpuIndexFlat.h>
 #include <faiss/gpu/StandardGpuResources.h>

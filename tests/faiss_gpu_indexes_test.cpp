@@ -94,7 +94,7 @@ TEST_F(FaissGpuIndexes, WrappedOnesKeepTheirIds) {
     expect_graph(rotated, in_its_space);
 }
 
-/// What the CPU's index of the same kind decodes, in the order of the ids.
+/// Expects the rows that the CPU's index of the same kind decodes, in the order of the ids.
 template <class GpuIndex>
 void expect_same_rows(const GpuIndex& index, const faiss::IndexIVF& cpu, const std::vector<float>& got,
                       const VectorSource& source) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 /// \file faiss_helpers.h
-/// What the tests of faiss_ext share.
+/// Helpers that the tests of faiss_ext share.
 
 #include <gtest/gtest.h>
 #include <omp.h>

@@ -141,7 +141,7 @@ TEST(Generate, RefusesWhatIsOutOfRange) {
     EXPECT_THROW(gnnd::benchs::generate(Manifold{50, 20, 1}, -1, 1, nullptr, nullptr), gnnd::InvalidArgument);
 }
 
-/// What only runs where a GPU is.
+/// These tests only run where a GPU is.
 class GenerateOnDevice : public testing::Test {
   protected:
     void SetUp() override { SKIP_WITHOUT_GPU(); }

@@ -82,7 +82,7 @@ TEST_P(GnndIndexTest, GrowsAsGoodAsOneBuild) {
         const std::vector<float> rows = sample_rows(begin, count);
         add_rows(*grown.index, flat, rows);
         ASSERT_EQ(reachable(*grown.index), std::size_t(begin + count));
-        // What was added last is there at once.
+        // Rows that were added last are found at once.
         grown.set_beam(64);
         EXPECT_GE(search_recall(*grown.index, flat, rows, 1), 0.99) << begin;
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 /// \file gpu.h
-/// What tests that use a GPU share.
+/// Helpers that tests that use a GPU share.
 
 #include <gtest/gtest.h>
 

@@ -209,7 +209,7 @@ TEST(ExactGraphBuilder, AgreesWithTheReference) {
     }
 }
 
-/// Whether the exact graph of L2 has the ids that gnnd finds without expanding |x-y|^2.
+/// Expects that the exact graph of L2 has the ids that gnnd finds without expanding |x-y|^2.
 void expect_exact(const std::vector<float>& rows, std::int64_t d) {
     const gnnd::VectorView vectors = view_of(rows, d);
     const gnnd::KnnGraph graph = ExactGraphBuilder().build(VectorSource(vectors, Metric::L2), 10);

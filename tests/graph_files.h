@@ -37,7 +37,7 @@ inline void expect_rows(const KnnGraph& part, const KnnGraph& whole, std::int64_
 
 class GraphFiles : public ::testing::Test {
   protected:
-    /// What opening the file and reading all of it says, without the path.
+    /// Returns the error of opening the file and reading all of it, without the path.
     std::string error() const {
         const std::string message = message_of<IoError>([&] { io::GraphFile(path_).read(); });
         EXPECT_TRUE(message.starts_with(path_ + ": ")) << message;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 /// \file graph_index.h
-/// What tests ask of FAISS's graph indexes.
+/// Helpers for tests of FAISS's graph indexes.
 
 #include <faiss/IndexFlat.h>
 #include <faiss/IndexHNSW.h>
@@ -55,7 +55,7 @@ inline std::vector<std::int32_t> index_links(const faiss::Index& index, std::int
     return {row, row + hnsw.nb_neighbors(0)};
 }
 
-/// How many objects can be reached from the entry point along these links.
+/// Counts the objects that can be reached from the entry point along the links.
 inline std::size_t reachable(const faiss::Index& index) {
     auto* nsg = dynamic_cast<const faiss::IndexNSG*>(&index);
     std::vector<std::int32_t> queue{nsg != nullptr ? nsg->nsg.enterpoint

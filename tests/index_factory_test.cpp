@@ -109,7 +109,7 @@ TEST_P(FactoryTest, MakesWhatFaissWouldAndGrowsIt) {
     for (int i = 0; i < 1500; ++i) right += found[i] == all[i];
     EXPECT_GE(right, 1470);
 
-    // What FAISS reads can be told to grow again.
+    // An index that FAISS reads can be told to grow again.
     const gnnd::test::TempDir dir;
     faiss::write_index(index.get(), dir.file("index").c_str());
     const auto read = faiss_ext::with_gnnd(std::unique_ptr<faiss::Index>(faiss::read_index(dir.file("index").c_str())));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 /// \file invariants.h
-/// What must hold for every graph that leaves a public function (gnnd/graph.h), asserted in one place.
+/// Every graph that leaves a public function (gnnd/graph.h) must keep invariants, which are asserted here alone.
 
 #include <gtest/gtest.h>
 

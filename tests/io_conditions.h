@@ -49,7 +49,7 @@ class OrdinaryUser {
     bool changed_;
 };
 
-/// What the E thrown by f says. Anything else that f throws passes.
+/// Returns the message of the E that f throws. Anything else that f throws passes.
 template <class E, class F>
 std::string message_of(F&& f) {
     try {

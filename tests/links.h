@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 /// \file links.h
-/// What tests of search_links() share.
+/// Helpers that tests of search_links() share.
 
 #include <cstdint>
 #include <numeric>

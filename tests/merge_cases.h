@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 /// \file merge_cases.h
-/// What both backends' merges are tried on.
+/// Cases on which both backends' merges are tried.
 
 #include <gtest/gtest.h>
 

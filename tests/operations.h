@@ -36,7 +36,7 @@ inline Sparse sparse_of(const CsrGraph& graph) {
     return rows;
 }
 
-/// What every result keeps to: offsets that ascend, columns that ascend within a row, none outside, none the row's own.
+/// In every result offsets ascend and columns ascend within a row, none of them outside, none the row's own.
 inline void expect_valid(const CsrGraph& graph, std::int64_t n) {
     ASSERT_EQ(graph.n, n);
     ASSERT_EQ(std::int64_t(graph.indptr.size()), n + 1);

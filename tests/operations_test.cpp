@@ -131,7 +131,7 @@ TEST_P(OperationsTest, NoObjectsAndOne) {
     EXPECT_EQ(full_rows(KnnGraph(1, 4, GetParam()), {}), 0);
 }
 
-/// What a call says when it throws InvalidArgument.
+/// Returns the message of the InvalidArgument that a call throws.
 template <class F>
 std::string refusal(const F& f) {
     try {
@@ -184,7 +184,7 @@ TEST_P(OperationsTest, BadRowsAreNamed) {
                 EXPECT_NE(told.find(text), std::string::npos) << told;
             }
         }
-    // What is not among the first entries is not looked at.
+    // Entries behind the first ones asked for are not looked at.
     KnnGraph bad = good;
     bad.ids()[4321 * 8 + 7] = 9999;
     EXPECT_NO_THROW(symmetric_graph(bad, {7, {}, {}, 0}));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a power cut leaves of a graph in shards. The tool builds one while tests/record_disk.cpp records what it does to
+// A graph in shards survives power cuts. The tool builds one while tests/record_disk.cpp records what it does to
 // files; from the record folders are made as a disk may hold them after a cut at any moment, and builds go on in them.
 #include <algorithm>
 #include <map>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a plan says of a build's choice and its time (detail/predict.h).
+// A plan predicts a build's choice and its time (detail/predict.h).
 #include "gnnd/detail/predict.h"
 
 #include <gtest/gtest.h>
@@ -128,7 +128,7 @@ TEST(Predict, SaysWhoseRatesTheseAre) {
     EXPECT_GT(predict_on_gpu(other, set).all_pairs, 5 * predict_on_gpu(kH200, set).all_pairs);
 }
 
-/// What a plain kernel of the older instruction, the one that other GPUs have, took on an H200 (NOTEBOOK.md).
+/// A plain kernel of the older instruction, the one that other GPUs have, took these on an H200 (NOTEBOOK.md).
 TEST(Predict, IsNearWhatWasMeasuredWithoutHoppersInstruction) {
     GpuTraits plain = kH200;
     plain.wgmma = false;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a sample of objects says of a graph's recall (detail/recall.h).
+// A sample of objects tells a graph's recall (detail/recall.h).
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -63,7 +63,7 @@ TEST(SampleObjects, TakesEachAtMostOnceAndAllAlike) {
     for (const int times : taken) EXPECT_NEAR(times, 700, 100);
 }
 
-/// How many of its nearest `at` each of so many objects has.
+/// Draws, for each of n objects, the number of its true neighbours that a graph has.
 std::vector<int> objects_that_have(int n, const std::function<int(Random&)>& found) {
     Random random(7);
     std::vector<int> all(n);

@@ -56,7 +56,7 @@ class Vectors {
     std::vector<std::byte> bytes_;
 };
 
-/// How many of so many objects a test takes that needs many: fewer under a sanitizer, which makes everything ten times
+/// Returns a size for a test that needs many objects: smaller under a sanitizer, which makes everything ten times
 /// as slow and looks for other mistakes than a low recall.
 constexpr std::int64_t sized(std::int64_t n) {
 #ifdef GNND_SANITIZED
@@ -162,7 +162,7 @@ inline double tolerance(const Reference& reference) {
     return 2e-6 * reference.scale + 0x1p-140;
 }
 
-/// What sorts first is nearest.
+/// Returns a value by which the nearest sorts first.
 inline double order_of(Metric metric, double value) {
     return is_similarity(metric) ? -value : value;
 }

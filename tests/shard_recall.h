@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 /// \file shard_recall.h
-/// What the recall of a graph in shards must come to.
+/// Expectations of the recall of a graph in shards.
 
 #include <gtest/gtest.h>
 

@@ -153,7 +153,7 @@ TEST(ShardScheduleOrder, OneWorkerGoesBackAndForth) {
                                                   {merge, 2, 3}}));
 }
 
-// So that they can be written while others are merged.
+// Lists that are finished can be written while others are merged.
 TEST(ShardScheduleOrder, ListsAreFinishedFromHalfTheWayOn) {
     for (const auto& [shards, workers] : {Pair{16, 4}, {16, 2}, {64, 8}, {48, 3}}) {
         SCOPED_TRACE(testing::Message() << shards << " shards, " << workers << " workers");

@@ -108,7 +108,7 @@ TEST(NearMerges, ThatPromiseTheMostComeFirst) {
     EXPECT_EQ(left.size(), 5u);
     // One of a hundred within reach was not found, so that more must come within reach than are asked for.
     EXPECT_EQ(choose_merges(left, counts, within, 0.96 * 0.99, 0.985), (std::vector<Task>{merge(0, 2), merge(0, 1)}));
-    // What is out of reach takes all.
+    // A recall that is out of reach takes all merges.
     EXPECT_EQ(choose_merges(left, counts, within, 0.5, 0.99).size(), 3u);
     EXPECT_TRUE(left.empty());
 }

@@ -27,7 +27,7 @@ class ShardedRecall : public Sharded {
         params_.k = 10;
         params_.device = {Device::Kind::cpu, 0};
     }
-    /// So that much is missing, and it shows whether that is noticed: with one tree and one iteration.
+    /// Allows one tree and one iteration, so that much is missing, and it shows whether that is noticed.
     void limit() {
         params_.trees = params_.iterations = 1;
         params_.samples = 3;

@@ -31,7 +31,7 @@ class TempDir {
     const std::string& path() const { return path_; }
     /// The path of a file of that name in the folder.
     std::string file(const std::string& name) const { return path_ + "/" + name; }
-    /// How many entries the folder has; a test that something left no temporary file behind counts them.
+    /// Counts the folder's entries, for tests that something left no temporary file behind.
     std::size_t entries() const {
         const auto begin = std::filesystem::directory_iterator(path_);
         return std::size_t(std::distance(begin, std::filesystem::directory_iterator()));

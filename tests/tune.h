@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 #pragma once
-/// What the tests of tune() share: parameters of small runs, hard sets, messages.
+/// Helpers that the tests of tune() share: parameters of small runs, hard sets, messages.
 
 #include <functional>
 #include <stdexcept>

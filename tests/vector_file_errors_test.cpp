@@ -22,7 +22,7 @@ using test::write_bytes;
 
 class BadVectorFile : public ::testing::Test {
   protected:
-    /// What opening a file of these bytes says, without the folder.
+    /// Returns the error of opening a file of these bytes, without the folder.
     std::string open(const std::string& name, const std::string& bytes) const {
         write_bytes(dir_.file(name), bytes);
         return open(name);

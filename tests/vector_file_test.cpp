@@ -36,7 +36,7 @@ TEST(VectorFile, BytesAreThoseOfTheFormats) {
     EXPECT_EQ(read_bytes(dir.file("a.ivecs")), bytes_of({2, 1, 2, 2, 3, 4}));
     write_vectors(dir.file("a.ibin"), {ids, 2, 2, DType::i32, 0});
     EXPECT_EQ(read_bytes(dir.file("a.ibin")), bytes_of({2, 2, 1, 2, 3, 4}));
-    // What NumPy 2.4 saves for a (2, 2) array of int32.
+    // NumPy 2.4 saves these bytes for a (2, 2) array of int32.
     write_vectors(dir.file("a.npy"), {ids, 2, 2, DType::i32, 0});
     EXPECT_EQ(read_bytes(dir.file("a.npy")), std::string("\x93NUMPY\x01\x00v\x00", 10) +
                                                  "{'descr': '<i4', 'fortran_order': False, 'shape': (2, 2), }" +

@@ -38,7 +38,7 @@ class WideGraphFile : public ::testing::Test {
         EXPECT_TRUE(std::equal(ids.begin(), ids.end(), view().ids_of(begin)));
         EXPECT_TRUE(std::equal(distances.begin(), distances.end(), view().distances_of(begin)));
     }
-    /// What a file with the header's field changed, and checksums that fit, is refused for.
+    /// Returns the reason for which a file with the header's field changed, and checksums that fit, is refused.
     template <class T>
     std::string forged(std::size_t offset, T value) const {
         std::string bytes = test::read_bytes(path_);

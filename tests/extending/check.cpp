@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the patches add, used on the CPU as any program would use it. Prints what is wrong; the exit code says whether
+// Uses what the patches add, on the CPU, as any program would use it. Prints what is wrong; the exit code says whether
 // anything was.
 #include <algorithm>
 #include <cmath>

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# Which FAISS cmake/FindFaiss.cmake finds when one is installed between two configurations of the same build folder.
+# Checks that cmake/FindFaiss.cmake finds the right FAISS when one is installed between two configurations of a folder.
 # FIND_FAISS is that file, WORK a folder to work in; SETTINGS are passed on.
 file(REMOVE_RECURSE ${WORK})
 set(system ${WORK}/system)

@@ -109,7 +109,7 @@ class Libraries(InFolder):
     """Sets in folders."""
 
     def library(self) -> datasets.Library:
-        """What it says is kept."""
+        """Keeps what the library says, for the tests to read."""
         self.said: list[str] = []
         return datasets.Library(None, [self.folder], self.folder / "cache", self.said.append)
 

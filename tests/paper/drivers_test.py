@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # ruff: noqa: PT009, PT027
-"""What benchs/paper makes of the lines of tools that need a GPU, or long: here scripts print such lines."""
+"""benchs/paper reads the lines of tools that need a GPU, or much time: here scripts print such lines."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What tests of benchs/paper share."""
+"""The base class that tests of benchs/paper share."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ def point(series: str, configuration: str = "", **more) -> Point:
 
 
 class FakeLibrary:
-    """Whose sets are there."""
+    """A library that has all sets."""
 
     @staticmethod
     def path(_data: datasets.Dataset) -> Path:
@@ -44,7 +44,7 @@ class FakeLibrary:
 
 
 class FakeTools:
-    """That are all there."""
+    """Tools that are all there."""
 
     late = ""
     no_time_is_left = False
@@ -171,7 +171,7 @@ class Running(InFolder):
 
 
 class Declarations(InFolder):
-    """What the experiments ask for."""
+    """The points that the experiments ask for."""
 
     def test_points_are_left_out_by_tool_and_by_set(self) -> None:
         def why(*options: str) -> str:
