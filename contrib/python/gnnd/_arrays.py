@@ -46,13 +46,13 @@ class Vectors:
 
 
 class Place(NamedTuple):
-    """Where the arrays of one call lie."""
+    """The GPU and the stream of the arrays of one call."""
 
     gpu: int  #: that holds some of them; -1: none
     stream: int  #: of that GPU, which all of them are in order with; 0: none
 
     def wait(self) -> None:
-        """Until the arrays are complete, for work that runs on a stream of its own."""
+        """Waits until the arrays are complete, for work that runs on a stream of its own."""
         if self.gpu >= 0:
             _native.synchronize(self.gpu, self.stream)
 
@@ -77,7 +77,7 @@ def place_of(stream: Any, **arrays: Any) -> Place:
 
 
 def _gpu_of(x: Any) -> int:
-    """In whose memory an array lies, -1 for the host and for what is no array."""
+    """The GPU in whose memory an array lies, -1 for the host and for what is no array."""
     if isinstance(x, np.ndarray):
         return -1
     if hasattr(x, "__dlpack_device__"):

@@ -220,7 +220,7 @@ def duplicates_of(
     allocator: Any = None,
     **params: Any,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
-    """What `gnnd.duplicates` finds in vectors. Those on a GPU are copied to the host, and built with there."""
+    """Finds copies for `gnnd.duplicates`. Vectors on a GPU are copied to the host, and built with there."""
     call = _Call("duplicates", progress, allocator, stream, x=x)
     given = on_host(call.vectors("x"))
     params = call.params(device, params)
@@ -300,7 +300,7 @@ def eval(  # noqa: A001
 def plan(
     n: int, d: int, dtype: Any = "float32", k: int = 32, metric: str = "l2", *, device: Any = "auto", **params: Any
 ) -> dict[str, Any]:
-    """What a build of n vectors of d components would choose, the memory in bytes and the time that it would take."""
+    """Predicts what a build of n vectors of d components would choose, its memory in bytes and its time."""
     name = dtype_name("float32" if numpy_name(dtype) == "float64" else dtype)
     n, d = _native.whole("n", n), _native.whole("d", d)
     return _native.plan(n, d, name, {"k": k, "metric": metric, "device": named(device), **params})

@@ -54,7 +54,7 @@ class Csr(NamedTuple):
 
 
 def csr_of(arrays: tuple[Any, Any, Any]) -> Any:
-    """What users get of a native function's arrays: SciPy's matrix, or a Csr where it lies on a GPU or SciPy is
+    """Makes of a native function's arrays what users get: SciPy's matrix, or a Csr where it lies on a GPU or SciPy is
     missing."""
     if isinstance(arrays[0], _native.DeviceMemory):
         return Csr(*map(DeviceArray._of, arrays))

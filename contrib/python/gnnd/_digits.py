@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
-# By which narrowed() tells what float32 takes: vectors, and at most so many components of them.
+# The sample by which narrowed() tells what float32 takes: vectors, and at most so many components of them.
 _SAMPLE, _COMPONENTS = 1000, 1 << 22
 
 

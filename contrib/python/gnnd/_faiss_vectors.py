@@ -61,7 +61,7 @@ class _View:
 
 
 def _storage(index: faiss.Index) -> tuple[faiss.Index, np.ndarray | None]:
-    """What holds the vectors, and the ids that maps around it give them."""
+    """The index that holds the vectors, and the ids that maps around it give them."""
     if not isinstance(index, faiss.Index):
         raise TypeError(f"a faiss.Index is needed, not {type(index).__name__}")
     maps: list[np.ndarray] = []

@@ -35,7 +35,7 @@ def recall_of(report: Mapping[str, Any] | None) -> Recall | None:
 
 
 class Measured:
-    """What knows its recall, or None where none was measured."""
+    """A graph that knows its recall, or None where none was measured."""
 
     _recall: Recall | None
 

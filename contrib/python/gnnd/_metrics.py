@@ -48,5 +48,5 @@ def true_distances(values: np.ndarray, metric: str, threads: int = 0) -> np.ndar
 
 
 def translation_invariant(metric: str) -> bool:
-    """Whether the metric does not change when all vectors are moved."""
+    """True where the metric does not change when all vectors are moved."""
     return bool(_native.metric_traits(metric)["translation_invariant"])

@@ -13,7 +13,7 @@ Progress = Callable[[dict[str, Any]], object]
 
 @contextlib.contextmanager
 def shown(progress: bool | Progress | None, what: str) -> Iterator[Progress | None]:
-    """What a native function calls back.
+    """Gives the function that a native one calls back; None where nothing is to be shown.
 
     :param progress: True shows a bar, a callable gets a dict after every iteration (see ``Graph.stats``)
     """

@@ -64,7 +64,7 @@ class Searcher:
         return self._exact(queries, k)
 
     def _pays(self, count: int) -> bool:
-        """Whether searches along links are expected to be faster for so many queries."""
+        """True where searches along links are expected to be faster for so many queries."""
         if self.recall >= 1 or count <= 5 * _SAMPLE:
             return False
         links = 0 if self.links is not None else _LINKED_ROWS * len(self.x)

@@ -234,7 +234,7 @@ def _fill_up(links: np.ndarray) -> None:
         again = np.zeros(rows.shape, bool)
         np.put_along_axis(again, order[:, 1:], ordered[:, 1:] == ordered[:, :-1], 1)
         drawn[again | (drawn == short[:, None])] = -1
-        # What was there stands in front of what was drawn, so that it is the drawn one that is taken away.
+        # Links that were there stand in front of drawn ones, so that it is a drawn one that is taken away.
         links[short] = np.take_along_axis(drawn, np.argsort(drawn < 0, axis=1, kind="stable"), 1)
         short = short[links[short, -1] < 0]
     for row in short:  # nearly all objects are linked already

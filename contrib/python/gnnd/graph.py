@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What others make of a k-NN graph before they work with it: sparse matrices, components, copies, links for searches.
+"""Forms of a k-NN graph that others work with: sparse matrices, components, copies, links for searches.
 
 Matrices are n x n. On the host they are ``scipy.sparse.csr_matrix`` where SciPy is installed, a :class:`Csr` of the
 same arrays otherwise. Of a graph whose arrays lie on a GPU they stay there, as a :class:`Csr` of
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 
 class Where(TypedDict, total=False):
-    """Where an operation runs: see the module's own text."""
+    """The place where an operation runs: see the module's own text."""
 
     device: Any
     stream: Any
@@ -86,7 +86,7 @@ def full_rows(
     threads: int = 0,
     **where: Unpack[Where],
 ) -> int:
-    """How many rows have all their entries within the radius: these may have more neighbours there."""
+    """Counts the rows that have all their entries within the radius: these may have more neighbours there."""
     return _run(_native.full_rows, graph, _edges(neighbors, values, radius, threads), **where)
 
 

@@ -58,7 +58,7 @@ def precomputed_knn(
     recall: float = 0.99,
     **params: Any,
 ) -> tuple[np.ndarray, np.ndarray, Any]:
-    """What umap-learn's ``UMAP(precomputed_knn=...)`` takes: indices, distances and what transform() searches with.
+    """Makes what umap-learn's ``UMAP(precomputed_knn=...)`` takes: indices, distances and a searcher for transform().
 
     :param x: n x d vectors in host memory, kept for transform(); arguments as for :func:`knn`
     :param search: of transform(): "exact", "graph" or "auto", see :class:`gnnd.sklearn.KNeighborsTransformer`

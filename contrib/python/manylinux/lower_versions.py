@@ -57,7 +57,7 @@ class Elf:
         return self.data[begin : self.data.index(b"\0", begin)].decode()
 
     def place_of(self, text: str) -> int | None:
-        """Where .dynstr has the text; None where it has not."""
+        """The offset of the text in .dynstr; None where it is not there."""
         begin, size = self.strings
         at = self.data.find(text.encode() + b"\0", begin, begin + size)
         return None if at < 0 else at - begin
@@ -132,7 +132,7 @@ def number(version: str) -> tuple[int, ...]:
 
 
 def library_path(name: str) -> Path:
-    """Where this process has mapped that library of glibc, or its folder has it."""
+    """The path of that library of glibc, in the folder of the one that this process has mapped."""
     mapped = {Path(line.split()[-1]) for line in Path("/proc/self/maps").read_text().splitlines() if "/" in line}
     folders = [path.parent for path in mapped if path.name in ("libc.so.6", "libm.so.6")]
     for folder in folders:
@@ -152,7 +152,7 @@ class Change:
 
 
 def changes_of(elf: Elf, limit: tuple[int, ...]) -> list[Change]:
-    """What has to change, so that no symbol is of a version that is newer than the limit."""
+    """The changes after which no symbol is of a version that is newer than the limit."""
     too_new = {record.index: record for record in elf.needed() if number(record.version) > limit}
     libraries = {name: Elf(library_path(name)).defined() for name in {one.library for one in too_new.values()}}
     changes, missing = [], []

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What glibc 2.28 lacks of that the module and the static libstdc++ call: each as a function of the module's own, which no
+// The module and the static libstdc++ call what glibc 2.28 lacks: here each is a function of the module's own, which no
 // other library sees. lower_versions.py names what is missing here. For x86-64 and other 64-bit systems, whose `struct stat`
 // is the kernel's.
 

@@ -29,7 +29,7 @@ namespace gnnd::python {
 
 namespace {
 
-/// What the vectors are, told beside a build: it takes 0.4 ms of some megabytes, a build of them on a GPU not much
+/// The identity of vectors, told beside a build: it takes 0.4 ms of some megabytes, a build of them on a GPU not much
 /// more.
 class Identity {
   public:
@@ -103,7 +103,7 @@ nb::object measure(const Array& x, const Array& on_host, const nb::tuple& graph,
 using BuildInto = BuildStats (*)(const VectorView&, const BuildParams&, std::int32_t*, float*, const Callbacks&,
                                  Resources*);
 
-/// What makes a graph of vectors alone.
+/// Binds a function that makes a graph of vectors alone.
 void bind_builder(nb::module_& module, const char* name, BuildInto build) {
     module.def(
         name,

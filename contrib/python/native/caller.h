@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 /// \file caller.h
-/// What a build on a GPU takes from its caller: the stream, and the memory where Python's libraries are to give it.
+/// A build on a GPU takes from its caller the stream, and the memory where Python's libraries are to give it.
 
 #include <nanobind/nanobind.h>
 
@@ -22,7 +22,7 @@ class CallerMemory {
 
     /// \throws OutOfDeviceMemory for a MemoryError, nanobind::python_error for others
     void* allocate(std::size_t bytes, int device, std::uintptr_t stream) const;
-    /// What the allocator raises is printed, as of exceptions in a destructor of Python.
+    /// Prints what the allocator raises, as Python does with exceptions in a destructor.
     void deallocate(void* pointer, std::size_t bytes, int device, std::uintptr_t stream) const noexcept;
     /// Bytes that it could give; 0: it does not know.
     std::size_t free(int device) const;
@@ -31,7 +31,7 @@ class CallerMemory {
     nanobind::object allocator_;
 };
 
-/// How a build is run for its caller.
+/// The caller's settings for the run of a build.
 struct Run {
     nanobind::object out;       ///< (ids, distances) on a GPU, which the graph goes to; None: to new arrays on the host
     int gpu = -1;               ///< that holds arrays of the call; -1: none

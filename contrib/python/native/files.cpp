@@ -52,7 +52,7 @@ io::BaseIdentity identity_of(const nb::tuple& parts) {
     return base;
 }
 
-/// What a graph keeps of itself, of a file or of a folder.
+/// Returns what a graph keeps of itself, of a file or of a folder.
 nb::dict about(Metric metric, DType dtype, const std::optional<io::BaseIdentity>& base, const RecallEstimate& recall) {
     nb::dict dict;
     dict["metric"] = std::string(name_of(metric));

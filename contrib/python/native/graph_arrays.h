@@ -14,7 +14,7 @@
 
 namespace gnnd::python {
 
-/// What arrays of numpy show, where it stays, and who keeps it alive.
+/// A value that arrays of numpy show, and the capsule that keeps it alive.
 template <class T>
 struct Owned {
     T* value;

@@ -26,7 +26,7 @@ class HostMemory {
     std::size_t bytes_;
 };
 
-/// How many bytes are kept at most; what is kept beyond goes back to the system at once, the oldest first.
+/// Limits the bytes that are kept; those beyond go back to the system at once, the oldest first.
 void keep_host_memory(std::size_t bytes);
 /// Bytes that are kept now.
 std::size_t kept_host_memory();

@@ -29,7 +29,7 @@ namespace {
 
 /// Exceptions of Python's kinds, with the C++ text.
 void translate(const std::exception_ptr& pointer, void* /*payload*/) {
-    // What they say may hold a file's name, which need be no text.
+    // A message may hold a file's name, which need be no text.
     const auto raise = [](PyObject* type, const std::exception& error) {
         PyErr_SetObject(type, to_str(error.what()).ptr());
     };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 /// \file shards.h
-/// What several processes that build one graph in shards take from the library: the manifest, the shards' files, and
+/// Several processes that build one graph in shards take these from the library: the manifest, the shards' files, and
 /// the merge of a pair.
 
 #include <nanobind/nanobind.h>

@@ -26,7 +26,7 @@ std::string kind_of(const nb::handle& value) {
     throw nb::type_error((name + " must be " + expected + ", not " + kind_of(value) + ": " + text_of(shown)).c_str());
 }
 
-/// What Python has just made of a str, or its error.
+/// Returns the bytes that Python has just made of a str, or throws its error.
 std::string taken_bytes(PyObject* made) {
     const nb::object bytes = nb::steal(made);
     if (!bytes.is_valid()) throw nb::python_error();

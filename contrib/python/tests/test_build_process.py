@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What a build does to its process: progress, interruption, other threads, and memory."""
+"""A build's effects on its process: progress, interruption, other threads, and memory."""
 
 from __future__ import annotations
 

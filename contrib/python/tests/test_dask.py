@@ -44,7 +44,7 @@ def test_a_build(client, tmp_path):
     check_finished(work, base)
     assert len(records) == len(Schedule(6)) and records[-1]["tasks_done"] == len(Schedule(6))
     assert records[-1]["seconds_left"] == 0 and records[-1]["bytes"] > 0
-    # What is finished takes no task; another graph is refused.
+    # A finished graph takes no task; another graph is refused.
     assert gnnd.distributed.build(base, work, K, shards=6, client=client).n == 600
     with pytest.raises(OSError, match="holds another graph"):
         gnnd.distributed.build(base, work, K, shards=5, client=client)

@@ -90,7 +90,7 @@ def test_a_worker_that_hangs_and_comes_back(tmp_path):
 
 
 def test_leases_do_not_look_at_clocks(tmp_path):
-    """Who is silent loses the task, whatever its clock shows; who is heard of keeps it."""
+    """A silent worker loses the task, whatever its clock shows; one that is heard of keeps it."""
     place, task = Folder(tmp_path, create=True), Task("build", 3)
     mine, others = Leases(place, 0.4), Leases(place, 0.4)
     with mine.held(task) as held:
@@ -249,7 +249,7 @@ def test_storage_that_is_full_for_a_while(tmp_path, monkeypatch, caplog, where):
 
 
 def test_reads_that_fail_for_a_while(tmp_path, monkeypatch, caplog):
-    """What cannot be read is not what is damaged: it is tried again, and nothing is made anew."""
+    """A file that cannot be read is not damaged: it is tried again, and nothing is made anew."""
     base, work = begin(tmp_path)
     monkeypatch.setattr(_worker, "PAUSE", 0.001)
     real, calls = _native.load_rows, itertools.count()

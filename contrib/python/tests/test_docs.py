@@ -44,7 +44,7 @@ def test_examples(section: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         exec(compile(code_of(one), f"{PAGE.name}: {one}", "exec"), names)
 
 
-# What statements of README's example need beside NumPy.
+# Packages that statements of README's example need beside NumPy.
 NEEDS = {"gnnd.faiss": "faiss", "gnnd.umap": "pynndescent", "Client": "distributed", "base.graph": "distributed"}
 
 

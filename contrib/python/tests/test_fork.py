@@ -17,7 +17,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:Deprecati
 
 
 def in_a_child(work, *arguments):
-    """What the function returns in a process that was forked."""
+    """Returns the result of a function that runs in a forked process."""
     context = multiprocessing.get_context("fork")
     queue = context.Queue()
     child = context.Process(target=lambda: queue.put(work(*arguments)))

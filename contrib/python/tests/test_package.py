@@ -39,7 +39,7 @@ def test_import_is_quick() -> None:
 
 
 def in_a_new_process(code: str) -> str:
-    """What it prints."""
+    """Returns what the code prints."""
     done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout

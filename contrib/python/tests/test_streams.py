@@ -15,7 +15,7 @@ from conftest import CudaArray, clustered
 from gnnd import _arrays, _build, _graph, _native, _process
 
 K = 4
-# What the native functions would give for a graph of 6 objects.
+# The results that the native functions would give for a graph of 6 objects.
 OPERATIONS = {
     "symmetric_graph": (np.zeros(7, np.int64), np.zeros(0, np.int32), np.zeros(0, np.float32)),
     "connected_components": (np.arange(6, dtype=np.int32), np.ones(6, np.int64)),
@@ -72,7 +72,7 @@ class Run(NamedTuple):
 
 
 class Gpu:
-    """What native functions were called, in order."""
+    """Keeps the calls of native functions, in order."""
 
     def __init__(self):
         self.events: list = []
@@ -216,7 +216,7 @@ def test_operations_run_where_the_graph_lies_or_they_are_told(gpu, name):
 
 @pytest.mark.parametrize("producer, waits", [(None, []), (77, []), (5, [5]), (1, [1]), (2, [2])])
 def test_the_producer_s_stream_is_waited_for(gpu, x, producer, waits):
-    """Where it is another one than the call's, as the CUDA array interface asks of who consumes."""
+    """A call waits for a stream that is not its own, as the CUDA array interface asks of consumers."""
     gnnd.merge(CudaArray(x, stream=producer), of_host(), OfDlpack(x), of_host(), stream=77)
     assert [event[0] for event in gpu.events] == ["synchronize"] * len(waits) + ["merge"]
     assert [event[2] for event in gpu.events[:-1]] == waits

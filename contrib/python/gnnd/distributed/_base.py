@@ -23,7 +23,7 @@ _NPY = {"<f4": "f32", "<f2": "f16", "|u1": "u8", "|i1": "i8"}
 
 
 def numpy_type(dtype: str) -> type:
-    """What numpy reads elements of gnnd's type as: bfloat16 as its bits."""
+    """The type as which numpy reads elements of gnnd's type: bfloat16 as its bits."""
     return _NUMPY[dtype]
 
 

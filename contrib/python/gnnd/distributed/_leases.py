@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Who works on which task: so that two do not do the same. Nothing depends on it but time.
+"""Leases tell who works on which task, so that two do not do the same. Nothing depends on them but time.
 
 A lease is an object that its holder writes anew again and again. Others take the task over once they have seen the
 same content for so long by their own clock: what clocks of different machines show does not matter."""

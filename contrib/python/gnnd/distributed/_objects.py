@@ -40,7 +40,7 @@ def file_system(url: str, storage_options: dict[str, Any] | None) -> tuple[Any, 
 
 
 def request(what: str, action: Callable[[], T]) -> T:
-    """What the action returns, tried again with pauses: a store is busy, a reply is lost or cut.
+    """Returns the action's result, and tries it again with pauses: a store is busy, a reply is lost or cut.
 
     :raises FileNotFoundError, PermissionError: at once; OSError when the last attempt has failed
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What several processes agree on that build one graph: base, parameters, shards. One of them writes it, all others
+"""The plan of several processes that build one graph: base, parameters, shards. One of them writes it, all others
 read it."""
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Plan:
 
     @functools.cached_property
     def id(self) -> str:
-        """By which records of the same build know each other, wherever its base lies."""
+        """The name by which records of the same build know each other, wherever its base lies."""
         base = {name: self.manifest.base[name] for name in ("n", "d", "dtype", "checksum")}
         return _digest(json.dumps([base, self.manifest.params, self.manifest.count], sort_keys=True).encode())
 
@@ -92,7 +92,7 @@ class Plan:
         return self.begin(shard + 1) - self.begin(shard)
 
     def objects(self) -> np.ndarray:
-        """On which the recall is measured: ascending."""
+        """The objects on which the recall is measured, ascending."""
         return np.array(_native.sample_objects(self.n, self.recall_objects, self.manifest.params["seed"]), np.int32)
 
     def sample(self, storage: Storage, base: Base) -> Rows:
@@ -104,7 +104,7 @@ class Plan:
         return self._sampled(base)
 
     def put_sample(self, storage: Storage, base: Base) -> None:
-        """So that each worker need not read the base in so many places."""
+        """Stores the sample, so that each worker need not read the base in so many places."""
         if self.recall_objects:
             data = self._sampled(base).array.tobytes()
             storage.replace(SAMPLE, self._seal_of(data) + data)

@@ -32,7 +32,7 @@ def parts(graph: Graph, metric: str) -> tuple[_native.Array, _native.Array, str]
 
 @dataclass(frozen=True)
 class Record:
-    """What ``done/NAME`` says: a file, and what it took to make it and all before it."""
+    """The content of ``done/NAME``: a file, and what it took to make it and all before it."""
 
     file: str
     size: int
@@ -89,7 +89,7 @@ class Records:
                 self.moved += record.size
                 return _native.load_rows(path, record.size, record.checksum, n, k, objects)
             except OSError as error:
-                # What a system call says is the storage's failure, not the file's; the library tells it as "cannot".
+                # An error of a system call is the storage's, not the file's; the library tells it as "cannot".
                 if not isinstance(error, Damaged) and (error.errno is not None or ": cannot " in str(error)):
                     raise
                 self.storage.discard(record.file)

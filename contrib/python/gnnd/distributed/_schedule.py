@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Which tasks make a graph in shards, and which of them can be done now: a function of the number of shards and of the
+"""The tasks that make a graph in shards, and those that can be done now: a function of the number of shards and of the
 names of what is done."""
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ _DONE = re.compile(r"(?:(local|nearest)-(\d{5})|lists-(\d{5})\.(\d{4}))")
 
 @dataclass
 class State:
-    """What is done, by the names of the records: the versions of lists, and whose local graphs are there."""
+    """The tasks that are done, by the names of the records: the versions of lists, and whose local graphs are there."""
 
     schedule: Schedule
     versions: dict[int, set[int]] = field(default_factory=dict)

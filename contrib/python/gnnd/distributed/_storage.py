@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Where a build in shards lives: a folder that its processes share, or the keys below a URL of an object store.
+"""The place of a build in shards: a folder that its processes share, or the keys below a URL of an object store.
 
 Both know whole objects only. One is created once, by one of those who try, whoever else tries at the same time; it
 is there whole or not at all.
@@ -75,7 +75,7 @@ def checked_name(name: str) -> str:
 
 
 def new_attempt() -> str:
-    """What no other attempt at the same task has in its names."""
+    """A string that no other attempt at the same task has in its names."""
     return uuid.uuid4().hex[:12]
 
 
@@ -150,7 +150,7 @@ class Folder:
         """Nothing is kept."""
 
     def check(self) -> None:
-        """What it cannot do fails when it is asked for."""
+        """Finds nothing beforehand: a folder fails when it is asked for what it cannot do."""
 
     def _at(self, name: str) -> Path:
         return self._path / checked_name(name)
@@ -169,7 +169,7 @@ class Folder:
 
 
 def _flush_folder(path: Path) -> None:
-    """So that a power cut does not take a name away that was seen. Not every file system can."""
+    """Flushes names, so that a power cut does not take one away that was seen. Not every file system can."""
     with contextlib.suppress(OSError):
         descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
         try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What a worker does for a task. It may be done twice, or by two at the same time: the first record counts."""
+"""A worker does tasks here. One may be done twice, or by two at the same time: the first record counts."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from ._storage import Storage
 
 T = TypeVar("T")
 
-# What builds write beside records and leases, whole or not.
+# The files that builds write beside records and leases, whole or not.
 _MADE = re.compile(r"(local|nearest|lists)-\d{5}[.\w-]*\.gnnd(\.tmp\..*)?|[a-z]+\.(json|bin)\.tmp\.[0-9a-f]{12}")
 
 

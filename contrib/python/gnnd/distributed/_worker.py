@@ -126,7 +126,7 @@ def fetch(work: str | os.PathLike[str], folder: str | os.PathLike[str], **storag
 
 
 def patiently(action: Callable[[], T]) -> T:
-    """What the action returns, tried again while the storage fails."""
+    """Returns the action's result, and tries it again while the storage fails."""
     for attempt in range(_ATTEMPTS):
         try:
             return action()
@@ -139,7 +139,7 @@ def patiently(action: Callable[[], T]) -> T:
 
 
 class Worker:
-    """What a process needs to work on a build."""
+    """A process's part in a build, and what it needs for that."""
 
     def __init__(
         self,
