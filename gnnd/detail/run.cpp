@@ -82,9 +82,9 @@ BuildResult run(const Input& input, const BuildParams& params, const Callbacks& 
 
 BuildStats run_into(const char* who, const Input& input, const BuildParams& params, std::int32_t* ids, float* distances,
                     const Callbacks& callbacks, Resources* resources) {
+    const Call call(input, params, resources);  // first, since arrays of k = 0 may be null pointers
     if (ids == nullptr || distances == nullptr)
         throw InvalidArgument(std::string(who) + ": the arrays are null pointers");
-    const Call call(input, params, resources);
     check_reach(call.params.device, {input.vectors[0].data, input.vectors[1].data, ids, distances});
     return call.run(input, callbacks, ids, distances);
 }
