@@ -241,10 +241,14 @@ def test_builds_leak_nothing():
         for _ in range(count):
             gnnd.build(x, k=32)
 
+    def grown():
+        free = torch.cuda.mem_get_info()[0]
+        builds(300)
+        return free - torch.cuda.mem_get_info()[0]
+
     builds(20)
-    free = torch.cuda.mem_get_info()[0]
-    builds(300)
-    assert free - torch.cuda.mem_get_info()[0] < 16 << 20  # the graphs alone would be 230 MB
+    # The graphs alone would be 230 MB each time; other processes may take memory meanwhile, not for ever.
+    assert any(grown() < 16 << 20 for _ in range(10))
 
 
 def _build_in_child(queue, x, inherited):
