@@ -63,6 +63,8 @@ void gather(const std::byte* base, std::int64_t row_bytes, const std::int32_t* i
     }
 }
 
+constexpr int kWord = 4;  // bytes: rows and columns meet word by word
+
 // The products of a working type. V: a vector of it, A: of the sums. Sums in the lanes of a panel's columns
 // become the metric's values by adding what the columns and the rows contribute alone, where there is such a thing.
 
@@ -85,12 +87,12 @@ struct Bytes {
     static constexpr bool is_difference = !M::similarity;  // (x - y)^2 = x^2 + y^2 - 2 x y
     static constexpr bool is_signed = std::is_signed_v<S> && !is_difference;
 
-    static I8 less_128(U8 x) { return {(I8::Raw)(x.v ^ std::uint8_t(0x80))}; }
+    static I8 packed(U8 x) { return {(I8::Raw)(x.v ^ std::uint8_t(0x80))}; }  // 128 less
     static A step(A sums, V x, V y) { return add_products(sums, x, (const I8&)y); }
 
     /// Adds up what values needs of four components of 16 columns, or of 64 components of a row.
     static void add_terms(V x, A& squares, A& sums) {
-        if constexpr (is_difference) squares = add_products(squares, x, less_128(x));  // x^2 - 128 x
+        if constexpr (is_difference) squares = add_products(squares, x, packed(x));  // x^2 - 128 x
         sums = add_products(sums, x, I8::fill(1));
     }
     static A of_columns(A squares, A sums, int width) {
@@ -101,7 +103,7 @@ struct Bytes {
     static std::int32_t of_row(const std::byte* row, int words) {
         if constexpr (is_signed) return 0;
         A squares = {}, sums = {};
-        for (int c = 0; c < 4 * words; c += kBytes) add_terms(V::load(row + c), squares, sums);
+        for (int c = 0; c < kWord * words; c += kBytes) add_terms(V::load(row + c), squares, sums);
         const I32 here = is_difference ? I32{squares.v - 128 * sums.v} : I32{128 * sums.v};
         return sum(here);
     }
@@ -109,9 +111,26 @@ struct Bytes {
         return {(is_difference ? -2 * sums.v : sums.v) + columns.v + row};
     }
 };
+#else
+/// L2 of bytes as 16-bit integers: (x - y)^2 = x^2 + y^2 - 2 x y, which is an instruction less than the difference.
+struct Products {
+    using V = I16;
+    using A = I32;
+    static constexpr bool has_terms = true;
+
+    static V packed(V x) { return x; }
+    static A step(A sums, V x, V y) { return add_product(sums, x, y); }
+    static void add_terms(V x, A& squares, A&) { squares = add_product(squares, x, x); }
+    static A of_columns(A squares, A, int) { return squares; }
+    static std::int32_t of_row(const std::byte* row, int words) {
+        A squares = {}, none = {};
+        for (int c = 0; c < kWord * words; c += kBytes) add_terms(V::load(row + c), squares, none);
+        return sum(squares);
+    }
+    static A values(A sums, A columns, std::int32_t row) { return {columns.v + row - 2 * sums.v}; }
+};
 #endif
 
-constexpr int kWord = 4;                                  // bytes: rows and columns meet word by word
 constexpr int kInPanel = kPanelColumns * kWord / kBytes;  // vectors
 constexpr std::size_t kTerms = kPanelColumns * kSlice;    // where those of the columns are in a panel
 static_assert(kTerms + kPanelColumns * sizeof(std::int32_t) == kPanelBytes);
@@ -135,41 +154,40 @@ void pack(const void* tile, int count, int width, void* panels) {
                     if constexpr (Way::has_terms) {
                         const V x = V::load(&words[i]);
                         Way::add_terms(x, squares, sums);
-                        Way::less_128(x).store(to);
+                        Way::packed(x).store(to);
                     } else {
                         words[i].store(to);
                     }
                 }
             }
-            if constexpr (Way::has_terms) Way::of_columns(squares, sums, width).store(panel + kTerms);
+            if constexpr (Way::has_terms) Way::of_columns(squares, sums, width).store(panel + kTerms + part * kBytes);
         }
     }
 }
 
-/// Rows times columns of P panels. Every pair's sum is formed in the order of the components, wherever the pair stands.
-template <class M, class Way, int R, int P>
-void multiply(const std::byte* a, const std::byte* b, int words, float* out, int ldo, Slices slices) {
+/// R rows times the columns of Q vectors from the `first` one on. Every pair's sum is formed in the order of the
+/// components, wherever the pair stands. terms: of the rows, where there are such
+template <class M, class Way, int R, int Q>
+void multiply(const std::byte* a, const std::byte* b, int first, int words, const std::int32_t* terms, float* out,
+              int ldo, Slices slices) {
     using V = typename Way::V;
     using A = typename Way::A;
-    constexpr int kVectors = P * kInPanel;
-    A sums[R][kVectors] = {};
+    const std::byte* columns[Q];
+    for (int q = 0; q < Q; ++q) columns[q] = b + (first + q) / kInPanel * kPanelBytes + (first + q) % kInPanel * kBytes;
+    A sums[R][Q] = {};
     for (int c = 0; c < words; ++c) {
-        V y[kVectors];
-        for (int q = 0; q < kVectors; ++q)
-            y[q] = V::load(b + q / kInPanel * kPanelBytes + (c * kInPanel + q % kInPanel) * kBytes);
+        V y[Q];
+        for (int q = 0; q < Q; ++q) y[q] = V::load(columns[q] + c * kInPanel * kBytes);
         for (int r = 0; r < R; ++r) {
             const V x = V::repeat(a + r * kSlice + c * kWord);
-            for (int q = 0; q < kVectors; ++q) sums[r][q] = Way::step(sums[r][q], x, y[q]);
+            for (int q = 0; q < Q; ++q) sums[r][q] = Way::step(sums[r][q], x, y[q]);
         }
     }
     for (int r = 0; r < R; ++r) {
-        std::int32_t term = 0;
-        if constexpr (Way::has_terms) term = Way::of_row(a + r * kSlice, words);
-        for (int q = 0; q < kVectors; ++q) {
-            float* to = out + r * ldo + q * A::lanes;
+        for (int q = 0; q < Q; ++q) {
+            float* to = out + r * ldo + (first + q) * A::lanes;
             A values = sums[r][q];
-            if constexpr (Way::has_terms)
-                values = Way::values(values, A::load(b + q / kInPanel * kPanelBytes + kTerms), term);
+            if constexpr (Way::has_terms) values = Way::values(values, A::load(columns[q] + kTerms), terms[r]);
             if (slices.continues) values = M::combine(values, A::load(to));
             if (slices.more)
                 values.store(to);
@@ -179,24 +197,28 @@ void multiply(const std::byte* a, const std::byte* b, int words, float* out, int
     }
 }
 
-/// As many rows at a time as there are registers for, and then half as many, down to one.
+/// As many rows and vectors of columns at a time as there are registers for, then half as many rows, down to one.
 #if defined(__AVX512F__)
-constexpr int kRows = 8, kPanels = 2;  // 32 registers
+constexpr int kRows = 8, kVectors = 2;  // 32 registers
 #else
-constexpr int kRows = kBytes / 8, kPanels = 1;  // 16 registers
+constexpr int kRows = kBytes / 8, kVectors = kInPanel;  // 16 registers
 #endif
 
 template <class M, class Way, int R>
-void multiply_rows(const void* a, int from, int rows, const void* b, int columns, int words, float* out, int ldo,
-                   Slices slices, bool triangular) {
+void multiply_rows(const std::byte* a, int from, int rows, const std::byte* b, int columns, int words, float* out,
+                   int ldo, Slices slices, bool triangular) {
+    constexpr int kLanes = Way::A::lanes;
+    const int vectors = (columns + kLanes - 1) / kLanes;
     int i = from;
     for (; i + R <= rows; i += R) {
-        const std::byte* row = (const std::byte*)a + i * kSlice;
-        int j = triangular ? (i + 1) / kPanelColumns * kPanelColumns : 0;
-        const auto panel = [&] { return (const std::byte*)b + j / kPanelColumns * kPanelBytes; };
-        for (; j + (kPanels - 1) * kPanelColumns < columns; j += kPanels * kPanelColumns)
-            multiply<M, Way, R, kPanels>(row, panel(), words, out + i * ldo + j, ldo, slices);
-        if (j < columns) multiply<M, Way, R, 1>(row, panel(), words, out + i * ldo + j, ldo, slices);
+        const std::byte* row = a + i * kSlice;
+        std::int32_t terms[R] = {};
+        if constexpr (Way::has_terms)
+            for (int r = 0; r < R; ++r) terms[r] = Way::of_row(row + r * kSlice, words);
+        int v = triangular ? (i + 1) / kLanes : 0;
+        for (; v + kVectors <= vectors; v += kVectors)
+            multiply<M, Way, R, kVectors>(row, b, v, words, terms, out + i * ldo, ldo, slices);
+        for (; v < vectors; ++v) multiply<M, Way, R, 1>(row, b, v, words, terms, out + i * ldo, ldo, slices);
     }
     if constexpr (R > 1) multiply_rows<M, Way, R / 2>(a, i, rows, b, columns, words, out, ldo, slices, triangular);
 }
@@ -206,7 +228,8 @@ void block(const void* a, int rows, const void* b, int columns, int width, float
            bool triangular) {
     constexpr int kElement = kBytes / Way::V::lanes;
     const int words = (width * kElement + kWord - 1) / kWord;
-    multiply_rows<M, Way, kRows>(a, 0, rows, b, columns, words, out, ldo, slices, triangular);
+    multiply_rows<M, Way, kRows>((const std::byte*)a, 0, rows, (const std::byte*)b, columns, words, out, ldo, slices,
+                                 triangular);
 }
 
 template <class M, class Way>
@@ -264,7 +287,7 @@ Kernels make(std::int64_t d) {
 #if defined(__AVX512VNNI__)
             return with<M, S, std::uint8_t, Bytes<M, S>>();
 #else
-            return with<M, S, std::int16_t, Direct<M, I16, I32>>();
+            return with<M, S, std::int16_t, std::conditional_t<M::similarity, Direct<M, I16, I32>, Products>>();
 #endif
         }
     return with<M, S, float, Direct<M, F32, F32>>();
