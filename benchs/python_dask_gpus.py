@@ -61,7 +61,7 @@ def cluster_of(gpus: list[str], device: str) -> SpecCluster:
     options: list[dict[str, Any]] = [{} for _ in gpus]
     if device != "cpu":
         options = [{"resources": {"GPU": 1}, "env": {"CUDA_VISIBLE_DEVICES": gpu}} for gpu in gpus]
-    here = {"host": "127.0.0.1"}
+    here = {"host": "127.0.0.1", "memory_limit": 0}  # or Dask gives each its part of what there is by cores
     workers = {
         f"gpu{i}": {"cls": Nanny, "options": {**here, "nthreads": 1, "silence_logs": 40, **one}}
         for i, one in enumerate(options)

@@ -16,7 +16,11 @@ import pytest
 
 import gnnd
 import gnnd.distributed
+from gnnd.distributed._dask import _Engine
+from gnnd.distributed._plan import read_plan
+from gnnd.distributed._records import Records
 from gnnd.distributed._schedule import Schedule
+from gnnd.distributed._storage import storage
 from shards import K, check_finished, make_base, worker
 
 distributed = pytest.importorskip("distributed")
@@ -48,6 +52,40 @@ def test_a_build(client, tmp_path):
     assert gnnd.distributed.build(base, work, K, shards=6, client=client).n == 600
     with pytest.raises(OSError, match="holds another graph"):
         gnnd.distributed.build(base, work, K, shards=5, client=client)
+
+
+def test_workers_whose_memory_limit_is_too_small(tmp_path):
+    """Dask would end them in every task, and the build would never end."""
+    base, work = make_base(tmp_path, 3000), tmp_path / "work"
+    with (
+        distributed.LocalCluster(
+            n_workers=1, threads_per_worker=1, processes=False, memory_limit="100KiB", dashboard_address=None
+        ) as cluster,
+        distributed.Client(cluster) as client,
+        pytest.raises(MemoryError, match="memory limits of up to 102400.*--memory-limit"),
+    ):
+        gnnd.distributed.build(base, work, K, shards=2, client=client)
+
+
+def test_a_worker_that_is_too_small_is_passed_over(tmp_path, caplog):
+    base, work = make_base(tmp_path, 3000), tmp_path / "work"
+    gnnd.distributed.start(base, work, K, shards=3)
+    place = storage(str(work))
+    plan = read_plan(place)
+    held = 2 * 1000 * (4 * 12 + 8 * (plan.manifest.local_columns + 3 * K))
+    assert plan.task_bytes == held
+
+    class OfThree:
+        def scheduler_info(self, n_workers):
+            limits = {"small": held, "large": 2 * held, "without": 0}
+            return {"workers": {name: {"memory_limit": limit} for name, limit in limits.items()}}
+
+    engine = _Engine(OfThree(), Records(place, plan), plan, (), None)
+    assert engine._workers() == (["large", "without"], None)
+    assert engine._workers() == (["large", "without"], None)
+    assert [record.getMessage() for record in caplog.records].count(
+        f"small gets no tasks: its memory limit is {held}, a task holds {held}"
+    ) == 1
 
 
 def test_workers_that_are_killed_and_helpers(client, tmp_path):

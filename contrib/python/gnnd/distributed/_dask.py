@@ -30,6 +30,7 @@ log = logging.getLogger("gnnd.distributed")
 _LOSSES = 20  # of workers that a task may cost: then it is the task
 _LOOK = 0.5  # seconds, after which new workers are looked for
 _PATIENCE = 10.0  # seconds, in which Dask tells of what is done
+_MOST = 0.8  # of a worker's memory limit: there Dask pauses it, and ends it a little above
 
 _mine: dict[tuple[str, str], Worker] = {}  # of this process: the place and the build that it works on
 _one_at_a_time = threading.Lock()
@@ -63,7 +64,8 @@ def build(
     :param params: as for :func:`gnnd.distributed.start`; the others are its own
     :return: the graph; None for a URL: see :func:`gnnd.distributed.fetch`
     :raises ImportError: Dask distributed is not there; ValueError: there is no client; RuntimeError: a task has
-        lost too many workers; and as :func:`gnnd.distributed.start` and :func:`gnnd.distributed.work`
+        lost too many workers; MemoryError: Dask would end every worker over its memory limit; and as
+        :func:`gnnd.distributed.start` and :func:`gnnd.distributed.work`
     """
     try:
         from distributed import get_client
@@ -99,6 +101,7 @@ class _Engine:
         self._running: dict[str, tuple[distributed.Future, Task]] = {}  # of each worker
         self._held: dict[str, tuple[int, ...]] = {}  # shards of a worker's last task
         self._losses: dict[Task, int] = {}
+        self._small: set[str] = set()  # workers that were told to be too small
         self._over: dict[str, float] = {}  # since when the storage tells that a worker's task is done
         self._began, self._before = time.monotonic(), patiently(records.state).done()
         self._bytes = 0
@@ -125,9 +128,25 @@ class _Engine:
 
     def _workers(self) -> tuple[list[str], dict[str, int] | None]:
         """Addresses of those that get tasks, and the resources that a task takes."""
-        there = self._client.scheduler_info(n_workers=-1)["workers"]
+        there = self._large_enough(self._client.scheduler_info(n_workers=-1)["workers"])
         gpus = [address for address, about in there.items() if about.get("resources", {}).get("GPU", 0) >= 1]
         return (gpus, {"GPU": 1}) if gpus else (list(there), None)
+
+    def _large_enough(self, workers: dict[str, Any]) -> dict[str, Any]:
+        """Those whose memory limit a task does not pass: Dask would end the others again and again."""
+        need = self._plan.task_bytes
+        limits = {address: about.get("memory_limit") or float("inf") for address, about in workers.items()}
+        small = {address for address, limit in limits.items() if need > _MOST * limit}
+        if small and len(small) == len(workers):
+            most = max(limits.values())
+            raise MemoryError(
+                f"a task holds {need} bytes or more, {need / _MOST:.0f} with Dask's reserve, and workers have memory "
+                f"limits of up to {most}: raise them (dask worker --memory-limit, 0 for none), or take more shards"
+            )
+        for address in small - self._small:
+            log.warning("%s gets no tasks: its memory limit is %d, a task holds %d", address, limits[address], need)
+        self._small |= small
+        return {address: about for address, about in workers.items() if address not in small}
 
     def _hand_out(self) -> None:
         workers, resources = self._workers()

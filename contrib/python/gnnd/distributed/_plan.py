@@ -91,6 +91,14 @@ class Plan:
     def rows(self, shard: int) -> int:
         return self.begin(shard + 1) - self.begin(shard)
 
+    @functools.cached_property
+    def task_bytes(self) -> int:
+        """Host memory that a merge holds at least: of both shards vectors, local graphs, lists, these once more while
+        they are written, and what it finds."""
+        base, columns = self.manifest.base, self.manifest.local_columns + 3 * self.k
+        row = int(base["d"]) * np.dtype(numpy_type(str(base["dtype"]))).itemsize + 8 * columns
+        return min(2, self.manifest.count) * max(map(self.rows, range(self.manifest.count))) * row
+
     def objects(self) -> np.ndarray:
         """The objects on which the recall is measured, ascending."""
         return np.array(_native.sample_objects(self.n, self.recall_objects, self.manifest.params["seed"]), np.int32)
