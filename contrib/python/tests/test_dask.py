@@ -78,11 +78,15 @@ def test_a_worker_that_is_too_small_is_passed_over(tmp_path, caplog):
     class OfThree:
         def scheduler_info(self, n_workers):
             limits = {"small": held, "large": 2 * held, "without": 0}
-            return {"workers": {name: {"memory_limit": limit} for name, limit in limits.items()}}
+            return {"workers": {name: {"memory_limit": limit, **self.about} for name, limit in limits.items()}}
 
-    engine = _Engine(OfThree(), Records(place, plan), plan, (), None)
+        about: dict[str, object] = {}
+
+    client = OfThree()
+    engine = _Engine(client, Records(place, plan), plan, (), None)
     assert engine._workers() == (["large", "without"], None)
-    assert engine._workers() == (["large", "without"], None)
+    client.about = {"resources": {"GPU": 1}}
+    assert engine._workers() == (["large", "without"], {"GPU": 1})
     assert [record.getMessage() for record in caplog.records].count(
         f"small gets no tasks: its memory limit is {held}, a task holds {held}"
     ) == 1

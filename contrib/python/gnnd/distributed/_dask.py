@@ -128,11 +128,11 @@ class _Engine:
 
     def _workers(self) -> tuple[list[str], dict[str, int] | None]:
         """Addresses of those that get tasks, and the resources that a task takes."""
-        there = self._large_enough(self._client.scheduler_info(n_workers=-1)["workers"])
-        gpus = [address for address, about in there.items() if about.get("resources", {}).get("GPU", 0) >= 1]
-        return (gpus, {"GPU": 1}) if gpus else (list(there), None)
+        there = self._client.scheduler_info(n_workers=-1)["workers"]
+        gpus = {address: about for address, about in there.items() if about.get("resources", {}).get("GPU", 0) >= 1}
+        return self._large_enough(gpus or there), {"GPU": 1} if gpus else None
 
-    def _large_enough(self, workers: dict[str, Any]) -> dict[str, Any]:
+    def _large_enough(self, workers: dict[str, Any]) -> list[str]:
         """Those whose memory limit a task does not pass: Dask would end the others again and again."""
         need = self._plan.task_bytes
         limits = {address: about.get("memory_limit") or float("inf") for address, about in workers.items()}
@@ -146,7 +146,7 @@ class _Engine:
         for address in small - self._small:
             log.warning("%s gets no tasks: its memory limit is %d, a task holds %d", address, limits[address], need)
         self._small |= small
-        return {address: about for address, about in workers.items() if address not in small}
+        return [address for address in workers if address not in small]
 
     def _hand_out(self) -> None:
         workers, resources = self._workers()
