@@ -52,8 +52,8 @@ struct Kernels {
     void (*pack)(const void* tile, int count, int width, void* panels);
 
     /// out[i * ldo + j] for row i of tile a and column j of panels b over `width` components, joined with the slices
-    /// before. Columns that fill up the last panel are written, too: ldo is a multiple of kPanelColumns. `triangular`:
-    /// a and b begin with the same rows, and values with j <= i are not needed.
+    /// before. Columns that fill up the last panel may be written, too: ldo is a multiple of kPanelColumns.
+    /// `triangular`: a and b begin with the same rows, and values with j <= i are not needed.
     void (*block)(const void* a, int rows, const void* b, int columns, int width, float* out, int ldo, Slices slices,
                   bool triangular);
 

@@ -63,8 +63,6 @@ void gather(const std::byte* base, std::int64_t row_bytes, const std::int32_t* i
     }
 }
 
-constexpr int kWord = 4;  // bytes: rows and columns meet word by word
-
 // The products of a working type. V: a vector of it, A: of the sums. Sums in the lanes of a panel's columns
 // become the metric's values by adding what the columns and the rows contribute alone, where there is such a thing.
 
@@ -100,12 +98,9 @@ struct Bytes {
         if constexpr (is_signed) return {-128 * (sums.v - 128 * width)};
         return {A::Raw{}};
     }
-    static std::int32_t of_row(const std::byte* row, int words) {
-        if constexpr (is_signed) return 0;
-        A squares = {}, sums = {};
-        for (int c = 0; c < kWord * words; c += kBytes) add_terms(V::load(row + c), squares, sums);
-        const I32 here = is_difference ? I32{squares.v - 128 * sums.v} : I32{128 * sums.v};
-        return sum(here);
+    static A of_row(A squares, A sums) {
+        if constexpr (is_signed) return {A::Raw{}};
+        return {is_difference ? squares.v - 128 * sums.v : 128 * sums.v};
     }
     static A values(A sums, A columns, std::int32_t row) {
         return {(is_difference ? -2 * sums.v : sums.v) + columns.v + row};
@@ -122,18 +117,23 @@ struct Products {
     static A step(A sums, V x, V y) { return add_product(sums, x, y); }
     static void add_terms(V x, A& squares, A&) { squares = add_product(squares, x, x); }
     static A of_columns(A squares, A, int) { return squares; }
-    static std::int32_t of_row(const std::byte* row, int words) {
-        A squares = {}, none = {};
-        for (int c = 0; c < kWord * words; c += kBytes) add_terms(V::load(row + c), squares, none);
-        return sum(squares);
-    }
+    static A of_row(A squares, A) { return squares; }
     static A values(A sums, A columns, std::int32_t row) { return {columns.v + row - 2 * sums.v}; }
 };
 #endif
 
+constexpr int kWord = 4;                                  // bytes: rows and columns meet word by word
 constexpr int kInPanel = kPanelColumns * kWord / kBytes;  // vectors
 constexpr std::size_t kTerms = kPanelColumns * kSlice;    // where those of the columns are in a panel
 static_assert(kTerms + kPanelColumns * sizeof(std::int32_t) == kPanelBytes);
+
+/// The part of the values of a row's pairs that the row contributes alone.
+template <class Way>
+std::int32_t term_of(const std::byte* row, int words) {
+    typename Way::A squares = {}, sums = {};
+    for (int c = 0; c < kWord * words; c += kBytes) Way::add_terms(Way::V::load(row + c), squares, sums);
+    return sum(Way::of_row(squares, sums));
+}
 
 template <class Way>
 void pack(const void* tile, int count, int width, void* panels) {
@@ -214,7 +214,7 @@ void multiply_rows(const std::byte* a, int from, int rows, const std::byte* b, i
         const std::byte* row = a + i * kSlice;
         std::int32_t terms[R] = {};
         if constexpr (Way::has_terms)
-            for (int r = 0; r < R; ++r) terms[r] = Way::of_row(row + r * kSlice, words);
+            for (int r = 0; r < R; ++r) terms[r] = term_of<Way>(row + r * kSlice, words);
         int v = triangular ? (i + 1) / kLanes : 0;
         for (; v + kVectors <= vectors; v += kVectors)
             multiply<M, Way, R, kVectors>(row, b, v, words, terms, out + i * ldo, ldo, slices);
