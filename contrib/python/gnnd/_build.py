@@ -172,13 +172,14 @@ def merge(
 ) -> Graph:
     """Merges the graphs of two sets of vectors with GGM, the paper's Algorithm 3.
 
-    :param k: of the result; None: the larger one of both graphs
+    :param k: of the result; None: the smaller one of both graphs, as by the tool: the columns that only one has would
+        hold what the merge happens to meet
     :return: (n1 + n2) x k: vector i of the first set keeps its number, vector j of the second one becomes n1 + j
     """
     call = _Call("merge", progress, allocator, stream, x1=x1, x2=x2, **_arrays_of(graph1=graph1, graph2=graph2))
     _require_one_metric(graph1, graph2)
     first, second = call.vectors("x1"), call.vectors("x2")
-    k = max(graph1.k, graph2.k) if k is None else k
+    k = min(graph1.k, graph2.k) if k is None else k
     params = call.params(device, params, k=k, metric=graph1.metric, recall=recall)
     arguments = (first.native, graph1._parts(), second.native, graph2._parts(), params)
     return call.graph(params, first.n + second.n, _native.merge, *arguments)

@@ -87,7 +87,13 @@ def test_refine_mends_a_bad_graph(x):
 
 def test_merge_and_append(x):
     first, second = x[:700], x[700:]
-    merged = gnnd.merge(first, gnnd.build(first, k=10), second, gnnd.build(second, k=8))
+    graphs = gnnd.build(first, k=10), gnnd.build(second, k=8)
+    for one, other in ((0, 1), (1, 0)):
+        bases = (first, second)[one], (first, second)[other]
+        merged = gnnd.merge(bases[0], graphs[one], bases[1], graphs[other])  # to the smaller k of both
+        check_graph(merged, np.concatenate(bases), "l2")
+        assert merged.k == 8 and recall_of(merged, np.concatenate(bases), "l2", 8) >= 0.985
+    merged = gnnd.merge(first, graphs[0], second, graphs[1], k=10)
     check_graph(merged, x, "l2")
     assert merged.k == 10 and recall_of(merged, x, "l2", 10) >= 0.985
     for method in ("auto", "search", "merge"):

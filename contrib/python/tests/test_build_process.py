@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import gnnd
-from conftest import clustered
+from conftest import check_graph, clustered
 from gnnd import _native
 
 
@@ -80,11 +80,16 @@ def test_other_threads_run_meanwhile():
     assert counted[0] > 5
 
 
-def test_two_threads_at_once(x):
+ON_A_GPU = pytest.param("cuda", marks=pytest.mark.skipif(_native.device_count()[0] == 0, reason="no GPU"))
+
+
+@pytest.mark.parametrize("device", ["cpu", ON_A_GPU])
+def test_threads_at_once(x, device):
     graphs: list = [None] * 4
 
     def build(i):
-        graphs[i] = gnnd.build(x, k=10, seed=5, device="cpu")
+        # Iterations that are given are made, however few the vectors.
+        graphs[i] = gnnd.build(x, k=10, seed=5, device=device, recall=0, iterations=4, deterministic=True)
 
     threads = [threading.Thread(target=build, args=[i]) for i in range(4)]
     for thread in threads:
@@ -92,6 +97,7 @@ def test_two_threads_at_once(x):
     for thread in threads:
         thread.join()
     for graph in graphs:
+        check_graph(graph, x, "l2")
         np.testing.assert_array_equal(graph.ids, graphs[0].ids)
 
 

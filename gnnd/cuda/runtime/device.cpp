@@ -3,6 +3,7 @@
 #include <cuda_runtime_api.h>
 
 #include <optional>
+#include <string>
 
 #include "gnnd/cuda/backend.h"
 #include "gnnd/cuda/memory/memory.h"
@@ -11,6 +12,24 @@
 #include "gnnd/detail/predict.h"
 
 namespace gnnd::cuda {
+namespace {
+
+std::string version_text(int version) {  // as CUDA numbers them: 13020 is 13.2
+    return std::to_string(version / 1000) + '.' + std::to_string(version % 1000 / 10);
+}
+
+/// CUDA says the same of a driver that is too old and of none at all.
+std::string no_device_reason(cudaError_t error) {
+    if (error == cudaSuccess) return "no GPU is visible to this process";
+    int driver = 0;
+    if (error != cudaErrorInsufficientDriver || cudaDriverGetVersion(&driver) != cudaSuccess)
+        return cudaGetErrorString(error);
+    if (driver == 0) return "there is no NVIDIA driver";
+    return "the NVIDIA driver is too old: it is made for CUDA " + version_text(driver) + ", gnnd was compiled with " +
+           version_text(CUDART_VERSION);
+}
+
+}  // namespace
 
 int device_count(std::string* why) {
     int count = 0;
@@ -19,8 +38,7 @@ int device_count(std::string* why) {
         cudaGetLastError();
         count = 0;
     }
-    if (count == 0 && why != nullptr)
-        *why = error != cudaSuccess ? cudaGetErrorString(error) : "no GPU is visible to this process";
+    if (count == 0 && why != nullptr) *why = no_device_reason(error);
     return count;
 }
 
