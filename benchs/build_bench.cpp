@@ -5,7 +5,6 @@
 //   build_bench base.u8bin --rows 100000 -k 32 --repeat 3 method=gnnd method=gnnd,init=random method=nndescent
 //   build_bench base.u8bin -k 32 merge=50000 merge=50000,by=nsg,beam=64 parts=4    (see merges.h)
 #include <faiss/Index.h>
-#include <malloc.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -30,16 +29,9 @@
 namespace {
 
 using gnnd::benchs::describe;
+using gnnd::benchs::PeakMemory;
 using gnnd::benchs::Settings;
-using gnnd::detail::process_memory;
 using nlohmann::json;
-
-/// Makes VmHWM start again from the present size; memory that earlier builds freed goes back first, or it would be
-/// missing from the next peak.
-void reset_peak_memory() {
-    malloc_trim(0);
-    std::ofstream("/proc/self/clear_refs") << "5";
-}
 
 std::string machine() {
     std::ifstream cpuinfo("/proc/cpuinfo");
@@ -175,10 +167,9 @@ void run(const Options& options) {
     for (int round = 0; round < options.repeat; ++round)
         for (std::size_t number = 0; number < options.configurations.size(); ++number) {
             const std::string& configuration = options.configurations[number];
-            reset_peak_memory();
-            const std::int64_t before = process_memory("VmRSS");
+            const PeakMemory memory;
             Built built = build(options, source, configuration);
-            const std::int64_t peak = process_memory("VmHWM") - before;
+            const std::int64_t peak = memory.bytes();
             json line = describe(options.path, vectors, metric, k, configuration);
             line.update(built.line);
             for (const int at : options.at)

@@ -100,12 +100,14 @@ void search(const Options& options, HeldOut& data) {
     std::vector<json> lines;
     for (const std::string& text : options.indexes) {
         indexes.push_back(make(text, data, options));
+        const gnnd::benchs::PeakMemory memory;
         const Clock building;
         if (!indexes.back()->is_trained) indexes.back()->train(data.n, data.row(0));
         indexes.back()->add(data.n, data.row(0));
         lines.push_back(describe(options, data, text));
         lines.back()["build_seconds"] = building.seconds();
         lines.back()["build_cpu_seconds"] = building.cpu_seconds();
+        lines.back()["peak_bytes"] = memory.bytes();
     }
     std::vector<std::vector<Times>> times(options.beams.size(), std::vector<Times>(indexes.size()));
     for (int round = 0; round < options.repeat; ++round)

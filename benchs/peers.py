@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import time
 from collections.abc import Callable
@@ -62,6 +63,19 @@ def recalls(x: np.ndarray, ids: np.ndarray, queries: int, at: list[int], metric:
     return {f"recall@{count}": hit / (len(sample) * count) for count, hit in hits.items()}, len(sample)
 
 
+def memory(field: str) -> int:
+    """Of this process in bytes: "VmRSS", now, or "VmHWM", the most so far."""
+    with open("/proc/self/status") as status:
+        return next((int(line.split()[1]) * 1024 for line in status if line.startswith(field + ":")), 0)
+
+
+def reset_peak_memory() -> int:
+    """The peak begins anew, where the system allows it. Returns what is in use now."""
+    with contextlib.suppress(OSError), open("/proc/self/clear_refs", "w") as file:
+        file.write("5")
+    return memory("VmRSS")
+
+
 def main(
     method: str,
     version: str,
@@ -90,9 +104,11 @@ def main(
     build(x[:5000] if device == "cpu" else x, options, 0)
     at = sorted({1, min(10, options.k), options.k})
     for seed in range(options.repeat):
+        before = reset_peak_memory()
         start = time.perf_counter()
         ids = build(x, options, seed)
         seconds = time.perf_counter() - start
+        peak = memory("VmHWM") - before
         found, objects = recalls(x, ids, options.queries, at, options.metric)
         settings = {name: value for name, value in vars(options).items() if name not in ("base", "rows", "repeat")}
         print(
@@ -109,6 +125,7 @@ def main(
                     "recall_objects": objects,
                     "seconds": seconds,
                     "device": device,
+                    "peak_bytes": peak,
                 }
             ),
             flush=True,

@@ -3,13 +3,18 @@
 /// \file settings.h
 /// What the runners of whole builds share: how a configuration is written, and how a line about it begins.
 
+#include <malloc.h>
+
+#include <cstdint>
 #include <cstdio>
+#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
 
 #include "gnnd/detail/params_table.h"
+#include "gnnd/detail/process_memory.h"
 #include "gnnd/error.h"
 #include "gnnd/vectors.h"
 
@@ -64,6 +69,22 @@ inline std::string commit() {
     }
     return hash.empty() ? "unknown" : hash;
 }
+
+/// The most memory that this process has taken since this was made, beside what it had then.
+class PeakMemory {
+  public:
+    /// VmHWM starts again from the present size; memory that was freed before goes back first, or it would be missing
+    /// from the peak.
+    PeakMemory() {
+        malloc_trim(0);
+        std::ofstream("/proc/self/clear_refs") << "5";
+        before_ = detail::process_memory("VmRSS");
+    }
+    std::int64_t bytes() const { return detail::process_memory("VmHWM") - before_; }
+
+  private:
+    std::int64_t before_ = 0;
+};
 
 /// data: a file's path or name, of which the last part is printed
 inline nlohmann::json describe(const std::string& data, const VectorView& vectors, Metric metric, int k,

@@ -37,6 +37,15 @@ TEST_F(Cli, EvalPrintsRecall) {
     const json all = good({"eval", graph(), base(), "--queries", "0", "--json"}).parsed();
     EXPECT_EQ(all["queries"], 2000);
     EXPECT_EQ(all["k"], 10);
+    EXPECT_EQ(all["recalls"].size(), 2U);
+    EXPECT_EQ(all["recalls"]["10"], all["recall"]);
+    EXPECT_GE(all["recalls"]["1"], all["recall"]);
+    for (const char* truth : {"faiss", "exhaustive"}) {
+        const json five = good({"eval", graph(), base(), "--k", "5", "--truth", truth, "--json"}).parsed()["recalls"];
+        EXPECT_EQ(five.size(), 2U) << truth;
+        EXPECT_GT(five["5"], 0.9) << truth;
+        EXPECT_EQ(five, good({"eval", graph(), base(), "--k", "5", "--json"}).parsed()["recalls"]) << truth;
+    }
     EXPECT_TRUE(
         failed(run({"eval", graph(), base(), "-k", "17"}), 1, "-k 17: " + graph() + " has 16 neighbours per object"));
     EXPECT_TRUE(failed(run({"eval", graph(), base(1000)}), 1, "1000"));

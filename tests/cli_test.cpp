@@ -19,9 +19,11 @@ namespace {
 using io::GraphFile;
 using io::VectorFile;
 
-TEST_F(Cli, VersionNamesFaissToo) {
+TEST_F(Cli, VersionNamesFaissAndCuda) {
     const Result result = good({"--version"});
-    EXPECT_TRUE(matches(result.out, "^gnnd [0-9]+[.][0-9]+[.][0-9]+ [(]FAISS [0-9]+[.][0-9]+[.][0-9]+[)]\n$"))
+    EXPECT_TRUE(matches(result.out,
+                        "^gnnd [0-9]+[.][0-9]+[.][0-9]+ [(]FAISS [0-9]+[.][0-9]+[.][0-9]+"
+                        "(, CUDA [0-9]+[.][0-9]+)?[)]\n$"))
         << result.out;
 }
 

@@ -33,6 +33,7 @@ FIGURES = {
     "crossing": ["cost"],
 }
 NEEDED = ("buildtime", "seconds", "spread", "repeats", "recall", "recall_source", "commit", "date", "host_cpu", "cores")
+MEASURED = ("device", "threads", "peak_bytes", "seed")  # of what is not predicted
 SKIPS = ("no switch", "is not installed", "CAGRA", "knows no cosine")  # what may be left out, and why
 
 
@@ -60,6 +61,7 @@ def check_record(record: dict) -> None:
     require(all(0 <= value <= 1 for value in record["recall"].values()), f"{name} has a recall outside of [0, 1]")
     if record.get("predicted"):
         return
+    require(all(field in record for field in MEASURED), f"{name} lacks {[f for f in MEASURED if f not in record]}")
     require("10" in record["recall"], f"{name} has no Recall@10")
     if record["series"] in ("all pairs (gnnd)", "FAISS flat"):
         require(min(record["recall"].values()) > 0.999, f"{name} is not exact: {record['recall']}")

@@ -18,8 +18,6 @@ from points import Point
 from results import at_values, recalls, timed
 from tools import PEERS, REPOSITORY, ToolError, Tools, nothing_about
 
-MOST_SEARCHED = 20_000_000  # vectors that are searched for more than one Recall@k
-
 
 def _common(line: dict) -> dict:
     names = (
@@ -73,6 +71,7 @@ def build_bench(tools: Tools, points: list[Point], path: Path) -> dict[str, dict
                 continue
             last = mine[-1]
             found[point.key] = {
+                **tools.where(last.get("device", "cpu")),  # merges by FAISS's indexes, on the CPU, tell none
                 **_common(last),
                 **timed([line["seconds"] for line in mine]),
                 "recall": recalls(last, point.k),
@@ -100,6 +99,7 @@ def gpu_bench(tools: Tools, points: list[Point], path: Path) -> dict[str, dict]:
             **_common(line),
             **timed([least, line["seconds"], most]),
             "repeats": first.repeat,
+            "faiss": tools.faiss,  # of these programs; nothing of it is in the build
             "peak_bytes": line["allocated_bytes"],
             "recall": recalls(line, point.k),
             "where": "device",
@@ -145,16 +145,10 @@ def gnnd(tools: Tools, points: list[Point], path: Path) -> dict[str, dict]:
                 return found
             built = lines[-1]
             seconds.append(built["seconds"])
-        recall = {}
-        # Each is another search of them all: of many vectors one has to do.
-        for at in at_values(point.k) if point.data.n <= MOST_SEARCHED else [min(10, point.k)]:
-            lines = tools.call([program, "eval", graph, path, "-k", at, "--queries", point.queries, "--json", *device])
-            if tools.late:
-                return found
-            judged = lines[-1]
-            recall[str(at)] = judged["recall"]
-        if str(point.k) in recall:
-            recall["k"] = recall[str(point.k)]
+        lines = tools.call([program, "eval", graph, path, "-k", point.k, "--queries", point.queries, "--json", *device])
+        if tools.late:
+            return found
+        judged = lines[-1]
         names = (
             "shards",
             "tasks",
@@ -168,9 +162,9 @@ def gnnd(tools: Tools, points: list[Point], path: Path) -> dict[str, dict]:
         )
         found[point.key] = {
             **timed(seconds),
-            "device": tools.device if where else "cpu",
+            **tools.where(tools.device if where else "cpu"),
             **{name: built[name] for name in names if name in built},
-            "recall": recall,
+            "recall": {**judged["recalls"], "k": judged["recall"]},
             "peak_bytes": built["peak_memory_bytes"],
             "faiss": tools.faiss,
             "recall_source": f"{judged['queries']} objects against FAISS flat search",

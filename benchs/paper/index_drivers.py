@@ -42,8 +42,9 @@ def index_bench(tools: Tools, points: list[Point], path: Path) -> dict[str, dict
             continue
         found[point.key] = {
             **timed([mine[0]["build_seconds"]]),
-            "device": tools.device if point.configuration.startswith("GNND") else "cpu",
+            **tools.where(tools.device if point.configuration.startswith("GNND") else "cpu"),
             "threads": mine[0]["threads"],
+            "peak_bytes": mine[0]["peak_bytes"],
             "faiss": tools.faiss,
             "queries": first.queries,
             "build_cpu_seconds": mine[0]["build_cpu_seconds"],

@@ -174,6 +174,8 @@ class Runner:
     def _record(self, point: Point, found: dict, store: Store, progress: Progress) -> None:
         graph = found.pop("graph", None)
         seed = dict(part.split("=", 1) for part in point.configuration.split(",") if part.count("=") == 1).get("seed")
+        # Tools that are not told take all of them.
+        threads = found.pop("threads", 0) or point.threads or len(os.sched_getaffinity(0))
         record = {
             "experiment": store.experiment,
             "key": point.key,
@@ -187,6 +189,7 @@ class Runner:
             "about": point.about,
             "seed": int(seed or 1234),
             "asked_threads": point.threads,
+            "threads": threads,
             "commit": self.commit,
             "recall": {},
             "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),

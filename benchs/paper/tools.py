@@ -86,8 +86,20 @@ class Tools:
     @functools.cached_property
     def faiss(self) -> str:
         """The version of FAISS that these programs hold, as `gnnd --version` tells it; unknown where it does not."""
-        said = re.search(r"FAISS ([0-9.]+)", self.text([self.path("gnnd"), "--version"]))
+        return self._version("FAISS")
+
+    @functools.cached_property
+    def cuda(self) -> str:
+        """The same of the CUDA that they were compiled with."""
+        return self._version("CUDA")
+
+    def _version(self, name: str) -> str:
+        said = re.search(name + r" (\d[0-9.]*)", self.text([self.path("gnnd"), "--version"]))
         return said.group(1) if said else "unknown"
+
+    def where(self, device: str) -> dict:
+        """The fields of a record that tell where a point was measured by these programs."""
+        return {"device": device, **({} if device == "cpu" else {"cuda": self.cuda})}
 
     def text(self, command: list) -> str:
         """Runs it, what it prints as it is."""

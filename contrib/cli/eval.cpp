@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "any_graph.h"
@@ -36,19 +37,21 @@ struct EvalOptions {
 };
 
 /// Of all objects every pair is compared once, of some of them each with all others.
-Evaluation recall_by_all_pairs(const gnnd::Device& device, const gnnd::VectorView& vectors, const gnnd::KnnGraph& rows,
-                               const std::vector<std::int32_t>& objects, int k) {
+ExactRows exact_by_all_pairs(const gnnd::Device& device, const gnnd::VectorView& vectors, gnnd::Metric metric,
+                             const std::vector<std::int32_t>& objects, int k) {
     gnnd::BuildParams params;
     params.k = k;
-    params.metric = rows.metric();
+    params.metric = metric;
     params.device = gnnd::detail::choose(device);
     params.threads = allowed_threads(0);
     gnnd::Callbacks callbacks;
     callbacks.interrupt = [] { return caught_signal() != 0; };
     const auto start = std::chrono::steady_clock::now();
-    const double value = gnnd::detail::measure_rows(vectors, vectors, rows, objects, params, callbacks).value;
+    const auto count = std::int64_t(objects.size());
+    gnnd::KnnGraph rows = count == vectors.n ? gnnd::build_exact(vectors, params, callbacks).graph
+                                             : gnnd::exact_neighbors(vectors, objects.data(), count, params, callbacks);
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-    return {value, seconds.count(), params.device.name()};
+    return {std::move(rows), seconds.count(), params.device.name()};
 }
 
 /// The recall that the build has measured beside the one that was found here: both are of samples.
@@ -88,29 +91,35 @@ void run(const EvalOptions& options) {
     const std::vector<std::int32_t> objects = gnnd::detail::sample_objects(
         graph.n(), options.queries == 0 ? graph.n() : options.queries, options.seed, gnnd::detail::kEvalStream);
     const gnnd::KnnGraph rows = graph.rows_of(objects);
-    const Evaluation recall = (options.truth == "faiss" ? recall_by_faiss : recall_by_all_pairs)(
-        options.device, base.view(), rows, objects, k);
+    const ExactRows truth = (options.truth == "faiss" ? exact_by_faiss : exact_by_all_pairs)(
+        options.device, base.view(), rows.metric(), objects, k);
     stop_if_interrupted();
-    const Beside beside{graph.recall(), recall.value};
+    const auto recall = [&](int at) {
+        return gnnd::detail::share_of_right(base.view(), rows, false, objects, truth.rows, at);
+    };
+    const double value = recall(k);
+    const Beside beside{graph.recall(), value};
     const bool comparable = beside.built.objects != 0 && beside.built.at == k;
 
     if (options.json) {
-        Json json{{"recall", recall.value},
+        Json json{{"recall", value},
                   {"k", k},
                   {"queries", objects.size()},
                   {"n", graph.n()},
                   {"metric", name_of(graph.metric())},
                   {"truth", options.truth},
-                  {"device", recall.device},
-                  {"seconds", recall.seconds}};
+                  {"device", truth.device},
+                  {"seconds", truth.seconds}};
+        for (const int at : {1, 10, k})
+            if (at <= k) json["recalls"][std::to_string(at)] = recall(at);
         if (comparable) json["build"] = json_of(beside);
         print(json);
         return;
     }
-    std::printf("Recall@%d %.4f\n", k, recall.value);
+    std::printf("Recall@%d %.4f\n", k, value);
     if (comparable) print_beside(beside);
     std::printf("%lld of %lld objects searched exactly in %.2f s on %s\n", static_cast<long long>(objects.size()),
-                static_cast<long long>(graph.n()), recall.seconds, recall.device.c_str());
+                static_cast<long long>(graph.n()), truth.seconds, truth.device.c_str());
 }
 
 }  // namespace
@@ -131,7 +140,8 @@ void add_eval(CLI::App& app) {
     add_json(command, options->json);
     command.footer(
         "Ties count by distance: any neighbour that is no farther than the exact k-th one is right. Where the graph\n"
-        "keeps the recall that its build has measured, for the same k, both are compared.");
+        "keeps the recall that its build has measured, for the same k, both are compared. With --json also Recall@1\n"
+        "and @10 are told, where k is more.");
     command.callback([options, k] {
         options->k_given = k->count() > 0;
         run(*options);

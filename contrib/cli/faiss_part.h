@@ -33,16 +33,16 @@ std::optional<std::string> faiss_message(const std::exception& error);
 std::vector<std::string> truths();
 std::string about_truths();
 
-/// A recall that was found, and how.
-struct Evaluation {
-    double value;        ///< Recall@k in [0, 1]
-    double seconds;      ///< for the exact neighbours
+/// The exact neighbours of objects, and how they were found.
+struct ExactRows {
+    gnnd::KnnGraph rows;  ///< row i belongs to objects[i], k columns
+    double seconds;
     std::string device;  ///< where they were searched
 };
 
-/// Recall@k of the objects' rows, by the truth "faiss".
+/// By the truth "faiss".
 /// \throws faiss::FaissException, gnnd::Unavailable
-Evaluation recall_by_faiss(const gnnd::Device& device, const gnnd::VectorView& vectors, const gnnd::KnnGraph& rows,
-                           const std::vector<std::int32_t>& objects, int k);
+ExactRows exact_by_faiss(const gnnd::Device& device, const gnnd::VectorView& vectors, gnnd::Metric metric,
+                         const std::vector<std::int32_t>& objects, int k);
 
 }  // namespace cli

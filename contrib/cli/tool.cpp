@@ -33,7 +33,12 @@ bool printed() {
 int run_command(int argc, char** argv) {
     CLI::App app("Approximate k-NN graphs for FAISS: build, merge, check, convert and search them.", "gnnd");
     app.formatter(cli::narrow_help());
-    app.set_version_flag("--version", "gnnd " GNND_VERSION_STRING " (" + cli::faiss_version() + ")");
+#ifdef GNND_CUDA_VERSION
+    const char* const cuda = ", CUDA " GNND_CUDA_VERSION;
+#else
+    const char* const cuda = "";
+#endif
+    app.set_version_flag("--version", "gnnd " GNND_VERSION_STRING " (" + cli::faiss_version() + cuda + ")");
     app.require_subcommand(1);
     app.footer(
         std::string(

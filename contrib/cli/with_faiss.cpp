@@ -2,11 +2,13 @@
 #include <faiss/impl/AuxIndexStructures.h>
 #include <faiss/impl/FaissException.h>
 
+#include <chrono>
 #include <memory>
 #include <string_view>
+#include <utility>
 
 #include "faiss_ext/compat.h"
-#include "faiss_ext/evaluate.h"
+#include "faiss_ext/graph_builder.h"
 #include "faiss_gpu.h"
 #include "faiss_part.h"
 #include "interrupt.h"
@@ -74,13 +76,16 @@ std::string about_truths() {
            "on a GPU)";
 }
 
-Evaluation recall_by_faiss(const gnnd::Device& device, const gnnd::VectorView& vectors, const gnnd::KnnGraph& rows,
-                           const std::vector<std::int32_t>& objects, int k) {
+ExactRows exact_by_faiss(const gnnd::Device& device, const gnnd::VectorView& vectors, gnnd::Metric metric,
+                         const std::vector<std::int32_t>& objects, int k) {
     use_blas();
     const FaissGpu gpu(device);
-    const faiss_ext::VectorSource source(vectors, rows.metric());
-    const faiss_ext::Recall recall = faiss_ext::recall_of_rows(source, rows, objects, k, gpu.get());
-    return {recall.value, recall.seconds, gpu.name(recall.on_gpu)};
+    const faiss_ext::VectorSource source(vectors, metric);
+    faiss_ext::ExactGraphBuilder exact(gpu.get());
+    const auto start = std::chrono::steady_clock::now();
+    gnnd::KnnGraph rows = exact.search(source, objects, k);
+    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+    return {std::move(rows), seconds.count(), gpu.name(exact.on_gpu)};
 }
 
 }  // namespace cli

@@ -51,8 +51,8 @@ std::string about_truths() {
     return "exhaustive (gnnd's own comparison)";
 }
 
-Evaluation recall_by_faiss(const gnnd::Device& /*device*/, const gnnd::VectorView& /*vectors*/,
-                           const gnnd::KnnGraph& /*rows*/, const std::vector<std::int32_t>& /*objects*/, int /*k*/) {
+ExactRows exact_by_faiss(const gnnd::Device& /*device*/, const gnnd::VectorView& /*vectors*/, gnnd::Metric /*metric*/,
+                         const std::vector<std::int32_t>& /*objects*/, int /*k*/) {
     throw gnnd::Unavailable(kWithout);
 }
 

@@ -41,13 +41,15 @@ class Drivers(unittest.TestCase):
         holder = tempfile.TemporaryDirectory()
         self.addCleanup(holder.cleanup)
         self.folder = Path(holder.name)
-        (self.folder / "benchs").mkdir()
+        for name in ("benchs", "bin"):
+            (self.folder / name).mkdir()
+        self.script("../bin/gnnd", "gnnd 1.2.3 (FAISS 9.8.7, CUDA 13.1)")
         self.tools = tools.Tools(self.folder, self.folder, "cuda:0", 60, False)
 
     def script(self, name: str, text: str) -> None:
         """A program of the build folder that prints this, and keeps what it was called with."""
         path = self.folder / "benchs" / name
-        path.write_text(f'#!/bin/sh\necho "$@" >{self.folder}/called\necho {shlex.quote(text)}\n')
+        path.write_text(f'#!/bin/sh\necho "$@" >{self.folder}/called-{path.name}\necho {shlex.quote(text)}\n')
         path.chmod(0o755)
 
     def test_gpu_bench(self) -> None:
@@ -58,7 +60,8 @@ class Drivers(unittest.TestCase):
         self.assertAlmostEqual(found["spread"], 0.03)
         self.assertEqual(found["recall"], {"1": 1.0, "10": 0.99, "64": 0.97, "k": 0.97})
         self.assertEqual((found["device"], found["phi"], found["phi_graph"]), ("NVIDIA H200", [9.0, 6.0, 5.1], 5.0))
-        called = (self.folder / "called").read_text()
+        self.assertEqual((found["faiss"], found["cuda"]), ("9.8.7", "13.0"))
+        called = (self.folder / "called-gpu_bench").read_text()
         self.assertEqual(called.split(), shlex.split("set.fbin p=16 -k 64 --metric l2 --repeat 5 --queries 500"))
 
     def test_a_line_that_is_missing_is_an_error(self) -> None:
@@ -75,6 +78,29 @@ class Drivers(unittest.TestCase):
         found = drivers.gpu_bench(self.tools, points, Path("set.fbin"))
         self.assertEqual(list(found), [points[0].key])
         self.assertIn("longer than", self.tools.late)
+
+    def test_gnnd_is_evaluated_once(self) -> None:
+        told = {"seconds": 2.0, "peak_memory_bytes": 7, "recall": 0.9, "recalls": {"1": 1.0, "10": 0.95, "64": 0.9}}
+        self.script("../bin/gnnd", json.dumps({**told, "queries": 100}))
+        point = Point("FAISS flat", DATA, "gnnd", "--method exact", repeat=1, queries=100)
+        self.tools.faiss, self.tools.cuda = "9.8.7", "13.1"  # what this stand-in does not tell
+        found = drivers.gnnd(self.tools, [point], Path("set.fbin"))[point.key]
+        self.assertEqual(found["recall"], {"1": 1.0, "10": 0.95, "64": 0.9, "k": 0.9})
+        self.assertEqual((found["device"], found["cuda"], found["faiss"]), ("cuda:0", "13.1", "9.8.7"))
+        self.assertIn("eval", (self.folder / "called-gnnd").read_text())
+
+    def test_index_bench(self) -> None:
+        line = {"build_seconds": 2.0, "build_cpu_seconds": 3.0, "threads": 4, "peak_bytes": 5, "qps_a_core": 1.0}
+        lines = [
+            json.dumps({**line, "index": index, "beam": 16, "recall": 0.9, "qps": 2.0})
+            for index in ("GNND64,NSG32", "NSG32")
+        ]
+        self.script("index_bench", "\n".join(lines))
+        points = [Point("index", DATA, "index_bench", text, k=10) for text in ("GNND64,NSG32", "NSG32")]
+        found = drivers.index_bench(self.tools, points, Path("set.fbin"))
+        own, other = (found[point.key] for point in points)
+        self.assertEqual((own["device"], own["cuda"], own["peak_bytes"], own["threads"]), ("cuda:0", "13.1", 5, 4))
+        self.assertEqual((other["device"], "cuda" in other, other["faiss"]), ("cpu", False, "9.8.7"))
 
     def test_cagra(self) -> None:
         searches = [

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -16,6 +17,7 @@ import numpy as np
 import pytest
 
 import gnnd
+from gnnd import _native
 
 TOOL = [sys.executable, "-m", "gnnd"]
 
@@ -79,7 +81,8 @@ def test_help_version_man_completion() -> None:
     told = run("--help").stdout
     assert "built without FAISS" in told
     assert "  index " not in told and "  search " not in told
-    assert run("--version").stdout == f"gnnd {gnnd.__version__} (without FAISS)\n"
+    cuda = "" if "no CUDA backend" in _native.device_count()[1] else r", CUDA \d+\.\d+"
+    assert re.fullmatch(rf"gnnd {gnnd.__version__} \(without FAISS{cuda}\)\n", run("--version").stdout)
     assert "index" not in run("completion", "bash").stdout.split("words='")[1].split("'")[0].split()
 
 
