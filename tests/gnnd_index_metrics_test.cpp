@@ -44,17 +44,22 @@ INSTANTIATE_TEST_SUITE_P(All, EveryMetric,
 
 TEST_P(EveryMetric, MergesAsGoodAsOneBuild) {
     const AnyGnndIndex one = make(), other = make(), built = make();
+    // Of so few vectors all pairs would be compared, and a merge be a build.
+    for (const AnyGnndIndex* made : {&one, &other, &built}) made->builder->params.iterations = 8;
     add_rows(*one.index, flat_, random_rows(2000, kComponentsOfAll, false, 1));
     add_rows(*other.index, flat_, random_rows(1500, kComponentsOfAll, false, 2));
     built.index->add(flat_.ntotal, flat_.get_xb());
     const std::unique_ptr<faiss::Index> both = faiss_ext::merge_indexes(*one.index, *other.index);
     EXPECT_EQ(both->metric_type, flat_.metric_type);
     one.index->merge_from(*other.index);
+    EXPECT_NE(one.builder->stats.stop, gnnd::StopReason::exact);
     expect_whole(one, flat_);
-    expect_as_good(one, built, flat_, queries_, 0.01);
+    // Within 0.003 of a build, and where a beam of 16 leaves the end of searches to chance, twice that.
+    expect_as_good(one, built, flat_, queries_, 0.003, {32, 64});
+    expect_as_good(one, built, flat_, queries_, 0.006, {16});
     const bool nsg = dynamic_cast<const faiss::IndexNSG*>(&*both) != nullptr;
     faiss_ext::ParameterSpace().set_index_parameter(&*both, nsg ? "search_L" : "efSearch", 64);
-    EXPECT_GE(search_recall(*both, flat_, queries_, 10), search_recall(*one.index, flat_, queries_, 10) - 0.01);
+    EXPECT_GE(search_recall(*both, flat_, queries_, 10), search_recall(*one.index, flat_, queries_, 10) - 0.003);
 }
 
 TEST_P(EveryMetric, LosesThreeOfTenAndGetsAsMany) {

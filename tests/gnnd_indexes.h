@@ -109,8 +109,8 @@ inline void add_rows(faiss::Index& index, faiss::IndexFlat& flat, const std::vec
 
 /// Searches of a grown index find as much as those of one build, but for `less`.
 inline void expect_as_good(const AnyGnndIndex& grown, const AnyGnndIndex& built, const faiss::IndexFlat& flat,
-                           const std::vector<float>& queries, double less) {
-    for (const int beam : {16, 64}) {
+                           const std::vector<float>& queries, double less, const std::vector<int>& beams = {16, 64}) {
+    for (const int beam : beams) {
         grown.set_beam(beam);
         built.set_beam(beam);
         const double one = search_recall(*built.index, flat, queries, 10);
