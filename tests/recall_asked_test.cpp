@@ -146,6 +146,33 @@ TEST(RecallAsked, LimitsStayLimits) {
     EXPECT_EQ(stats.choices.samples, 5);
 }
 
+/// Few samples find little in each iteration, and much in all of them: a recall out of reach does not end them early.
+TEST(RecallAsked, LimitsLeaveAsMuchAsWithoutARecall) {
+    const Vectors vectors = test::random_vectors(5000, 16, DType::f32);
+    const Truth truth(vectors, Metric::L2);
+    const auto expect_as_much = [&](auto change) {
+        BuildParams params = asked_for(0, 10);
+        change(params);
+        const BuildResult free = build(vectors, params);
+        EXPECT_EQ(free.stats.stop, StopReason::converged);
+        params.recall = 0.99f;
+        const BuildResult asked = build(vectors, params);
+        EXPECT_EQ(asked.stats.stop, StopReason::recall_missed);
+        EXPECT_GE(truth.recall_of(asked.graph), truth.recall_of(free.graph) - 0.005);
+        EXPECT_LE(asked.stats.iterations.size(), std::size_t(params.iterations) + 1);
+    };
+    expect_as_much([](BuildParams& params) {
+        params.samples = 4;
+        params.list_size = 16;
+        params.init = Init::random;
+    });
+    expect_as_much([](BuildParams& params) {
+        params.samples = 2;
+        params.list_size = 32;
+    });
+    expect_as_much([](BuildParams& params) { params.samples = 1; });
+}
+
 TEST(RecallAsked, ComparesAllPairsWhereThatCostsLess) {
     const Vectors vectors = test::vectors_of(test::hard_sets()[2], 9000, DType::f32);
     const BuildResult result = build(vectors, asked_for(0.99, 10));

@@ -13,7 +13,7 @@ namespace gnnd::cpu {
 namespace {
 
 // Chosen by measurement (benchs/NOTEBOOK.md).
-/// Lists have settled when an iteration brings less than this share of the recall that is missing.
+/// Lists that may grow have settled when an iteration brings less than this share of the recall that is missing.
 constexpr double kLeastGain = 0.125;
 /// Lists of twice the length, twice as many samples, find all but one in so many of what was missing, with so many
 /// distances an object for each square of the samples.
@@ -100,10 +100,14 @@ bool Iterations::rows_are_full() const {
     return true;
 }
 
+bool Iterations::little_changes() const {
+    return changed_ < threshold_ || (measurement_ && changed_ == 0);
+}
+
 bool Iterations::settled() const {
     if (since_growth_ == 0) return false;
-    if (changed_ < threshold_ || (measurement_ && changed_ == 0)) return true;
-    return measurement_ && !set_aside_ && since_growth_ > 1 &&
+    if (little_changes()) return true;
+    return measurement_ && !set_aside_ && !longest_ && since_growth_ > 1 &&
            gain_ < kLeastGain * (state_.params.recall - stats_.recall.value);
 }
 
@@ -129,6 +133,9 @@ bool Iterations::go_further() {
         return false;
     }
     if (!grows) {
+        // A small gain asks for longer lists; where the caller forbids them these still find what they can.
+        longest_ = true;
+        if (iteration_ < params.iterations && !little_changes()) return true;
         stats_.stop = StopReason::recall_missed;
         return false;
     }

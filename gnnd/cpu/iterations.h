@@ -47,6 +47,7 @@ class Iterations {
     bool measure_all_columns();
     bool reached();
     bool rows_are_full() const;
+    bool little_changes() const;
     bool settled() const;
     bool go_further();
     bool sweep_costs_less(int samples) const;
@@ -72,6 +73,7 @@ class Iterations {
     int iteration_ = 0;           ///< the last one that ran
     int since_growth_ = 0;        ///< iterations with lists of this length
     bool further_ = false;        ///< the lists have settled once
+    bool longest_ = false;        ///< the lists may not grow any more: only that little changes ends them
     bool set_aside_ = false;      ///< of a merge: columns are not in the lists, which say nothing of the recall
 };
 
