@@ -187,16 +187,22 @@ void GnndIndex<FaissIndex>::merge_from(faiss::Index& other, idx_t add_id) {
 }
 
 template <class FaissIndex>
+void GnndIndex<FaissIndex>::check_compatible_for_merge(const faiss::Index& other) const {
+    const auto* from = dynamic_cast<const FaissIndex*>(&other);
+    const std::string who = detail::class_of(*this) + "::merge_from: ";
+    if (from == nullptr || from == this) fail(who + detail::class_of(other) + " is not another index of its kind");
+    if (from->d != this->d || from->metric_type != this->metric_type)
+        fail(who + "vectors of " + std::to_string(this->d) + " and of " + std::to_string(from->d) +
+             " components, or of two metrics");
+}
+
+template <class FaissIndex>
 void GnndIndex<FaissIndex>::merge_copy_of(const faiss::Index& other) {
     detail::with_faiss_errors([&] {
+        check_compatible_for_merge(other);
         const auto* from = dynamic_cast<const FaissIndex*>(&other);
-        const std::string who = detail::class_of(*this) + "::merge_from: ";
-        if (from == nullptr || from == this) fail(who + detail::class_of(other) + " is not another index of its kind");
-        if (from->d != this->d || from->metric_type != this->metric_type)
-            fail(who + "vectors of " + std::to_string(this->d) + " and of " + std::to_string(from->d) +
-                 " components, or of two metrics");
         if (from->ntotal == 0) return;
-        if (!this->is_trained) fail(who + "the index is not trained");
+        if (!this->is_trained) fail(detail::class_of(*this) + "::merge_from: the index is not trained");
         faiss::IndexFlatCodes& storage = codes();
         const idx_t old = storage.ntotal;
         check_size(old + from->ntotal);

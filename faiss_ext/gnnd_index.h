@@ -123,6 +123,10 @@ class GnndIndex : public FaissIndex, public WithGnnd {
     /// \param add_id  0
     void merge_from(faiss::Index& other, idx_t add_id = 0) override;
 
+    /// What merge_from() asks first, as FAISS's IndexIDMap and IndexPreTransform ask the index that they hold.
+    /// \throws faiss::FaissException for another kind, dimension or metric
+    void check_compatible_for_merge(const faiss::Index& other) const override;
+
     /// \throws faiss::FaissException for another kind, dimension or metric, and as add(). A storage that compresses
     ///         encodes what the other's decodes to.
     void merge_copy_of(const faiss::Index& other) override;

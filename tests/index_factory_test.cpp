@@ -186,6 +186,39 @@ TEST_P(OperationsTest, ClonesGrowOnTheirOwn) {
     EXPECT_EQ(gnnd::test::search_index(*copy, {rows.end() - 8, rows.end()}, 1).ids[0], 1199);
 }
 
+/// FAISS's wrappers ask what they hold whether it may be merged before they merge it.
+TEST(IndexFactory, WrappersMergeAsFaissDoes) {
+    const std::vector<float> rows = gnnd::test::random_rows(900, 8);
+    for (const char* description : {"IDMap2,GNND16,NSG16", "IDMap,GNND16,HNSW8", "RR8,GNND16,NSG16"}) {
+        SCOPED_TRACE(description);
+        const auto first = faiss_ext::index_factory(8, description), wider = faiss_ext::index_factory(9, description);
+        first->train(900, rows.data());
+        const auto second = faiss_ext::clone_index(*first);  // after the same rotation
+        const bool has_ids = dynamic_cast<const faiss::IndexIDMap*>(first.get()) != nullptr;
+        const auto add = [&](faiss::Index& index, faiss_ext::idx_t begin, faiss_ext::idx_t count) {
+            const float* x = rows.data() + begin * 8;
+            has_ids ? index.add_with_ids(count, x, ids_from(1000 + begin, count).data()) : index.add(count, x);
+        };
+        add(*first, 0, 500);
+        add(*second, 500, 400);
+        first->merge_from(*second);
+        EXPECT_EQ(first->ntotal, 900);
+        if (has_ids) {  // an IndexPreTransform forgets to count what it gave away
+            EXPECT_EQ(second->ntotal, 0);
+        }
+        ASSERT_NO_THROW(faiss_ext::check_index(*first));
+        for (const faiss_ext::idx_t object : {0, 499, 500, 899}) {
+            float distance = -1;
+            faiss_ext::idx_t id = -1;
+            first->search(1, rows.data() + object * 8, 1, &distance, &id);
+            EXPECT_EQ(id, has_ids ? 1000 + object : object);
+        }
+        EXPECT_THROW(first->merge_from(*wider), faiss::FaissException);
+        EXPECT_THROW(first->merge_from(*first), faiss::FaissException);
+        EXPECT_EQ(first->ntotal, 900);
+    }
+}
+
 TEST_P(OperationsTest, MergesKeepIds) {
     const std::vector<float> rows = gnnd::test::random_rows(2000, 8),
                              queries = gnnd::test::random_rows(200, 8, false, 2);
