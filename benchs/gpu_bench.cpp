@@ -88,6 +88,17 @@ struct Data {
     gnnd::VectorView view;
 };
 
+/// The same vectors in halves.
+void round_to_halves(Data& data) {
+    const gnnd::VectorView view = data.view;
+    if (view.dtype != gnnd::DType::f32) throw gnnd::InvalidArgument("gpu_bench: only float32 is rounded to float16");
+    std::vector<std::byte> rounded(data.bytes.size() / 2);
+    const auto* from = reinterpret_cast<const float*>(data.bytes.data());
+    std::transform(from, from + view.n * view.d, reinterpret_cast<gnnd::half*>(rounded.data()), gnnd::to_half);
+    data.bytes = std::move(rounded);
+    data.view = {data.bytes.data(), view.n, view.d, gnnd::DType::f16, 0};
+}
+
 Data load(const std::string& text, std::int64_t rows) {
     Data data;
     data.name = text;
@@ -171,9 +182,7 @@ Queries draw(std::int64_t begin, std::int64_t end, int count) {
     return objects;
 }
 
-void run(const std::string& base, std::int64_t rows, int k, gnnd::Metric metric, int repeat, int queries,
-         const std::vector<std::string>& texts) {
-    const Data data = load(base, rows);
+void run(const Data& data, int k, gnnd::Metric metric, int repeat, int queries, const std::vector<std::string>& texts) {
     const std::int64_t n = data.view.n;
     // Recall@10 is the one that tables tell; the first and the last of a row are measured beside it.
     const int at = std::min(k, 10);
@@ -297,11 +306,12 @@ int main(int argc, char** argv) {
     std::string base, metric = "l2";
     std::int64_t rows = 0;
     int k = 64, repeat = 5, queries = 10000;
-    bool keep = false;
+    bool keep = false, halves = false;
     std::vector<std::string> configurations{"default"};
     app.add_option("base", base, "vector file, manifold:N:D:M, hard:NAME:N[:D] or mix:FILE:N")->required();
     app.add_option("configurations", configurations, "what to build")->capture_default_str();
     app.add_option("--rows", rows, "use the first so many rows of the file; 0: all")->capture_default_str();
+    app.add_flag("--halves", halves, "rounds the vectors, of float32, to float16");
     app.add_option("-k", k, "neighbours")->capture_default_str();
     app.add_option("--metric", metric, "metric")->capture_default_str();
     app.add_option("--repeat", repeat, "timed builds, after one that is not")->capture_default_str();
@@ -315,7 +325,9 @@ int main(int argc, char** argv) {
             std::uint64_t threshold = ~std::uint64_t(0);
             GNND_CUDA(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &threshold));
         }
-        run(base, rows, k, gnnd::parse_metric(metric), std::max(1, repeat), queries, configurations);
+        Data data = load(base, rows);
+        if (halves) round_to_halves(data);
+        run(data, k, gnnd::parse_metric(metric), std::max(1, repeat), queries, configurations);
     } catch (const std::exception& error) {
         std::fprintf(stderr, "gpu_bench: %s\n", error.what());
         return 1;

@@ -72,6 +72,7 @@ struct FinishArgs {
     RawVectors vectors;
     bool exact_distances;  ///< those of the lists are, nothing is computed again
     Lists lists;
+    int width;             ///< so many entries of each list are looked at
     Columns set_aside[2];  ///< of a merge, the columns of each set that were set aside; they take part
     /// n: the order in which objects are taken, so that rows of neighbours meet in the cache; null: by number
     const u32* visit;

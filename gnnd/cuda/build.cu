@@ -147,7 +147,7 @@ void run_gnnd(const detail::Input& input, const BuildParams& params, const Callb
     if (meter)
         reach_recall(state, *meter, callbacks, stats);
     else
-        finish(state);
+        finish(state, state.lists.length);
     if (input.exact) compare_all_pairs(state, nullptr, callbacks, stats);
     stats.recall_seconds += measuring.seconds();
     if (!in_place.result)

@@ -37,7 +37,7 @@ struct SetAside {
 /// The fields of FinishArgs one by one: as one struct the compiler takes fewer registers, more warps share the cache,
 /// and a build of 1,000,000 x 960 took 0.025 s more (benchs/NOTEBOOK.md).
 template <class T, class M>
-__global__ void finish_kernel(RawVectors vectors, bool exact_distances, Lists lists, SetAside set_aside,
+__global__ void finish_kernel(RawVectors vectors, bool exact_distances, Lists lists, int width, SetAside set_aside,
                               const u32* visit, int room, int k, u32 seed, const SpaceInfo* info, std::int32_t* out_ids,
                               float* out_distances) {
     extern __shared__ float shared[];
@@ -50,9 +50,9 @@ __global__ void finish_kernel(RawVectors vectors, bool exact_distances, Lists li
     const T* row = raw_row<T>(vectors, object);
 
     int present = 0;  // entries in use; segments that are not full leave gaps
-    for (int first = 0; first < length; first += kWarp) {
+    for (int first = 0; first < width; first += kWarp) {
         const int j = first + lane_id();
-        const u32 id = j < length ? lists.ids[object * length + j] & ~kNewBit : kNoId;
+        const u32 id = j < width ? lists.ids[object * length + j] & ~kNewBit : kNoId;
         const u32 used = __ballot_sync(kAllLanes, id != kNoId);
         if (id != kNoId) {
             ids[present + rank_in(used)] = id;
@@ -123,13 +123,13 @@ void load_graph(const Columns& columns, const Lists& lists, const SpaceInfo* inf
 }
 
 void finish(const FinishArgs& args, Metric metric, cudaStream_t stream) {
-    const int room = args.lists.length + std::max(args.set_aside[0].count(), args.set_aside[1].count());
+    const int room = args.width + std::max(args.set_aside[0].count(), args.set_aside[1].count());
     visit_dtype(args.vectors.dtype, [&](auto component) {
         visit(metric, [&](auto m) {
             launch("finish", finish_kernel<decltype(component), decltype(m)>, blocks_for(args.vectors.n, kWarps),
                    kWarps * kWarp, kWarps * 2 * room * int(sizeof(float)), stream, args.vectors, args.exact_distances,
-                   args.lists, SetAside{{args.set_aside[0], args.set_aside[1]}}, args.visit, room, args.k, args.seed,
-                   args.info, args.ids, args.distances);
+                   args.lists, args.width, SetAside{{args.set_aside[0], args.set_aside[1]}}, args.visit, room, args.k,
+                   args.seed, args.info, args.ids, args.distances);
         });
     });
 }

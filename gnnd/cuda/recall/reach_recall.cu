@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include <algorithm>
+#include <cmath>
+#include <optional>
+#include <utility>
 
 #include "gnnd/cuda/iterations.h"
 #include "gnnd/cuda/memory/memory.h"
@@ -16,6 +19,9 @@ namespace {
 /// iterations; where more than kHopeless of the true neighbours is missing it does not help enough.
 constexpr int kLonger = 2, kRounds = 2;
 constexpr double kIterationsLeft = 8, kHopeless = 0.2;
+/// To finish fewer entries is worthwhile where it saves so many bytes that are read. Of what may be missing one part in
+/// kMissedLast may be lost by it, of all columns, which are measured on fewer objects, kAllMissed of these.
+constexpr double kWorthwhile = 4e9, kMissedLast = 50, kAllMissed = 10;
 /// So many times the objects are measured where the first ones do not tell.
 constexpr std::int64_t kSharper = 4;
 
@@ -32,16 +38,40 @@ double slowest_iteration(const BuildStats& stats) {
     return seconds;
 }
 
+/// The nearest k of a list are among so many of its first entries, as far as the meter's objects tell: what is compared
+/// orders the others wrongly by little. To finish one reads its row, which takes long where rows are.
+int entries_to_finish(const BuildState& state, RecallMeter& meter) {
+    const Lists& lists = state.lists;
+    const int k = state.params.k;
+    const double bytes = double(state.n) * double(state.raw.d) * double(size_of(state.raw.dtype));
+    if (state.form.exact_distances || lists.segments != 1 || !meter.has_truth()) return lists.length;
+    const auto found = [&](int width) {
+        meter.start(lists.ids, lists.length, width);
+        return std::pair(meter.estimate().value, meter.estimate_all().value);
+    };
+    const double least = (1 - double(state.params.recall)) / kMissedLast;
+    std::optional<std::pair<double, double>> whole;
+    for (const double beyond : {1.25, 1.5, 2.0}) {
+        const int width = int(std::ceil(beyond * k));
+        if (double(lists.length - width) * bytes < kWorthwhile) break;
+        if (!whole) whole = found(lists.length);
+        const auto [counted, all] = found(width);
+        if (whole->first - counted <= least && whole->second - all <= kAllMissed * least) return width;
+    }
+    return lists.length;
+}
+
 /// Measures rows of ids that are the graph, or lists that hold it.
+/// \param stride, width  of the rows, of which so many entries count
 /// \return whether it has the recall that was asked for
-bool measure(BuildState& state, const u32* ids, int length, RecallMeter& meter, BuildStats& stats) {
+bool measure(BuildState& state, const u32* ids, int stride, int width, RecallMeter& meter, BuildStats& stats) {
     const Stopwatch::Piece piece(meter.watch());
     const auto estimate = [&](RecallMeter& with) {
         if (!with.has_truth()) {
             use_float16(state);
-            with.find_truth(ids, length, length);
+            with.find_truth(ids, stride, width);
         }
-        with.start(ids, length, length);
+        with.start(ids, stride, width);
         stats.recall = with.estimate();
     };
     const double wanted = double(state.params.recall);
@@ -90,7 +120,7 @@ bool lengthen(const BuildState& state, const KnnGraphView& lists, int length, co
         longer.visit = state.visit;
         use_form(longer, form);
         Iterations(longer, callbacks, stats).run(&meter, !params.deterministic);
-        finish(longer);
+        finish(longer, entries_to_finish(longer, meter));
         stats.peak_work_bytes = std::max(stats.peak_work_bytes, std::int64_t(state.plan.work_bytes() + plan.total));
         stats.choices.list_size = length;
         stats.choices.samples = choices.samples;
@@ -114,10 +144,11 @@ std::size_t bytes_of_all_pairs(const detail::Input& input, const InPlace& in_pla
     return Sweep::bytes_of_all(SweptSet::shape(input, in_place.vectors, params.metric), params.k);
 }
 
-void finish(const BuildState& state) {
+void finish(const BuildState& state, int width) {
     FinishArgs finishing{.vectors = state.raw,
                          .exact_distances = state.form.exact_distances,
                          .lists = state.lists,
+                         .width = width,
                          .set_aside = {},
                          .visit = state.form.exact_distances ? nullptr : state.visit,
                          .k = state.params.k,
@@ -156,13 +187,18 @@ void reach_recall(BuildState& state, RecallMeter& meter, const Callbacks& callba
     // Codes that the first tree did not find too coarse are good for longer lists, too; the last round does without.
     const VectorForm plain = state.plan, form = state.coarse ? plain : state.form;
     const auto* graph = reinterpret_cast<const u32*>(state.ids);
-    int length = state.lists.length;
+    int length = state.lists.length, width = length;
     // Lists become a graph, which takes long rows of floats long, once it is known that they stay what they are. Of a
     // merge they need not hold it all.
     bool finished = detail::sets_aside(state.input, state.params);
-    if (finished) finish(state);
-    bool reached = finished ? measure(state, graph, state.params.k, meter, stats)
-                            : measure(state, state.lists.ids, length, meter, stats);
+    bool reached = false;
+    if (finished) {
+        finish(state, width);
+        reached = measure(state, graph, state.params.k, state.params.k, meter, stats);
+    } else {
+        width = entries_to_finish(state, meter);
+        reached = measure(state, state.lists.ids, length, width, meter, stats);
+    }
     for (int round = 0; round < kRounds && !reached && may_lengthen(state); ++round) {
         const double predicted = kIterationsLeft * slowest_iteration(stats);
         const bool may_compare = may_compare_all_pairs(state);
@@ -179,9 +215,9 @@ void reach_recall(BuildState& state, RecallMeter& meter, const Callbacks& callba
         length *= kLonger;
         if (!lengthen(state, from, length, round + 1 < kRounds ? form : plain, meter, callbacks, stats)) break;
         finished = true;
-        reached = measure(state, graph, state.params.k, meter, stats);
+        reached = measure(state, graph, state.params.k, state.params.k, meter, stats);
     }
-    if (!finished) finish(state);
+    if (!finished) finish(state, width);
     if (reached) {
         stats.stop = StopReason::recall;
     } else if (may_compare_all_pairs(state)) {

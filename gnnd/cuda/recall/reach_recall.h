@@ -13,7 +13,8 @@ std::size_t bytes_beside(const detail::Input& input, const InPlace& in_place, co
 std::size_t bytes_of_all_pairs(const detail::Input& input, const InPlace& in_place, const BuildParams& params);
 
 /// Step 5 for all that a state holds.
-void finish(const BuildState& state);
+/// \param width  so many entries of each list are looked at; at least k
+void finish(const BuildState& state, int width);
 
 /// True where neither the user's parameters nor the memory forbid it.
 bool may_compare_all_pairs(const BuildState& state);
