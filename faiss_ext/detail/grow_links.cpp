@@ -167,7 +167,7 @@ std::int64_t grow_links(const PrunedRows& pruned, const faiss::IndexFlat& storag
     StorageDistances distances(storage);
     TreeGrowth growth(distances, tree, interrupt_hooks());
     for (const std::int32_t object : links.leading_on()) growth.follow(object);
-    growth.attach_others();
+    growth.attach_others(old);
     growth.open_ways_from(old);
     return std::int64_t(links.objects().size());
 }

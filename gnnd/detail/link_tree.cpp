@@ -73,8 +73,8 @@ TreeGrowth::TreeGrowth(ObjectDistances& distances, LinkRows& tree, const Callbac
       distances_(distances),
       callbacks_(callbacks),
       search_({tree.of(0), tree.degree, tree.entry, tree.degree}, kBeam, std::numeric_limits<int>::max(), distances),
-      narrow_(narrow_searches(distances, kNarrow)),
-      half_narrow_(narrow_searches(distances, kNarrow / 2)) {
+      threads_(cpu::Team::resolve(0)),
+      searchers_(threads_) {
     tree.parents[tree.entry] = tree.entry;
 }
 
@@ -82,9 +82,9 @@ void TreeGrowth::check_interrupt() const {
     if (callbacks_.interrupt && callbacks_.interrupt()) throw Interrupted("interrupted by the caller");
 }
 
-void TreeGrowth::attach_others() {
+void TreeGrowth::attach_others(std::int64_t first) {
     std::vector<std::int32_t> attached;
-    for (std::int64_t i = 0; i < tree_.n(); ++i) {
+    for (std::int64_t i = first; i < tree_.n(); ++i) {
         if (tree_.parents[i] >= 0) continue;
         if (attached.size() % 1024 == 0) check_interrupt();
         const auto object = std::int32_t(i);
@@ -121,7 +121,7 @@ void TreeGrowth::follow(std::int32_t object) {
     follow_links(object);
     while (next != reached_.size()) {
         const std::size_t end = reached_.size();
-        if (end - next < kManyReached || cpu::Team::resolve(0) < kEnoughThreads) {
+        if (end - next < kManyReached || threads_ < kEnoughThreads) {
             follow_links(reached_[next++]);
         } else {
             follow_level(next, end);
@@ -143,7 +143,7 @@ void TreeGrowth::follow_links(std::int32_t from) {
 /// first of them, and comes in the order in which one thread would have come to it.
 void TreeGrowth::follow_level(std::size_t first, std::size_t end) {
     constexpr std::int64_t kPlaces = 1024;
-    const cpu::Team team{cpu::Team::resolve(0), &callbacks_.interrupt};
+    const cpu::Team team{threads_, &callbacks_.interrupt};
     const auto places = std::int64_t(end - first);
     const auto for_each_link = [&](std::int64_t begin, std::int64_t stop, const auto& use) {
         for (std::size_t place = first + std::size_t(begin); place < first + std::size_t(stop); ++place) {
@@ -253,17 +253,18 @@ std::vector<std::int32_t> TreeGrowth::linked_by(const std::vector<std::int32_t>&
     return linked;
 }
 
-/// Links those that narrow searches have missed from where these lead, until they are found.
+/// Links those that narrow searches have missed from where these lead, until they are found. The first ones one after
+/// another, for the way to one may be that to others; then more at a time.
 void TreeGrowth::link(std::vector<std::int32_t> missed) {
+    constexpr std::size_t kMostAtOnce = 64;
     for (int round = 0; round < kMendings && !missed.empty(); ++round) {
-        for (const std::int32_t object : missed)
-            for (std::size_t kind = 0; kind < narrow_.size(); ++kind) {
-                // Another's way may have led here meanwhile.
-                if (narrow_[kind].find_near(object)) continue;
-                // A link from where half of the steps lead leaves the others for what lies around the object.
-                half_narrow_[kind].find(object);
-                spare_link(half_narrow_[kind].found(), object);
-            }
+        for (std::size_t begin = 0, end = 1; begin < missed.size(); begin = end, end += std::min(end, kMostAtOnce)) {
+            end = std::min(end, missed.size());
+            const std::vector<Ends> ends = where_they_end(&missed[begin], std::int64_t(end - begin));
+            for (std::size_t i = begin; i < end; ++i)
+                for (const Found& found : ends[i - begin])
+                    if (!found.empty()) spare_link(found, missed[i]);
+        }
         missed = not_found(missed.data(), std::int64_t(missed.size()));
     }
 }
@@ -278,31 +279,47 @@ TreeGrowth::NarrowSearches TreeGrowth::narrow_searches(ObjectDistances& distance
     return {search(tree_.degree), search(std::min(kNarrow, tree_.degree))};
 }
 
+TreeGrowth::Searcher& TreeGrowth::searcher(int thread) {
+    if (!searchers_[thread]) {
+        auto distances = distances_.clone();
+        ObjectDistances& own = *distances;
+        searchers_[thread] = std::make_unique<Searcher>(
+            Searcher{std::move(distances), narrow_searches(own, kNarrow), narrow_searches(own, kNarrow / 2)});
+    }
+    return *searchers_[thread];
+}
+
 /// Those of the objects that narrow searches of either kind do not get near to, in their order.
 std::vector<std::int32_t> TreeGrowth::not_found(const std::int32_t* objects, std::int64_t count) {
     constexpr std::int64_t kChunk = 4;
-    const cpu::Team team{cpu::Team::resolve(0), &callbacks_.interrupt};
-    struct Searcher {
-        std::unique_ptr<ObjectDistances> distances;
-        NarrowSearches searches;
-        bool finds(std::int32_t object) {
-            return std::all_of(searches.begin(), searches.end(), [&](BeamSearch& s) { return s.find_near(object); });
-        }
-    };
-    std::vector<std::unique_ptr<Searcher>> searchers(team.threads);
+    const cpu::Team team{threads_, &callbacks_.interrupt};
     std::vector<std::int32_t> missed(objects, objects + count);
     team.for_chunks(count, kChunk, [&](int thread, std::int64_t begin, std::int64_t end) {
-        if (!searchers[thread]) {
-            auto distances = distances_.clone();
-            ObjectDistances& own = *distances;
-            searchers[thread] =
-                std::make_unique<Searcher>(Searcher{std::move(distances), narrow_searches(own, kNarrow)});
-        }
+        NarrowSearches& searches = searcher(thread).whole;
+        const auto finds = [](std::int32_t object) {
+            return [object](BeamSearch& search) { return search.find_near(object); };
+        };
         for (std::int64_t i = begin; i < end; ++i)
-            if (searchers[thread]->finds(objects[i])) missed[i] = -1;
+            if (std::all_of(searches.begin(), searches.end(), finds(objects[i]))) missed[i] = -1;
     });
     missed.erase(std::remove(missed.begin(), missed.end(), -1), missed.end());
     return missed;
+}
+
+/// Of each object and kind of narrow search: nothing where that gets near to it, else what it has found after half of
+/// its steps. A link from there leaves the others for what lies around the object.
+std::vector<TreeGrowth::Ends> TreeGrowth::where_they_end(const std::int32_t* objects, std::int64_t count) {
+    const cpu::Team team{threads_, &callbacks_.interrupt};
+    std::vector<Ends> ends(count);
+    team.for_chunks(count, 1, [&](int thread, std::int64_t i, std::int64_t) {
+        Searcher& own = searcher(thread);
+        for (std::size_t kind = 0; kind < own.whole.size(); ++kind) {
+            if (own.whole[kind].find_near(objects[i])) continue;
+            own.half[kind].find(objects[i]);
+            ends[i][kind] = own.half[kind].found();
+        }
+    });
+    return ends;
 }
 
 }  // namespace gnnd::detail

@@ -7,6 +7,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -61,7 +62,8 @@ class TreeGrowth {
     /// Reaches all that the links of the object lead to, and theirs. The object itself is reached.
     void follow(std::int32_t object);
     /// Searches for objects that are not reached as a query would, and links them from the nearest found.
-    void attach_others();
+    /// \param first  all before this one are reached
+    void attach_others(std::int64_t first = 0);
     /// Lets narrow searches, as wide as FAISS's indexes search by default, find what they could not: where one for a
     /// sample of the objects ends elsewhere, in another cluster or at the border of what was added, a link leads on.
     /// The tree holds all objects.
@@ -72,6 +74,12 @@ class TreeGrowth {
   private:
     using Found = std::vector<cpu::Entry>;
     using NarrowSearches = std::array<BeamSearch, 2>;  // an HNSW's and an NSG's
+    using Ends = std::array<Found, 2>;                 // what each kind has found
+    /// Searches as FAISS's indexes make them by default, of one thread.
+    struct Searcher {
+        std::unique_ptr<ObjectDistances> distances;
+        NarrowSearches whole, half;  // of all steps, and of half of them
+    };
 
     void check_interrupt() const;
     void follow_links(std::int32_t from);
@@ -83,7 +91,9 @@ class TreeGrowth {
     std::vector<std::int32_t> linked_by(const std::vector<std::int32_t>& objects) const;
     void link(std::vector<std::int32_t> missed);
     NarrowSearches narrow_searches(ObjectDistances& distances, int steps) const;
+    Searcher& searcher(int thread);
     std::vector<std::int32_t> not_found(const std::int32_t* objects, std::int64_t count);
+    std::vector<Ends> where_they_end(const std::int32_t* objects, std::int64_t count);
 
     LinkRows& tree_;
     ObjectDistances& distances_;
@@ -93,7 +103,8 @@ class TreeGrowth {
     bool made_links_ = false;
     std::int32_t spare_ = 0;  // the object that is asked next for a link to spare
     BeamSearch search_;
-    NarrowSearches narrow_, half_narrow_;  // of all steps, and of half of them
+    const int threads_;
+    std::vector<std::unique_ptr<Searcher>> searchers_;  // of each thread, once it has any
 };
 
 }  // namespace gnnd::detail
