@@ -40,9 +40,15 @@ add() { # targets, and what the names of their tests begin with
 IFS=, read -ra sets <<<"$only"
 for set in "${sets[@]}"; do
     case $set in
-        cpu) add '(cpu|core|io|shard)_tests[.]|example_core|readme' cpu_tests core_tests io_tests shard_tests core_graph ;;
+        cpu)
+            add '(cpu|core|io|operations|shard)_tests[.]|example_core|readme' \
+                cpu_tests core_tests io_tests operations_tests shard_tests core_graph
+            ;;
         cuda) add 'cuda_tests[.]' cuda_tests ;;
-        faiss) faiss=ON && add 'faiss_(ext|gpu)_tests[.]|example_.*nsg' faiss_ext_tests faiss_gpu_tests nsg gpu_nsg ;;
+        faiss)
+            faiss=ON && add 'faiss_(ext|gpu)_tests[.]|gnnd_index(_gpu)?_tests[.]|example_.*nsg' \
+                faiss_ext_tests faiss_gpu_tests gnnd_index_tests gnnd_index_gpu_tests nsg gpu_nsg
+            ;;
         tool) faiss=ON cli=ON && add 'cli_tests[.]' cli_tests gnnd_cli ;;
         *)
             echo "run_gpu.sh: unknown set of tests: $set (cpu, cuda, faiss, tool)" >&2
