@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the scripts of peers share: vectors from a file, the recall of their graphs, and lines like build_bench's."""
+"""Shared by the scripts of peers: vectors from a file, the recall of their graphs, and lines like build_bench's."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What an engine costs: one base by gnnd.build_sharded(), by processes of `gnnd worker`, and on Dask, in turn.
+"""The cost of an engine: one base by gnnd.build_sharded(), by processes of `gnnd worker`, and on Dask, in turn.
 
 Each way's wall-clock time and processor time, of all its processes, and the recall that it has measured. Processes are
 started before the clock, Python's start and imports are not counted; the base is in the page cache.

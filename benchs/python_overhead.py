@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What a call from Python takes beside the C++ build in it, and what an import takes.
+"""The time of a call from Python beside the C++ build in it, and of an import.
 
 Usage: python_overhead.py [--device auto|cpu|cuda] [--rows N] [--dim D] [-k K] [--repeat R]   (one JSON line)
 Arrays on the GPU need torch. The build's own seconds are those of its statistics.
@@ -33,7 +33,7 @@ def overhead(x: Any, repeat: int, **params: Any) -> tuple[float, float]:
 
 
 def import_seconds(repeat: int) -> float:
-    """What `import gnnd` takes beside `import numpy`, median."""
+    """The time of `import gnnd` beside that of `import numpy`, median."""
     code = "import numpy, time; t = time.perf_counter(); import gnnd; print(time.perf_counter() - t)"
     runs = [subprocess.run([sys.executable, "-c", code], capture_output=True, check=True) for _ in range(repeat)]
     return statistics.median(float(run.stdout) for run in runs)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What gnnd saves the tools that people use: scanpy's neighbours and UMAP, with gnnd and without.
+"""The time that gnnd saves the tools that people use: scanpy's neighbours and UMAP, with gnnd and without.
 
     python benchs/python_tools.py [neighbors] [umap] [--device cuda] [--ways gnnd,pipnn] [--quick]
 

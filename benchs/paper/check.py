@@ -113,7 +113,7 @@ def check_graphs(folder: Path, record: dict) -> bool:
 
 
 def never_rises(values: list[float], slack: float = 1e-9) -> bool:
-    """Whether each is at most the one before."""
+    """True if each is at most the one before."""
     return all(after <= before * (1 + slack) for before, after in zip(values, values[1:], strict=False))
 
 

@@ -40,7 +40,7 @@ class Dataset:
 
     @property
     def key(self) -> str:
-        """What it is, for file names: rows of another source have another one."""
+        """Its name in files' names: rows of another source have another one."""
         source = self.source.rsplit("/", 1)[-1]
         return f"{self.name.replace(' ', '-')}-{self.n}-{hashlib.sha256(source.encode()).hexdigest()[:6]}"
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""How each tool measures points: its command line, and what its lines say. Nothing is measured here.
+"""The tools that measure points: the command line of each, and what its lines say. Nothing is measured here.
 
 A driver returns what was measured, by point. Only where a command was ended since it took too long (Tools.late) may
 points be missing.
@@ -177,8 +177,8 @@ def gnnd(tools: Tools, points: list[Point], path: Path) -> dict[str, dict]:
 
 
 def sharded_plan(tools: Tools, points: list[Point], path: Path) -> dict[str, dict]:
-    """What a build in shards is predicted to take, at the rates that the configuration gives; the fastest number of
-    shards that fits."""
+    """The time that a build in shards is predicted to take, at the rates that the configuration gives, of the fastest
+    number of shards that fits."""
     found = {}
     for point in points:
         table = tools.text([tools.path("sharded_plan"), "-k", point.k, *point.configuration.split()])

@@ -27,7 +27,7 @@ class FormatError(Exception):
 
 @dataclass(frozen=True)
 class VectorFile:
-    """What a file of vectors holds."""
+    """The shape and the type of a file of vectors."""
 
     path: Path
     n: int
@@ -43,7 +43,7 @@ class VectorFile:
 
     @property
     def is_plain(self) -> bool:
-        """Whether gnnd reads it as it is."""
+        """True if gnnd reads it as it is."""
         return self.extension not in HDF5 and self.header != 16
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What an experiment is made of: points, each one thing measured by one tool on one set of vectors."""
+"""The points of experiments: each is one thing measured by one tool on one set of vectors."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Experiment:
-    """What experiments/NAME.py declares."""
+    """An experiment, as experiments/NAME.py declares it."""
 
     name: str
     title: str
@@ -58,7 +58,7 @@ class Experiment:
 
 @dataclass
 class Context:
-    """What experiments are told of the run."""
+    """The run, as experiments are told of it."""
 
     library: Library
     gpu: bool

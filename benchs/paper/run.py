@@ -118,7 +118,7 @@ def arguments(words: list[str] | None = None) -> argparse.Namespace:
 
 
 def has_gpu() -> bool:
-    """Whether nvidia-smi sees one."""
+    """True if nvidia-smi sees a GPU."""
     try:
         return subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, check=False).stdout.startswith(
             "GPU"

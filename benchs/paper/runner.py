@@ -20,7 +20,7 @@ from tools import ToolError, Tools
 
 
 def machine(gpu: bool) -> dict:
-    """What the results were measured on."""
+    """The machine that the results were measured on."""
     about = {"host_cpu": platform.processor() or "unknown", "cores": os.cpu_count()}
     for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
         if line.startswith("model name"):

@@ -37,7 +37,7 @@ class Tools:
 
     @property
     def no_time_is_left(self) -> bool:
-        """Whether everything is to end by now."""
+        """True once everything is to end."""
         return time.monotonic() >= self.until
 
     def path(self, name: str) -> Path:
@@ -58,7 +58,7 @@ class Tools:
 
     @staticmethod
     def _python(text: str) -> bool:
-        """Whether it ends well, in a process of its own."""
+        """True if it ends well, in a process of its own."""
         return subprocess.run([sys.executable, "-c", text], check=False, capture_output=True).returncode == 0
 
     def call(self, command: list, threads: int = 0) -> list[dict]:

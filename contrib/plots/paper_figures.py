@@ -28,7 +28,7 @@ HEADINGS = {
 
 
 def read(path: Path) -> list[dict]:
-    """What was measured, the last line of each point. Raises ValueError where it is no result file."""
+    """The measurements, the last line of each point. Raises ValueError where it is no result file."""
     records = {}
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
         if not line.strip():

@@ -34,7 +34,7 @@ def title_of(record: Record) -> str:
 
 
 def where(records: list[Record]) -> str:
-    """What it was measured on, and the commits: all there are, for points that were added later are of another one."""
+    """The machine, and the commits: all there are, for points that were added later are of another one."""
 
     def machine(record: Record) -> str:
         on = f"{record['host_cpu'].removesuffix(' Processor')}, {record['cores']} cores"

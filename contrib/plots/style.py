@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""How all figures look: marks that differ in shape, line and lightness, so that they read in grey, too; axes of recall;
-Pareto fronts; and files that are the same to the byte for the same results."""
+"""The looks of all figures: marks that differ in shape, line and lightness, so that they read in grey, too; axes of
+recall; Pareto fronts; and files that are the same to the byte for the same results."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def cost_axis(axis, label: str) -> None:
 
 
 def numbers(figure) -> list[dict]:
-    """What a figure shows, read from its axes: labels, scales, lines and bars."""
+    """The contents of a figure, read from its axes: labels, scales, lines and bars."""
     panels = []
     for axes in figure.axes:
         lines = [

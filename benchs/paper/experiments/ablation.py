@@ -5,7 +5,7 @@ from points import Context, Experiment, Point
 
 from experiments.common import PAPER_STOP, gauss, gnnd, no_switch
 
-# What the code has no switch for, and why. On the CPU there are neither locks nor buffers.
+# Steps that the code has no switch for, and why. On the CPU there are neither locks nor buffers.
 BOUND = {
     "two partners": "how many partners are kept is a constant of a kernel: two with update=auto on a GPU",
     "buffers": "what goes through buffers is update=auto on a GPU, and what does not the step before",

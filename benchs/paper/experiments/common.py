@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What experiments share: points of GNND on whatever device there is, and the sets of vectors."""
+"""Shared by the experiments: points of GNND on whatever device there is, and the sets of vectors."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from datasets import Dataset
 from points import Context, Point
 from tools import PEERS
 
-# What the benchmarks need to leave GNND alone: no measuring of its own, which would end builds or compare all pairs.
+# Settings that leave GNND alone: no measuring of its own, which would end builds or compare all pairs.
 PAPER_STOP = "recall=0"
 
 

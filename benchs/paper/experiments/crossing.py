@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Where GNND becomes cheaper than comparing all pairs."""
+"""The number of objects from which on GNND is cheaper than comparing all pairs."""
 
 from points import Context, Experiment, Point
 
