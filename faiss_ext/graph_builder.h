@@ -72,17 +72,21 @@ class GnndGraphBuilder : public GraphBuilder {
     ~GnndGraphBuilder() override;
     gnnd::KnnGraph build(const VectorSource& source, int k) override;
     /// The same into arrays of n x k, on the host or on the GPU where it runs.
+    /// \throws as build(); the arrays' content is undefined then
     void build_into(const VectorSource& source, int k, std::int32_t* ids, float* distances);
     /// A graph over the same vectors, of any k, made better: gnnd::refine().
+    /// \throws as build(), also where the graph is not one of these vectors
     gnnd::KnnGraph refine(const VectorSource& source, const gnnd::KnnGraphView& graph, int k);
     /// The graph of a source and of vectors added to it: gnnd::append(). Both sources are of one metric.
-    /// \param graph  of the source
+    /// \param graph       of the source
     /// \param unmeasured  so many of its last vectors are measured as added, see there
     /// \return (n + added's n) x k; object j of `added` becomes n + j
+    /// \throws as build(), also for sources of two metrics and a graph that is not the source's
     gnnd::KnnGraph append(const VectorSource& source, const gnnd::KnnGraphView& graph, const VectorSource& added, int k,
                           idx_t unmeasured = 0);
     /// Two sources' graphs become one: gnnd::merge(). Both sources are of one metric.
     /// \return (n1 + n2) x k; object j of the second source becomes n1 + j
+    /// \throws as build(), also for sources of two metrics and a graph that is not its source's
     gnnd::KnnGraph merge(const VectorSource& first, const gnnd::KnnGraphView& graph1, const VectorSource& second,
                          const gnnd::KnnGraphView& graph2, int k);
     /// From here on with these resources of FAISS, as by the constructor; null: with memory of its own.
@@ -102,7 +106,8 @@ class GnndGraphBuilder : public GraphBuilder {
     friend class GnndIndex;
 
     /// The rows that append() to a graph on the CPU changes, see gnnd/detail/append_rows.h; params.recall is not looked
-    /// at. \param source  the graph's vectors and those added
+    /// at.
+    /// \param source  the graph's vectors and those added
     gnnd::detail::AppendedRows append_rows(const VectorSource& source, const gnnd::KnnGraphView& graph);
     /// The device of the next call, given vectors in host memory. \throws gnnd::Unavailable
     gnnd::Device place() const;

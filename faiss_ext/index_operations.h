@@ -14,6 +14,7 @@ namespace faiss_ext {
 
 /// faiss::clone_index(), under which indexes with GNND, also inside of others, stay what they are. FAISS's own copies
 /// them as its own, without the k-NN graph; 1.7.3's as ones that cannot be written.
+/// \throws faiss::FaissException for an index that FAISS cannot clone, and when out of memory
 std::unique_ptr<faiss::Index> clone_index(const faiss::Index& index);
 
 /// Two graph indexes in, one out, by GGM: both of one class of FAISS that gnnd_index.h has a class for, with GNND or

@@ -32,10 +32,10 @@ struct BuildResult {
 /// Builds the approximate k-NN graph of the vectors with GNND (the paper's Algorithm 1). Sets so small that all pairs
 /// are cheaper than sampling are compared exhaustively, which gives the exact graph. The graph's recall is measured,
 /// and the build goes on until it is as asked for: see BuildParams::recall, BuildStats::recall and StopReason.
-/// \param vectors    n x d, 2 <= n <= kMaxObjects; any of f32, f16, bf16, u8, i8. Finite, with squared norms
-/// below 8.5e37,
-///                   a quarter of the largest float32, so that all distances are finite. Small ones are taken as they
-///                   are: squares of components below 1e-19 lose digits in float32, those below 1e-23 are 0
+/// \param vectors    n x d, 2 <= n <= kMaxObjects, of any type that vectors may have (GNND_VECTOR_DTYPES). Finite,
+///                   with squared norms below 8.5e37, a quarter of the largest float32, so that all distances are
+///                   finite. Small ones are taken as they are: squares of components below 1e-19 lose digits in
+///                   float32, those below 1e-23 are 0
 /// \param params     see BuildParams; k may exceed n - 1, the rows are padded then
 /// \param callbacks  hooks into the build
 /// \param resources  where work memory comes from; the heap when null

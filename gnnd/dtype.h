@@ -84,11 +84,11 @@ inline bool is_byte(DType dtype) {
 /// Bytes of one component. \throws InvalidArgument for a number that is no type
 std::size_t size_of(DType dtype);
 
-/// "f32", "f16", "u8", "i8", "bf16" or "i32".
+/// The name in files and on the command line, for instance "f32". \throws InvalidArgument for a number that is no type
 std::string_view name_of(DType dtype);
 /// \throws InvalidArgument that lists the known names
 DType parse_dtype(std::string_view name);
-/// "f32, f16, u8, i8 and bf16": those of vectors, for messages.
+/// Those of vectors as "a, b and c", for messages.
 std::string_view vector_dtype_names();
 
 /// Exact conversion of binary16 (subnormals, infinities and NaN included) to binary32.

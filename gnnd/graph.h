@@ -8,9 +8,8 @@
 ///  2. no self, no duplicate id in a row; every id in [0, n) or -1; -1 only where n - 1 < k, at the row's end, with
 ///     distance +inf (-inf for similarities);
 ///  3. distances are the metric's value of the pair, in float32 arithmetic on the input vectors (L2 is squared). Sums
-///  of
-///     products of uint8 and int8 (l2, ip, cosine) are integers, exact up to kMaxIntegerDim components, and rounded to
-///     float32 once, as they are stored: l2 and ip are exact below 2^24.
+///     of products of uint8 and int8 (l2, ip, cosine) are integers, exact up to kMaxIntegerDim components, and rounded
+///     to float32 once, as they are stored: l2 and ip are exact below 2^24.
 
 #include <cstdint>
 

@@ -75,7 +75,7 @@ inline bool grows_trees(Init init) {
     return visit(init, [](auto i) { return i.trees; });
 }
 
-/// "random" or "projection".
+/// The name on the command line and in files, for instance "random". \throws InvalidArgument for a number that is none
 std::string_view name_of(Init init);
 /// \throws InvalidArgument that lists the known names
 Init parse_init(std::string_view name);

@@ -64,14 +64,15 @@ enum class GraphValues {
     distance,  ///< as true_distances() gives them
 };
 
-/// "metric" or "distance".
+/// For instance "metric". \throws InvalidArgument for a number that is none
 std::string_view name_of(GraphValues values);
 /// \throws InvalidArgument that lists the known names
 GraphValues parse_graph_values(std::string_view name);
 
 /// Distances that are 0 for equal vectors, as SciPy, scikit-learn, UMAP and HDBSCAN expect them: under l2 the root of
 /// the value, under cosine 1 - value, under ip the same, which is the cosine distance if all vectors have length 1;
-/// other metrics' values as they are. Never below 0; +inf for padding. \param values   `count` values of the metric
+/// other metrics' values as they are. Never below 0; +inf for padding.
+/// \param values   `count` values of the metric
 /// \param out      `count` distances; may be `values`
 /// \param threads  0: as many as OpenMP gives
 /// \throws InvalidArgument for a value that is NaN, negative but no similarity, or under ip or cosine above 1.01: the
@@ -95,8 +96,7 @@ struct EdgeParams {
 /// radius_neighbors_graph as far as the rows reach: see full_rows().
 /// Takes 8 bytes an entry for the result, under GraphValues::distance 4 n k more for a while.
 /// \throws InvalidArgument for parameters or a graph outside of what is allowed, Interrupted when the callback (of
-/// which
-///         only `interrupt` is asked) asked for it, std::bad_alloc
+///         which only `interrupt` is asked) asked for it, std::bad_alloc
 CsrGraph neighbors_graph(const KnnGraphView& graph, const EdgeParams& params = {}, const Callbacks& callbacks = {},
                          Resources* resources = nullptr);
 

@@ -43,11 +43,11 @@ enum class Codes {
     pca,
 };
 
-/// "auto", "selective" or "all".
+/// The name on the command line and in files, for instance "auto". \throws InvalidArgument for a number that is none
 std::string_view name_of(Update update);
-/// "segment" or "list".
+/// For instance "segment". \throws InvalidArgument for a number that is none
 std::string_view name_of(Locks locks);
-/// "auto", "none", "int8" or "pca".
+/// For instance "int8". \throws InvalidArgument for a number that is none
 std::string_view name_of(Codes codes);
 /// \throws InvalidArgument that lists the known names
 Update parse_update(std::string_view name);

@@ -36,9 +36,8 @@ struct LinkParams {
 /// order with Resources::stream().
 /// \param vectors    n x d, the ones that the graph was built over; values that build() refuses are not looked for
 /// \param graph      n x k that follows the invariants of graph.h. The CPU takes distances from it, a GPU computes
-/// them.
-///                 An object in its own row, one that is there twice, and in a graph on a device ids outside of [0, n),
-///                 are passed over.
+///                   them. An object in its own row, one that is there twice, and in a graph on a device ids outside of
+///                   [0, n), are passed over.
 /// \param params     degree, and where to run
 /// \param links      n x degree ids, -1 at the end of rows with fewer
 /// \param callbacks  only `interrupt` is asked
@@ -50,9 +49,9 @@ void search_links(const VectorView& vectors, const KnnGraphView& graph, const Li
                   const Callbacks& callbacks = {}, Resources* resources = nullptr);
 
 /// Step 1 of search_links() alone, for some of the objects: for who knows which rows of a graph have changed. Runs
-/// where the vectors lie, on the CPU or on the GPU in whose memory they are; params.device is not looked at. \param
-/// vectors, graph, params, callbacks, resources  as for search_links(); the graph's ids may lie where the vectors
-///                 do or on the host
+/// where the vectors lie, on the CPU or on the GPU in whose memory they are; params.device is not looked at.
+/// \param vectors, graph, params, callbacks, resources  as for search_links(); the graph's ids may lie where the
+///                 vectors do or on the host
 /// \param objects  `count` ids of [0, n), in any order, in host memory
 /// \param links    count x degree ids in host memory, row i of objects[i], -1 at the end of rows with fewer
 /// \throws as search_links(); the links are undefined then

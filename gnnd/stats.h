@@ -41,7 +41,7 @@ enum class StopReason {
     searched,  ///< append() has searched for all added vectors; there are no iterations but a record a batch
 };
 
-/// The enumerator's name, for instance "converged".
+/// The enumerator's name, for instance "converged". \throws InvalidArgument for a number that is none
 std::string_view name_of(StopReason reason);
 
 /// One line of text for people.

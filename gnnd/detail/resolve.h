@@ -6,8 +6,7 @@
 ///  - by a GPU's memory and predicted times, before a build, in cuda/build.cu: plan_gnnd() asks here again with a lower
 ///    recall where lists as long as a high one wants do not fit, `decided` turns the choice into comparing all pairs;
 ///  - by the recall that was measured, during a build: cpu/iterations.cpp and cuda/recall/reach_recall.cu let lists
-///  grow
-///    or compare all pairs.
+///    grow or compare all pairs.
 /// BuildStats::choices has what was chosen in the end.
 
 #include "gnnd/detail/input.h"

@@ -67,10 +67,10 @@ VectorFormat format_of(const std::string& path);
 /// Opens a file for reading. The header is checked against the file's size before anything else is read.
 class VectorFile {
   public:
-    /// \throws IoError: missing, empty, truncated, larger or smaller than its header says, n out
-    /// of 1..kMaxShardedObjects
-    ///         or d out of 1..kMaxDim, unknown extension, content that contradicts the extension. Of a *vecs file the
-    ///         size and d of up to 64 rows are checked here, the first and the last among them; see view() and read().
+    /// \throws IoError: missing, empty, truncated, larger or smaller than its header says, n out of
+    ///         1..kMaxShardedObjects or d out of 1..kMaxDim, unknown extension, content that contradicts the extension.
+    ///         Of a *vecs file the size and d of up to 64 rows are checked here, the first and the last among them; see
+    ///         view() and read().
     explicit VectorFile(const std::string& path);
     ~VectorFile();
     VectorFile(VectorFile&&) noexcept;
@@ -115,8 +115,7 @@ class VectorFile {
 class VectorWriter {
   public:
     /// \throws InvalidArgument for n out of 1..kMaxShardedObjects, of *bin 1..2^32 - 1, or d out of 1..kMaxDim,
-    ///         IoError when the format of the path
-    ///         cannot hold the type, or the file cannot be created
+    ///         IoError when the format of the path cannot hold the type, or the file cannot be created
     VectorWriter(const std::string& path, std::int64_t n, std::int64_t d, DType dtype);
     ~VectorWriter();
     VectorWriter(VectorWriter&&) noexcept;
