@@ -20,7 +20,7 @@
 
 namespace gnnd::benchs {
 
-/// What a configuration says of parts.
+/// The parts in which a configuration has the graph built: two sets that are merged, or sets that are added in turn.
 struct Parts {
     std::int64_t merge = 0;  ///< vectors of the first of two sets, whose graphs are there before the clock starts
     int parts = 0;           ///< the graph of the first of so many parts grows by one after the other; 0: no parts

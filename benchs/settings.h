@@ -42,7 +42,7 @@ class Settings {
         }
     }
 
-    /// Every field by its name, and two by the short names that the notebook has them under.
+    /// Every field by its name; samples and list_size also as "p" and "list", as lines of the notebook call them.
     void take(BuildParams& p) {
         detail::for_each_field([&]<class T>(const detail::Field<T>& field) {
             take(field.name, [&](const std::string& text) { detail::parse(text, p.*field.member); });
@@ -51,7 +51,7 @@ class Settings {
         take("list", [&](const std::string& text) { detail::parse(text, p.list_size); });
     }
 
-    /// What nobody took is an error.
+    /// \throws InvalidArgument for a setting that no take() has asked for
     void end(const std::string& what) const {
         if (!values_.empty()) throw InvalidArgument(what + " has no setting '" + values_.begin()->first + "'");
     }

@@ -100,7 +100,7 @@ void run(MergeOptions& options) {
     });
 }
 
-/// Whatever comes after the files to read.
+/// Adds the options that merge, append and refine share, behind the files to read.
 void add_merge_options(CLI::App& command, const std::shared_ptr<MergeOptions>& options, const std::string& default_k) {
     const CLI::Option* k =
         add_k(command, options->params.k, gnnd::kMaxK, "neighbours per object; by default " + default_k)

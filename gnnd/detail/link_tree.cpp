@@ -195,8 +195,8 @@ bool TreeGrowth::make_link(std::int32_t from, std::int32_t to) {
     return true;
 }
 
-/// Links the nearest that the search has walked along, and that has a link to spare, to the object; without any the
-/// nearest of those that it would have walked along next.
+/// Makes a link to the object from the nearest entry that can take one: of those that the search has walked from, and
+/// where none of them can, of those that it had found but not walked from yet.
 void TreeGrowth::spare_link(const Found& found, std::int32_t object) {
     for (const bool is_new : {false, true})
         for (const cpu::Entry& entry : found)
@@ -209,12 +209,12 @@ void TreeGrowth::open_ways() {
 
 void TreeGrowth::open_ways_from(std::int64_t added) {
     lead_to(added, kFewSearches);
-    // Where they were linked from, searches for others may now go astray: among many that are nearer than what led on.
+    // An object that now links to added ones has lost other links, which searches for old objects may have needed.
     if (made_links_) lead_to(0, kFewSearches);
 }
 
-/// Opens ways to those of a sample of the objects from `first` on that narrow searches do not get near to, of more of
-/// them while these are many.
+/// Searches for a sample of the objects from `first` on, narrowly, and makes links to those that were not found. The
+/// sample is doubled while many are not.
 /// \param searches  objects of the sample to begin with
 void TreeGrowth::lead_to(std::int64_t first, std::size_t searches) {
     constexpr std::int64_t kMost = 4096;  // of the sample

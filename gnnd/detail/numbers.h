@@ -33,7 +33,7 @@ std::optional<T> read_number(std::string_view text) {
 /// Bytes as 1000000, 2e9, 1.5GB or 8GiB, where K, M, G and T count in steps of 1,024 with and without the i, as ever;
 /// nothing for what is no size or not to be had on any machine.
 std::optional<std::int64_t> read_bytes(std::string_view text);
-/// What it reads, for messages.
+/// The texts that read_bytes() takes, for messages.
 inline constexpr const char* kSizes = "sizes up to 1024T: 2e9, 500MB, 1.5GB, 8GiB";
 
 }  // namespace gnnd::detail

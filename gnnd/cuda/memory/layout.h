@@ -15,7 +15,7 @@ inline std::int64_t round_up(std::int64_t value, std::int64_t to) {
     return (value + to - 1) / to * to;
 }
 
-/// Parts one behind the other.
+/// Divides a block of memory into parts, one behind the other, each aligned to 256 bytes.
 class Layout {
   public:
     Part take(std::int64_t bytes) {

@@ -25,7 +25,7 @@ struct RecallSums {
     double lost;            ///< and how many a projection takes for farther than the last one of its list
 };
 
-/// When a recall that is reached ends a run.
+/// The conditions under which a recall that is reached ends a run.
 struct RecallCounts {
     u64 least_entries = 0;          ///< with so many entries among the first k of all lists
     u64 most_changed = UINT64_MAX;  ///< with at most so many NEW ones, see detail::most_changed()
