@@ -17,7 +17,7 @@ from ._process import use_cuda
 
 # The element types of vectors: numpy's name (ml_dtypes' for bfloat16) and gnnd's.
 _DTYPES = {"float32": "f32", "float16": "f16", "bfloat16": "bf16", "uint8": "u8", "int8": "i8"}
-_DTYPE_NAMES = "float32, float16, bfloat16, uint8 and int8"
+_DTYPE_NAMES = " and ".join([", ".join([*_DTYPES][:-1]), [*_DTYPES][-1]])
 
 # Kinds of devices in DLPack.
 _CPU, _CUDA, _CUDA_HOST = 1, 2, 3
