@@ -12,17 +12,15 @@
 
 namespace gnnd::cuda {
 
+/// The type that kernels read components as, which host code has as T.
+template <class T>
+using DeviceComponent = std::conditional_t<std::is_same_v<T, half>, __half,
+                                           std::conditional_t<std::is_same_v<T, bfloat16>, __nv_bfloat16, T>>;
+
 /// Calls f with a value of the component's type.
 template <class F>
 void visit_dtype(DType dtype, F&& f) {
-    visit(dtype, [&]<class T>(T) {
-        if constexpr (std::is_same_v<T, half>)
-            f(__half());
-        else if constexpr (std::is_same_v<T, bfloat16>)
-            f(__nv_bfloat16());
-        else
-            f(T());
-    });
+    visit(dtype, [&]<class T>(T) { f(DeviceComponent<T>()); });
 }
 
 template <class T>

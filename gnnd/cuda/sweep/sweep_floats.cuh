@@ -12,6 +12,7 @@ namespace gnnd::cuda {
 inline constexpr int kFloatThreads = 256;
 
 /// A row in its own type, read as float32: which type it is, all threads ask alike, and 64 pairs share the answer.
+/// visit() of dtype.h throws, which no kernel can: its cases are spelled out here.
 struct AnyRow {
     const std::byte* data;
     DType dtype;
@@ -19,16 +20,13 @@ struct AnyRow {
 
     __device__ float operator[](int c) const {
         switch (dtype) {
-            case DType::f32:
-                return reinterpret_cast<const float*>(data)[c] * factor;
-            case DType::f16:
-                return __half2float(reinterpret_cast<const __half*>(data)[c]) * factor;
-            case DType::bf16:
-                return __bfloat162float(reinterpret_cast<const __nv_bfloat16*>(data)[c]) * factor;
-            case DType::u8:
-                return float(reinterpret_cast<const std::uint8_t*>(data)[c]) * factor;
-            case DType::i8:
-                return float(reinterpret_cast<const std::int8_t*>(data)[c]) * factor;
+#define GNND_DTYPE(name, number, type) \
+    case DType::name:                  \
+        return float(reinterpret_cast<const DeviceComponent<type>*>(data)[c]) * factor;
+            GNND_VECTOR_DTYPES(GNND_DTYPE)
+#undef GNND_DTYPE
+            case DType::i32:  // of ids, not of vectors
+                break;
         }
         return 0;
     }
