@@ -74,9 +74,19 @@ struct Merge {
     BuildParams params;
 };
 
-constexpr NameTable<AppendMethod, 3> kMethodNames{
-    "append method",
-    {{{AppendMethod::automatic, "auto"}, {AppendMethod::merge, "merge"}, {AppendMethod::search, "search"}}}};
+constexpr std::string_view spell(AppendMethod value) {
+    switch (value) {
+        case AppendMethod::automatic:
+            return "auto";
+        case AppendMethod::merge:
+            return "merge";
+        case AppendMethod::search:
+            return "search";
+    }
+    return {};
+}
+
+constexpr auto kMethodNames = name_table<AppendMethod, spell>("append method");
 
 /// An append(), whose arguments are checked before anything is built.
 struct Append {

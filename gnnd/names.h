@@ -14,7 +14,7 @@
 
 namespace gnnd {
 
-/// The names of an enumeration E, each written once.
+/// The names of an enumeration E, each written once. Made from a list macro, or by name_table().
 template <class E, std::size_t N>
 struct NameTable {
     std::string_view what;  ///< what the enumeration is called in error messages
@@ -45,5 +45,20 @@ struct NameTable {
         throw InvalidArgument("unknown " + std::string(what) + " '" + std::string(text) + "'; known are " + known());
     }
 };
+
+/// The names of an enumeration whose numbers are 0, 1 and so on.
+/// \tparam Spell  a switch without a default, so that the compiler tells of an enumerator without a name; for numbers
+///                that are none it returns an empty one
+template <class E, std::string_view (*Spell)(E)>
+constexpr auto name_table(std::string_view what) {
+    constexpr std::size_t count = [] {
+        std::size_t known = 0;
+        while (!Spell(E(known)).empty()) ++known;
+        return known;
+    }();
+    NameTable<E, count> table{what, {}};
+    for (std::size_t i = 0; i < count; ++i) table.entries[i] = {E(i), Spell(E(i))};
+    return table;
+}
 
 }  // namespace gnnd

@@ -14,8 +14,17 @@
 namespace gnnd {
 namespace {
 
-constexpr NameTable<GraphValues, 2> kGraphValues{
-    "values", {{{GraphValues::metric, "metric"}, {GraphValues::distance, "distance"}}}};
+constexpr std::string_view spell(GraphValues value) {
+    switch (value) {
+        case GraphValues::metric:
+            return "metric";
+        case GraphValues::distance:
+            return "distance";
+    }
+    return {};
+}
+
+constexpr auto kGraphValues = name_table<GraphValues, spell>("values");
 
 /// The device that is to run.
 Device place_of(const KnnGraphView& graph, const Device& wanted) {

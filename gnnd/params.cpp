@@ -15,11 +15,43 @@
 namespace gnnd {
 namespace {
 
-constexpr NameTable<Update, 3> kUpdateNames{
-    "update", {{{Update::automatic, "auto"}, {Update::selective, "selective"}, {Update::all, "all"}}}};
-constexpr NameTable<Locks, 2> kLocksNames{"locks", {{{Locks::segment, "segment"}, {Locks::list, "list"}}}};
-constexpr NameTable<Codes, 4> kCodesNames{
-    "codes", {{{Codes::automatic, "auto"}, {Codes::none, "none"}, {Codes::int8, "int8"}, {Codes::pca, "pca"}}}};
+constexpr std::string_view spell(Update value) {
+    switch (value) {
+        case Update::automatic:
+            return "auto";
+        case Update::selective:
+            return "selective";
+        case Update::all:
+            return "all";
+    }
+    return {};
+}
+constexpr std::string_view spell(Locks value) {
+    switch (value) {
+        case Locks::segment:
+            return "segment";
+        case Locks::list:
+            return "list";
+    }
+    return {};
+}
+constexpr std::string_view spell(Codes value) {
+    switch (value) {
+        case Codes::automatic:
+            return "auto";
+        case Codes::none:
+            return "none";
+        case Codes::int8:
+            return "int8";
+        case Codes::pca:
+            return "pca";
+    }
+    return {};
+}
+
+constexpr auto kUpdateNames = name_table<Update, spell>("update");
+constexpr auto kLocksNames = name_table<Locks, spell>("locks");
+constexpr auto kCodesNames = name_table<Codes, spell>("codes");
 #define GNND_INIT(name) {Init::name, #name},
 constexpr NameTable<Init, kInits.size()> kInitNames{"init", {{GNND_INITS(GNND_INIT)}}};
 #undef GNND_INIT

@@ -8,15 +8,30 @@
 #include "gnnd/names.h"
 
 namespace gnnd {
+namespace {
+
+constexpr std::string_view spell(StopReason value) {
+    switch (value) {
+        case StopReason::converged:
+            return "converged";
+        case StopReason::iterations:
+            return "iterations";
+        case StopReason::recall:
+            return "recall";
+        case StopReason::exact:
+            return "exact";
+        case StopReason::recall_missed:
+            return "recall_missed";
+        case StopReason::searched:
+            return "searched";
+    }
+    return {};
+}
+
+}  // namespace
 
 std::string_view name_of(StopReason reason) {
-    static constexpr NameTable<StopReason, 6> kNames{"stop reason",
-                                                     {{{StopReason::converged, "converged"},
-                                                       {StopReason::iterations, "iterations"},
-                                                       {StopReason::recall, "recall"},
-                                                       {StopReason::exact, "exact"},
-                                                       {StopReason::recall_missed, "recall_missed"},
-                                                       {StopReason::searched, "searched"}}}};
+    static constexpr auto kNames = name_table<StopReason, spell>("stop reason");
     return kNames.name_of(reason);
 }
 

@@ -95,3 +95,6 @@ params=gnnd/gnnd/CMakeFiles/gnnd.dir/params.cpp.o
 sed -i '/"patience"/d' "$tree/gnnd/detail/params_table.h"
 must_fail "every field of BuildParams has one line" cmake --build "$build/cpu" --target $params
 echo "a field that is not in the table: does not compile"
+sed -i '/case Locks::list:/,+1d' "$tree/gnnd/params.cpp"
+must_fail "not handled in switch" cmake --build "$build/cpu" --target $params
+echo "an enumerator without a name: does not compile"
