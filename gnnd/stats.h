@@ -72,7 +72,9 @@ struct Choices {
     /// On a GPU: what the iterations compare. The report of a build has what the last ones did: automatic where the
     /// plan leaves it to what the vectors turn out to be, none or int8 in the end.
     Codes codes = Codes::none;
-    int batches = 1;  ///< on a GPU: so many merges of candidates an iteration take what p + 4 places would in one
+    /// On a GPU: an iteration is split into so many passes, with more of them where candidates have fewer than p + 4
+    /// places.
+    int passes = 1;
 };
 
 /// The times that both ways to a graph take, predicted from rates that were measured on one machine, the vectors being

@@ -75,7 +75,7 @@ void print_plan(const BuildCommand& options) {
                {"predicted", to_json(plan.predicted)},
                {"parts", choices.parts},
                {"capacity", choices.capacity},
-               {"batches", choices.batches},
+               {"passes", choices.passes},
                {"vectors", plan.vectors},
                {"graph", plan.graph},
                {"work", plan.work},

@@ -154,7 +154,7 @@ void run_gnnd(const detail::Input& input, const BuildParams& params, const Callb
         copy_graph_out(ids, distances, state.ids, state.distances, state.n * params.k, resources, stream);
     GNND_CUDA(cudaStreamSynchronize(stream));
     stats.choices.capacity = plan.capacity;
-    stats.choices.batches = plan.passes;
+    stats.choices.passes = plan.passes;
 }
 
 BuildPlan plan_all_pairs(const detail::Input& input, const BuildParams& params, std::size_t free) {
@@ -271,7 +271,7 @@ MemoryPlan plan(const detail::Input& input, const BuildParams& params, const Cho
         const BuildPlan plan = exhaustive ? plan_all_pairs(input, params, result.free)
                                           : plan_gnnd(input, {}, params, result.free, result.choices);
         result.choices.capacity = plan.capacity;
-        result.choices.batches = plan.passes;
+        result.choices.passes = plan.passes;
         result.vectors = plan.vector_bytes();
         result.graph = plan.graph_bytes();
         result.work = plan.work_bytes();

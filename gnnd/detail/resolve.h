@@ -21,7 +21,7 @@ inline constexpr double kSweepGain = 5;
 /// True where the caller has set a limit to the work by hand.
 bool limits_work(const BuildParams& params);
 
-/// The choices for a run of this input. On a GPU its plan may lower `capacity`, and raise `batches`, to fit the memory.
+/// The choices for a run of this input. On a GPU its plan may lower `capacity`, and raise `passes`, to fit the memory.
 /// \param device  chosen: cpu or cuda
 /// \throws InvalidArgument for more samples than the device takes
 Choices resolve(const BuildParams& params, const Input& input, const Device& device);

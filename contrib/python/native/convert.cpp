@@ -24,7 +24,7 @@ nb::dict choices_of(const Choices& choices) {
     dict["capacity"] = choices.capacity;
     dict["codes"] = detail::text_of(choices.codes).c_str();
     dict["parts"] = choices.parts;
-    dict["batches"] = choices.batches;
+    dict["passes"] = choices.passes;
     return dict;
 }
 
