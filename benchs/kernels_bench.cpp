@@ -68,7 +68,7 @@ void insert(benchmark::State& state) {
     std::int64_t entered = 0;
     for (auto _ : state) {
         const Entry offer = make_entry(scale * float(random.below(1 << 20)), std::int32_t(random.below(n)), true);
-        entered += lists.insert(random.below(n), &offer, 1);
+        entered += lists.take(random.below(n), &offer, 1);
     }
     state.counters["offers"] = benchmark::Counter(1, benchmark::Counter::kIsIterationInvariantRate);
     state.counters["entered"] = double(entered) / double(state.iterations());

@@ -23,7 +23,7 @@ enum class Update {
     automatic,  ///< the fastest: on the CPU `all`, on a GPU the nearest two of each kind through buffers, without locks
     selective,  ///< the paper's selective update: for each sample only its nearest NEW and nearest OLD partner
     all,        ///< classic NN-Descent: every pair that beats the last entry of a list; on a GPU the paper's GNND-r1,
-                ///< which sorts all partners of a sample and merges them under its list's spinlock
+                ///< which sorts all partners of a sample and puts them into its list under the list's spinlock
 };
 
 /// The part of a list that one lock covers, on a GPU with Update::selective.

@@ -25,7 +25,7 @@ TEST(CpuLists, EqualDistancesExchangeWithinARoundOnly) {
     Lists lists(1, 2, resources);
     const auto offer = [&](float key, std::int32_t id) {
         const Entry entry = make_entry(key, id, true);
-        return lists.insert(0, &entry, 1);
+        return lists.take(0, &entry, 1);
     };
     const auto ids = [&] { return Ids{id_of(lists.of(0)[0]), id_of(lists.of(0)[1])}; };
     EXPECT_EQ(offer(2, 7), 1);

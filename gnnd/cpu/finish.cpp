@@ -19,7 +19,7 @@ void fill_up(State& state, Worker& worker, std::int32_t i) {
         if (id == i) continue;
         worker.block.compute(&i, 1, &id, 1);
         const Entry entry = make_entry(worker.block.row(0)[0], id, true);
-        state.lists.insert(i, &entry, 1);
+        state.lists.take(i, &entry, 1);
     }
 }
 

@@ -67,7 +67,7 @@ class Lists {
     Entry* of(std::int64_t i) { return entries_.data() + i * length_; }
     const Entry* of(std::int64_t i) const { return entries_.data() + i * length_; }
 
-    /// Largest key that list i still takes. Never below what insert() would accept, so that it serves as a filter.
+    /// Largest key that list i still takes. Never below what take() would accept, so that it serves as a filter.
     float bound(std::int64_t i) const {
         return std::atomic_ref<float>(const_cast<float&>(bounds_[i])).load(std::memory_order_relaxed);
     }
@@ -93,7 +93,7 @@ class Lists {
     }
 
     /// Offers entries (marked NEW) to list i; thread-safe. Returns how many entered.
-    int insert(std::int64_t i, const Entry* offers, int count) {
+    int take(std::int64_t i, const Entry* offers, int count) {
         constexpr std::int32_t kLastId = 0x7fffffff;
         Entry* list = of(i);
         const Entry& last = list[length_ - 1];

@@ -27,7 +27,7 @@ void insert_columns(State& state, const detail::Input& input, Columns which) {
                 entries.push_back(make_entry(key, std::int32_t(id + i - row), false));
             }
             state.lists.start_round(i);
-            state.lists.insert(i, entries.data(), int(entries.size()));
+            state.lists.take(i, entries.data(), int(entries.size()));
         }
     });
 }

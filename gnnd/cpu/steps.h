@@ -50,7 +50,7 @@ class Offers {
 
     void flush(Lists& lists, const std::int32_t* objects, int i) {
         counters.offered += counts_[i];
-        counters.accepted += lists.insert(objects[i], entries_.data() + i * kRoom, counts_[i]);
+        counters.accepted += lists.take(objects[i], entries_.data() + i * kRoom, counts_[i]);
         counts_[i] = 0;
     }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 /// \file apply_candidates.cuh
-/// Merges buffered candidates into the lists, a warp an object: drops what cannot enter, sorts the rest, finds the
+/// Applies buffered candidates to the lists, a warp an object: drops what cannot enter, sorts the rest, finds the
 /// place of each in the list, drops what stands there already or comes twice, and moves the entries behind.
 
 #include "gnnd/cuda/device/sort.cuh"
@@ -105,7 +105,7 @@ __global__ void __launch_bounds__(apply_warps(Chunks) * kWarp)
         }
     };
     // Every lane brings a candidate or kNothing.
-    const auto merge = [&](u64 candidate) {
+    const auto apply = [&](u64 candidate) {
         const u32 near = __ballot_sync(kAllLanes, candidate != kNothing);
         if (near == 0) return;
         if (candidate != kNothing) room[rank_in(near)] = candidate;
@@ -154,7 +154,7 @@ __global__ void __launch_bounds__(apply_warps(Chunks) * kWarp)
             next += __popc(idle);
             continue;
         }
-        merge(found);
+        apply(found);
         if (next >= count) break;
         found = kNothing;
 #pragma unroll

@@ -15,7 +15,7 @@ namespace gnnd::cuda {
 /// With several segments (the paper's, each with a spinlock of its own) an object belongs to the same segment of every
 /// list, by its hash (the paper's code: by its id, which may go with what the object is), each segment is sorted for
 /// itself, and they take turns in the row: place % segments is the segment, so that a row from its start on still goes
-/// from near to far as a whole. The last step merges them.
+/// from near to far as a whole. The last step puts them in one order.
 struct Lists {
     u32* ids;          ///< n x length
     float* distances;  ///< n x length
@@ -44,7 +44,7 @@ struct Samples {
     int p;
 };
 
-/// Candidates that wait to be merged into the lists.
+/// Candidates that wait to be applied to the lists.
 struct Candidates {
     u64* entries;  ///< n x capacity
     u32* counts;   ///< n; those past capacity found no room
@@ -91,7 +91,8 @@ struct Filter {
         const u32 differing = word ^ mark_of(hash) * 0x01010101u;
         return (differing - 0x01010101u) & ~differing & 0x80808080u;  // a byte is equal
     }
-    /// Remembers the id with this hash. Two threads at once may both have found it unknown; the merge drops the second.
+    /// Remembers the id with this hash. Two threads at once may both have found it unknown; the second is dropped
+    /// when candidates are applied.
     __device__ static void remember(u32* word, u32 hash) {
         __stcg(reinterpret_cast<unsigned char*>(word) + 3, static_cast<unsigned char>(mark_of(hash)));
     }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 /// \file sort_update.cuh
-/// Update::all, the paper's GNND-r1: every pair. A sample's partners are sorted and merged under its list's spinlock.
+/// Update::all, the paper's GNND-r1: every pair. A sample's partners are sorted and put into its list under
+/// the list's spinlock.
 
 #include "gnnd/cuda/update.cuh"
 
@@ -16,7 +17,7 @@ struct SortUpdate : LockedLists {
         return __ldcg(&lists.distances[u * std::int64_t(lists.length) + lists.length - 1]);
     }
 
-    /// Merges the partners of a sample into its list. By a whole warp.
+    /// Puts the partners of a sample into its list. By a whole warp.
     /// \param found  ranked() partners, distinct, in any order; kNothing where there is none
     /// \param room   shared memory for kMaxK entries
     template <int C>
