@@ -10,10 +10,12 @@
 
 namespace gnnd::detail {
 
+bool limits_lists(const BuildParams& params) {
+    return params.iterations != BuildParams{}.iterations || params.samples != 0 || params.list_size != 0;
+}
+
 bool limits_work(const BuildParams& params) {
-    const BuildParams standard;
-    return params.iterations != standard.iterations || params.samples != 0 || params.list_size != 0 ||
-           params.trees != 0;
+    return limits_lists(params) || params.trees != 0;
 }
 
 namespace {

@@ -18,7 +18,10 @@ namespace gnnd::detail {
 /// On the CPU so many pairs take the time of one of GNND's distances where all are compared, tile by tile.
 inline constexpr double kSweepGain = 5;
 
-/// True where the caller has set a limit to the work by hand.
+/// True where the caller has set by hand how long lists are, or how many samples and iterations there are.
+bool limits_lists(const BuildParams& params);
+
+/// True where the caller has set a limit to the work by hand: one of these, or the number of trees.
 bool limits_work(const BuildParams& params);
 
 /// The choices for a run of this input. On a GPU its plan may lower `capacity`, and raise `passes`, to fit the memory.

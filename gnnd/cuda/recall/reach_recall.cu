@@ -25,12 +25,6 @@ constexpr double kWorthwhile = 4e9, kMissedLast = 50, kAllMissed = 10;
 /// So many times the objects are measured where the first ones do not tell.
 constexpr std::int64_t kSharper = 4;
 
-/// True where lists may get longer, and iterations more.
-bool may_lengthen(const BuildState& state) {
-    const BuildParams &params = state.params, standard;
-    return params.list_size == 0 && params.samples == 0 && params.iterations == standard.iterations;
-}
-
 double slowest_iteration(const BuildStats& stats) {
     double seconds = 0;
     for (const IterationStats& iteration : stats.iterations)
@@ -199,7 +193,7 @@ void reach_recall(BuildState& state, RecallMeter& meter, const Callbacks& callba
         width = entries_to_finish(state, meter);
         reached = measure(state, state.lists.ids, length, width, meter, stats);
     }
-    for (int round = 0; round < kRounds && !reached && may_lengthen(state); ++round) {
+    for (int round = 0; round < kRounds && !reached && !detail::limits_lists(state.params); ++round) {
         const double predicted = kIterationsLeft * slowest_iteration(stats);
         const bool may_compare = may_compare_all_pairs(state);
         if ((1 - stats.recall.value > kHopeless && may_compare) || kLonger * length > kMaxK) break;
