@@ -71,7 +71,7 @@ class CodesTest : public testing::TestWithParam<std::tuple<Set, Metric>> {
     HeapResources heap;
     const Team team{2, nullptr};
     const Space space{VectorView{rows.data(), kRows, kDim, DType::f32, 0}, std::get<1>(GetParam()), team, heap};
-    const Codes codes{space, team, heap};
+    const CodedRows codes{space, team, heap};
     const std::vector<std::int32_t> all = [] {
         std::vector<std::int32_t> ids(kRows);
         for (std::int32_t i = 0; i < kRows; ++i) ids[i] = i;
@@ -88,7 +88,7 @@ TEST_P(CodesTest, NoPairIsBeyondReach) {
     for (std::int32_t i = 0; i < kRows; ++i)
         for (std::int32_t j = 0; j < kRows; ++j) {
             // Alone and in a group: what a group allows is what its worst object does.
-            const Codes::Extent one = codes.extent(&j, 1), group = codes.extent(all.data(), kRows);
+            const CodedRows::Extent one = codes.extent(&j, 1), group = codes.extent(all.data(), kRows);
             const float reach = codes.reach(i, exact.row(i)[j], one);
             ASSERT_LE(coarse.row(i)[j], reach) << i << ", " << j;
             ASSERT_LE(reach, codes.reach(i, exact.row(i)[j], group));
@@ -127,13 +127,13 @@ TEST(Codes, TellFarFromNear) {
     std::vector<float> rows(kRows * kDim);
     for (std::int64_t i = 0; i < kRows; ++i) kSets[0].make(random, i, rows.data() + i * kDim);
     const Space space(VectorView{rows.data(), kRows, kDim, DType::f32, 0}, Metric::L2, team, heap);
-    const Codes codes(space, team, heap);
+    const CodedRows codes(space, team, heap);
     Block coarse(codes.space(), kRows, kRows, heap);
     std::vector<std::int32_t> ids(kRows);
     for (std::int32_t i = 0; i < kRows; ++i) ids[i] = i;
     const std::vector<std::int32_t> columns = ids;
     coarse.compute(ids.data(), kRows, columns.data(), kRows);
-    const Codes::Extent others = codes.extent(ids.data(), kRows);
+    const CodedRows::Extent others = codes.extent(ids.data(), kRows);
     int within = 0;
     for (std::int32_t i = 0; i < kRows; ++i)
         for (std::int32_t j = 0; j < kRows; ++j) within += coarse.row(i)[j] <= codes.reach(i, kDim, others);
@@ -143,10 +143,10 @@ TEST(Codes, TellFarFromNear) {
 
 TEST(Codes, PayForFloatsUnderProductsOnly) {
     for (const Metric metric : {Metric::L1, Metric::Linf, Metric::ChiSquare})
-        EXPECT_FALSE(Codes::pay(metric, DType::f32, 100));
-    for (const DType dtype : {DType::u8, DType::i8}) EXPECT_FALSE(Codes::pay(Metric::L2, dtype, 100));
-    EXPECT_FALSE(Codes::pay(Metric::L2, DType::f32, kMaxIntegerDim + 1));
-    EXPECT_EQ(Codes::pay(Metric::L2, DType::f16, 100), supported_isas().back() == Isa::avx512vnni);
+        EXPECT_FALSE(CodedRows::pay(metric, DType::f32, 100));
+    for (const DType dtype : {DType::u8, DType::i8}) EXPECT_FALSE(CodedRows::pay(Metric::L2, dtype, 100));
+    EXPECT_FALSE(CodedRows::pay(Metric::L2, DType::f32, kMaxIntegerDim + 1));
+    EXPECT_EQ(CodedRows::pay(Metric::L2, DType::f16, 100), supported_isas().back() == Isa::avx512vnni);
 }
 
 }  // namespace

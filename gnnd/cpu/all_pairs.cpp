@@ -72,11 +72,11 @@ constexpr int kLeftOf = 16, kSkips = 4;
 
 /// The same by codes; pairs that may be near by these are computed from the rows. \return false where there are too
 /// many
-bool join_by_codes(State& state, Worker& worker, const Codes& codes, Sieve& sieve, const Tiles& tiles) {
+bool join_by_codes(State& state, Worker& worker, const CodedRows& codes, Sieve& sieve, const Tiles& tiles) {
     if (sieve.skips > 0) return --sieve.skips, false;
     compute(sieve.block, tiles);
-    const Codes::Extent of_rows = codes.extent(tiles.rows, tiles.row_count);
-    const Codes::Extent of_columns = codes.extent(tiles.columns, tiles.column_count);
+    const CodedRows::Extent of_rows = codes.extent(tiles.rows, tiles.row_count);
+    const CodedRows::Extent of_columns = codes.extent(tiles.columns, tiles.column_count);
     for (int j = 0; j < tiles.column_count; ++j)
         sieve.reaches[j] = codes.reach(tiles.columns[j], worker.bounds[j], of_rows);
     std::int64_t left = tiles.pairs() / kLeftOf;
@@ -107,7 +107,7 @@ bool join_by_codes(State& state, Worker& worker, const Codes& codes, Sieve& siev
 }
 
 /// Offers the objects of two tiles to each other, or those of one among themselves.
-void join_tiles(State& state, Worker& worker, const Codes* codes, Sieve* sieve, std::int64_t first_row,
+void join_tiles(State& state, Worker& worker, const CodedRows* codes, Sieve* sieve, std::int64_t first_row,
                 std::int64_t first_column) {
     const std::int64_t n = state.lists.n();
     const bool one = first_row == first_column;
@@ -123,10 +123,10 @@ void join_tiles(State& state, Worker& worker, const Codes* codes, Sieve* sieve, 
 }
 
 /// Codes of the objects where they pay and the memory holds them.
-std::optional<Codes> encode(const State& state) {
+std::optional<CodedRows> encode(const State& state) {
     const VectorView& vectors = state.space.vectors;
-    std::optional<Codes> codes;
-    if (!Codes::pay(state.space.metric, vectors.dtype, vectors.d)) return codes;
+    std::optional<CodedRows> codes;
+    if (!CodedRows::pay(state.space.metric, vectors.dtype, vectors.d)) return codes;
     try {
         codes.emplace(state.space, state.team, state.resources);
     } catch (const std::bad_alloc&) {   // NOLINT(bugprone-empty-catch): it goes without
@@ -146,7 +146,7 @@ void compare_all(State& state) {
         worker.bounds.resize(kTile);
         worker.hits.resize(kTile + kSpareHits);
     }
-    const std::optional<Codes> codes = encode(state);
+    const std::optional<CodedRows> codes = encode(state);
     std::vector<Sieve> sieves(codes ? state.workers.size() : 0);
     for (Sieve& sieve : sieves) {
         sieve.block = Block(codes->space(), kTile, kTile, state.resources);

@@ -32,13 +32,13 @@ int code_of(float value, float step) {
 
 }  // namespace
 
-bool Codes::pay(Metric metric, DType dtype, std::int64_t d) {
+bool CodedRows::pay(Metric metric, DType dtype, std::int64_t d) {
     const bool product = visit(metric, [](auto m) { return m.is_product; });
     return product && !is_byte(dtype) && d <= kMaxIntegerDim &&
            kernels(metric, DType::i8, d, supported_isas().back()).element == 1;
 }
 
-Codes::Codes(const Space& exact, const Team& team, Resources& resources)
+CodedRows::CodedRows(const Space& exact, const Team& team, Resources& resources)
     : metric_(exact.metric),
       origin_(exact.vectors.d, 0),
       rows_(resources, exact.vectors.n * exact.vectors.d),
@@ -53,7 +53,7 @@ Codes::Codes(const Space& exact, const Team& team, Resources& resources)
     space_.emplace(VectorView{rows_.data(), n, d, DType::i8, 0}, metric_, team, resources);
 }
 
-void Codes::find_step(const Space& exact) {
+void CodedRows::find_step(const Space& exact) {
     const std::int64_t n = exact.vectors.n, d = exact.vectors.d, count = std::min(n, kSampled);
     std::vector<float> rows(count * d);
     for (std::int64_t i = 0; i < count; ++i) copy_as_f32(exact.vectors, i * n / count, 1, rows.data() + i * d);
@@ -90,7 +90,7 @@ void Codes::find_step(const Space& exact) {
     }
 }
 
-void Codes::encode(const Space& exact, std::int64_t i, float* row) {
+void CodedRows::encode(const Space& exact, std::int64_t i, float* row) {
     const std::int64_t d = exact.vectors.d;
     copy_as_f32(exact.vectors, i, 1, row);
     float step = step_;
@@ -121,7 +121,7 @@ void Codes::encode(const Space& exact, std::int64_t i, float* row) {
     errors_[i] += float(kRounding) * (errors_[i] + lengths_[i]);  // for the origin was subtracted in floats
 }
 
-Codes::Extent Codes::extent(const std::int32_t* objects, int count) const {
+CodedRows::Extent CodedRows::extent(const std::int32_t* objects, int count) const {
     Extent all;
     for (int i = 0; i < count; ++i) {
         all.error = std::max(all.error, errors_[objects[i]]);
@@ -130,7 +130,7 @@ Codes::Extent Codes::extent(const std::int32_t* objects, int count) const {
     return all;
 }
 
-float Codes::reach(std::int32_t i, float key, const Extent& others) const {
+float CodedRows::reach(std::int32_t i, float key, const Extent& others) const {
     if (key == HUGE_VALF) return key;
     // Each term of a key is rounded by less than float's smallest number. Products of tiny floats are none: doubles.
     const double rounded = double(key) + double(origin_.size()) * double(std::numeric_limits<float>::denorm_min());

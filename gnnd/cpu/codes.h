@@ -12,7 +12,8 @@
 
 namespace gnnd::cpu {
 
-class Codes {
+/// The rows as codes. (gnnd::Codes names the kinds of codes that a GPU's iterations compare.)
+class CodedRows {
   public:
     /// True where codes are faster than rows: floats whose metric is a product, on a processor that has products of
     /// bytes.
@@ -24,7 +25,7 @@ class Codes {
 
     /// One byte for each component of the rows of `exact`, n x d: the nearest multiple of one step, or of a step of the
     /// row's own where the metric is normalized; for metrics that know no origin after the mean was taken off.
-    Codes(const Space& exact, const Team& team, Resources& resources);
+    CodedRows(const Space& exact, const Team& team, Resources& resources);
 
     /// The codes, under the metric of the rows.
     const Space& space() const { return *space_; }

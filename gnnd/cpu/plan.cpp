@@ -17,9 +17,9 @@ namespace {
 
 /// Codes of the objects, and what threads compare them with.
 std::size_t bytes_of_sieve(const detail::Input& input, Metric metric, std::size_t threads) {
-    if (!Codes::pay(metric, input.dtype(), input.d())) return 0;
+    if (!CodedRows::pay(metric, input.dtype(), input.d())) return 0;
     const bool normalized = visit(metric, [](auto m) { return m.normalized; });
-    return Codes::bytes(input.n(), input.d(), normalized) +
+    return CodedRows::bytes(input.n(), input.d(), normalized) +
            threads * (Block::bytes(kTile, kTile, normalized) + PairBlock::bytes(kPairsAtOnce));
 }
 
