@@ -55,11 +55,12 @@ MemoryPlan plan(const detail::Input& input, const BuildParams& params, const Cho
     plan.why = detail::explain(choices, params, false, true);
     if (detail::is_predictable(params.metric)) {
         const bool bytes = is_byte(input.dtype());
-        plan.predicted = detail::predict_on_cpu(int(threads), {.n = input.n(),
-                                                               .row_bytes = input.d() * (bytes ? 1 : 4),
-                                                               .bytes = bytes,
-                                                               .k = params.k,
-                                                               .list_size = detail::list_size_of(params)});
+        plan.predicted = detail::predict_on_cpu(
+            int(threads), {.n = input.n(),
+                           .row_bytes = input.d() * (bytes ? 1 : 4),
+                           .bytes = bytes,
+                           .k = params.k,
+                           .list_size = std::max(choices.list_size, detail::list_size_of(params))});
     }
     plan.graph = n * std::size_t(params.k) * (sizeof(std::int32_t) + sizeof(float));
     plan.work = peak;
