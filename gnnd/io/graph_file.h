@@ -55,7 +55,7 @@ class MappedFile;
 /// The newest version that this library reads.
 inline constexpr std::uint32_t kGraphFileVersion = 5;
 /// Largest k of a graph file.
-inline constexpr std::int64_t kMaxGraphFileK = 65535;
+inline constexpr std::int64_t kMaxGraphFileK = kMaxColumns;
 
 /// Writes the graph atomically (temporary name, fsync, rename), straight from the caller's arrays.
 /// \param path     of the file; an existing one is replaced
