@@ -36,9 +36,7 @@ constexpr void for_each_field(F&& f) {
     f(Field<int>{"samples", &P::samples, "NEW and OLD samples per list, the paper's p", 1, kMaxK, "chosen from k"});
     f(Field<int>{"iterations", &P::iterations, "at most so many iterations", 0, 1'000'000'000});
     f(Field<float>{"delta", &P::delta,
-                   "stop when fewer than delta * n * k entries change in one, in a merge 40 * delta * n1 * n2 * k / n; "
-                   "0: never",
-                   0, 1});
+                   "stop when fewer than delta * n * k entries change in one, in a merge earlier; 0: never", 0, 1});
     f(Field<float>{"recall", &P::recall,
                    "go on until the graph has this recall, as far as the limits given allow; 0: until delta says, "
                    "1: the exact graph",
