@@ -56,7 +56,7 @@ gnnd::KnnGraph IvfpqGraphBuilder::build(const VectorSource& source, int k) {
     return detail::with_faiss_errors([&] {
         const gnnd::VectorView& x = source.vectors();
         detail::check_request(source, k);
-        if (!gnnd::is_product(source.metric()))
+        if (!gnnd::is_unnormalized_product(source.metric()))
             detail::fail("IvfpqGraphBuilder: metric " + std::string(gnnd::name_of(source.metric())) +
                          " is not supported, l2 and ip are");
         if (params.nlist < 0 || params.code_bytes < 1 || params.nprobe < 1)

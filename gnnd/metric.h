@@ -191,32 +191,34 @@ constexpr decltype(auto) visit(Metric metric, F&& f) {
 inline constexpr std::array kMetrics{GNND_METRICS(GNND_METRIC)};
 #undef GNND_METRIC
 
-/// True where larger values are nearer (inner product, cosine).
+/// True where larger values are nearer (inner product, cosine). \throws InvalidArgument for a number that is none
 inline bool is_similarity(Metric metric) {
     return visit(metric, [](auto m) { return m.similarity; });
 }
 
-/// True where neighbours follow from products of components, without norms.
-inline bool is_product(Metric metric) {
+/// True where neighbours follow from products of components as they are: l2 and ip, not cosine, which divides by norms.
+/// \throws InvalidArgument for a number that is none
+inline bool is_unnormalized_product(Metric metric) {
     return visit(metric, [](auto m) { return m.is_product && !m.normalized; });
 }
 
 /// Largest dimension where sums of products of bytes are computed in int32, which holds 33,025 of them.
 inline constexpr std::int64_t kMaxIntegerDim = 32768;
 
-/// The name on the command line and in files: "l2", "ip", "cosine", "l1", "linf" or "chi2".
+/// The name on the command line and in files, for instance "l2". \throws InvalidArgument for a number that is none
 std::string_view name_of(Metric metric);
 
 /// The inverse of name_of; throws InvalidArgument that lists the known names.
 Metric parse_metric(std::string_view name);
 
 /// The value of two equal vectors, which no other is better than: 0, 1 for cosine, +inf for inner products, which grow
-/// with the vectors' lengths.
+/// with the vectors' lengths. \throws InvalidArgument for a number that is none
 inline float best_value(Metric metric) {
     return visit(metric, [](auto m) { return m.best; });
 }
 
 /// The end of a row where fewer than k neighbours exist: +inf, -inf for similarities (FAISS's convention).
+/// \throws InvalidArgument for a number that is none
 inline float worst_value(Metric metric) {
     return is_similarity(metric) ? -INFINITY : INFINITY;
 }

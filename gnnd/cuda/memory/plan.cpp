@@ -25,7 +25,7 @@ int shift_for(PackedType packed, std::int64_t d) {
 
 VectorForm form_of(const VectorView& vectors, bool on_device, Metric metric) {
     const std::int64_t d = vectors.d;
-    if (!is_byte(vectors.dtype) || !is_product(metric) || d > kMaxIntegerDim) {
+    if (!is_byte(vectors.dtype) || !is_unnormalized_product(metric) || d > kMaxIntegerDim) {
         VectorForm form;
         form.row_bytes = int(round_up(d * 2, kStep));
         return form;

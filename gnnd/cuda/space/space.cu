@@ -272,7 +272,7 @@ Points points_of(const RawVectors& raw, Metric metric, const VectorForm& form, c
 }
 
 void find_integers(const RawVectors& vectors, Metric metric, VectorForm& form, unsigned* misfits, cudaStream_t stream) {
-    if (is_byte(vectors.dtype) || !is_product(metric) || vectors.d > kMaxIntegerDim) return;
+    if (is_byte(vectors.dtype) || !is_unnormalized_product(metric) || vectors.d > kMaxIntegerDim) return;
     GNND_CUDA(cudaMemsetAsync(misfits, 0, sizeof(unsigned), stream));
     visit_dtype(vectors.dtype, [&](auto component) {
         integers_kernel<decltype(component)>
