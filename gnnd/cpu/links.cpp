@@ -9,21 +9,25 @@
 namespace gnnd::cpu {
 namespace {
 
-constexpr int kGroup = 16;  // entries that are compared at a time: with those linked before, and with each other
+constexpr int kComparedAtOnce =
+    16;  // entries that are compared at a time: with those linked before, and with each other
 constexpr std::int64_t kChunk = 256;
 
 /// Chooses the links of one object after the other, with room for a block of distances.
 class Pruner {
   public:
     Pruner(const Space& space, const KnnGraphView& graph, int degree, Resources& resources)
-        : space_(space), graph_(graph), degree_(degree), block_(space, kMaxPruned + kGroup, kGroup, resources) {}
+        : space_(space),
+          graph_(graph),
+          degree_(degree),
+          block_(space, kMaxPruned + kComparedAtOnce, kComparedAtOnce, resources) {}
 
     /// Writes the object's links by step 1; returns how many.
     int run(std::int64_t object, std::int32_t* links) {
         const int width = int(std::min<std::int64_t>(graph_.k, kMaxPruned));
         linked_ = 0;
-        for (int first = 0; first < width && linked_ < degree_; first += kGroup) {
-            gather(object, first, std::min(first + kGroup, width));
+        for (int first = 0; first < width && linked_ < degree_; first += kComparedAtOnce) {
+            gather(object, first, std::min(first + kComparedAtOnce, width));
             choose();
         }
         std::copy_n(ids_, linked_, links);
@@ -49,7 +53,7 @@ class Pruner {
             block_.compute_triangle(group, count_, count_);
         else
             block_.compute(ids_, linked_ + count_, group, count_);
-        int rows[kMaxPruned + kGroup];  // of the block: those linked before, then those of the group
+        int rows[kMaxPruned + kComparedAtOnce];  // of the block: those linked before, then those of the group
         int chosen = linked_;
         for (int l = 0; l < linked_; ++l) rows[l] = l;
         for (int c = 0; c < count_ && chosen < degree_; ++c) {
@@ -65,8 +69,8 @@ class Pruner {
     const KnnGraphView& graph_;
     const int degree_;
     Block block_;
-    std::int32_t ids_[kMaxPruned + kGroup];  // those linked, then those of a group
-    float keys_[kGroup];                     // from the object to those of the group
+    std::int32_t ids_[kMaxPruned + kComparedAtOnce];  // those linked, then those of a group
+    float keys_[kComparedAtOnce];                     // from the object to those of the group
     int linked_ = 0, count_ = 0;
 };
 

@@ -17,8 +17,9 @@ __global__ void __launch_bounds__(2 * kBlockRows) find_nearest_kernel(Points poi
     using Keys = Key<Sum, false>;
     using Memory = BlockMemory<Arithmetic>;
     __shared__ Memory memory;
-    const u32 begin = blockIdx.x * kBlockRows, group = blockIdx.y * kGroup;
-    const int here = int(min(u32(kBlockRows), args.rows - begin)), size = int(min(u32(kGroup), args.columns - group));
+    const u32 begin = blockIdx.x * kBlockRows, group = blockIdx.y * kColumnGroup;
+    const int here = int(min(u32(kBlockRows), args.rows - begin)),
+              size = int(min(u32(kColumnGroup), args.columns - group));
     if (threadIdx.x < here) memory.ids[threadIdx.x] = args.first_row + begin + threadIdx.x;
 
     const int stripe = threadIdx.x / kWarp * kTileRows;

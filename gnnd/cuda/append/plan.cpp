@@ -13,13 +13,13 @@ constexpr std::int64_t kMostAtOnce = 16384, kLeastAtOnce = 256;
 constexpr int kMostOfGroup = 16;
 /// The most that quota_for() says.
 constexpr std::int64_t kMostLinks =
-    std::max(2 * std::max(kPeers, kStarts), std::max(kMostAtOnce, kInsertPivots) / kGroup);
+    std::max(2 * std::max(kPeers, kStarts), std::max(kMostAtOnce, kInsertPivots) / kColumnGroup);
 static_assert(kMostLinks <= detail::kBranches);  // what a search looks at in one go
 
 }  // namespace
 
 Quota quota_for(std::int64_t objects, std::int64_t wanted) {
-    const std::int64_t groups = (objects + kGroup - 1) / kGroup;
+    const std::int64_t groups = (objects + kColumnGroup - 1) / kColumnGroup;
     const int of_group = int(std::clamp<std::int64_t>((wanted + groups - 1) / groups, 1, kMostOfGroup));
     return {of_group, int(groups) * of_group};
 }

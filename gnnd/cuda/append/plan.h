@@ -12,7 +12,8 @@ inline constexpr std::int64_t kInsertPivots = 8192;
 /// Nearest ones of a batch that an object is linked to, and nearest pivots that it starts from, at least.
 inline constexpr std::int64_t kPeers = 32, kStarts = 32;
 
-/// The number of objects that Engine::find_nearest finds in each kGroup, so that there are `wanted` in all; and of all.
+/// The number of objects that Engine::find_nearest finds in each kColumnGroup, so that there are `wanted` in all; and
+/// of all.
 struct Quota {
     int of_group, all;
 };

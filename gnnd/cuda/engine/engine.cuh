@@ -103,7 +103,7 @@ void prune(const Points& points, const PruneArgs& args, cudaStream_t stream) {
 
 template <class Arithmetic>
 void find_nearest(const Points& points, const FindNearestArgs& args, cudaStream_t stream) {
-    const dim3 blocks(blocks_for(args.rows, kBlockRows), blocks_for(args.columns, kGroup));
+    const dim3 blocks(blocks_for(args.rows, kBlockRows), blocks_for(args.columns, kColumnGroup));
     find_nearest_kernel<Arithmetic><<<blocks, 2 * kBlockRows, 0, stream>>>(points, args);
     GNND_LAUNCHED("find_nearest_kernel");
 }

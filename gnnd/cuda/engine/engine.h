@@ -79,7 +79,7 @@ struct PruneArgs {
 struct FindNearestArgs {
     u32 first_row, rows, first_column, columns;
     const u32* objects;  ///< n: the objects that the points are
-    int take;            ///< from each group of kGroup columns
+    int take;            ///< from each group of kColumnGroup columns
     u32* nearest;        ///< rows x groups x take, written: objects, nearest first in each group; kNoId where fewer
 };
 

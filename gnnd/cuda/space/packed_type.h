@@ -12,6 +12,6 @@ enum class PackedType { u8, i8, f16 };
 inline constexpr int kTileBytes = 128, kStep = 32;
 
 /// Bits of a key (device/tile.cuh) that hold the number of a column, and as many columns as have numbers in them.
-inline constexpr int kColumnBits = 8, kGroup = 1 << kColumnBits;
+inline constexpr int kColumnBits = 8, kColumnGroup = 1 << kColumnBits;
 
 }  // namespace gnnd::cuda

@@ -64,7 +64,7 @@ template <class Sum, bool Both>
 struct HitFinder {
     static constexpr int kTiles = kPanelColumns / kTileColumns;
     /// Tiles of eight columns that are looked at together: where a hit is among them, all are looked at again.
-    static constexpr int kGroup = 4;
+    static constexpr int kTilesAtOnce = 4;
     using Sums = Sum[kTiles][4];
 
     const SweepArgs& args;
@@ -90,10 +90,10 @@ struct HitFinder {
     __device__ void find(const Sums& sums, const Threshold* terms, u32 column, bool diagonal) {
         const Threshold* mine = terms + lane_id() % 4 * 2;
 #pragma unroll
-        for (int first = 0; first < kTiles; first += kGroup) {
+        for (int first = 0; first < kTiles; first += kTilesAtOnce) {
             Sum for_rows[2], for_columns[2];
 #pragma unroll
-            for (int t = first; t < first + kGroup; ++t) {
+            for (int t = first; t < first + kTilesAtOnce; ++t) {
                 const uint4 two = *reinterpret_cast<const uint4*>(mine + t * kTileColumns);
                 const Sum offset[2] = {sum_of<Sum>(two.x), sum_of<Sum>(two.z)};
                 const Sum limit[2] = {sum_of<Sum>(two.y), sum_of<Sum>(two.w)};
@@ -122,7 +122,7 @@ struct HitFinder {
     /// Finds out which of a group's pairs are hits.
     __device__ __forceinline__ void take(const Sums& sums, int first, const volatile Threshold* terms, u32 column,
                                          bool diagonal) {
-        constexpr int kColumns = 2 * kGroup;
+        constexpr int kColumns = 2 * kTilesAtOnce;
         const volatile Threshold* mine = terms + first * kTileColumns + lane_id() % 4 * 2;
         u32 bits = 0;  // for rows, and behind them for columns: of two rows each kColumns
 #pragma unroll
