@@ -67,7 +67,7 @@ void compare_sample(const Store& store, int shard, const VectorView& vectors, co
 /// The circumstances of a worker's executor.
 struct ExecutorOptions {
     int workers;   ///< that use the same device
-    int to_come;   ///< of these, whose executors are not made yet, itself included
+    int waiting;   ///< of these, the ones without an executor yet, which share the memory that is free; itself included
     bool overlap;  ///< host memory is enough for results that wait and for inputs of the next task
 };
 
@@ -76,14 +76,15 @@ using ExecutorFactory =
     std::function<std::unique_ptr<Executor>(Store&, const BuildParams& params, const ExecutorOptions&)>;
 
 /// True if a device has room to keep shards while all workers use it; of one shard, room to build its graph. The CPU
-/// has. \param options  to_come is all of them
+/// has.
+/// \param options  with all workers waiting
 bool has_room(const Manifest& manifest, const BuildParams& params, const ExecutorOptions& options);
 
 /// On a GPU with room for it, one that keeps shards there; else a HostExecutor.
 std::unique_ptr<Executor> make_executor(Store& store, const BuildParams& params, const ExecutorOptions& options);
 
-/// Works from and to the store's memory, on whatever device. What a merge found goes
-/// into the lists while the next task runs.
+/// Works from and to the store's memory, on whatever device. What a merge found goes into the lists while the next task
+/// runs.
 class HostExecutor : public Executor {
   public:
     HostExecutor(Store& store, const BuildParams& params, const ExecutorOptions& options)

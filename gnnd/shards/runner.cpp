@@ -41,9 +41,9 @@ Runner::Runner(Store& store, const BuildParams& params, const std::vector<Device
         has_local_.push_back(shard.local.has_value());
     }
     for_devices([&](const std::vector<Worker*>& sharing) {
-        int to_come = int(sharing.size());
+        int waiting = int(sharing.size());
         for (Worker* worker : sharing)
-            worker->executor = make_executor(store, worker->params, {int(sharing.size()), to_come--, overlap});
+            worker->executor = make_executor(store, worker->params, {int(sharing.size()), waiting--, overlap});
     });
     std::vector<Executor*> executors;
     for (const auto& worker : workers_) executors.push_back(worker->executor.get());

@@ -81,7 +81,7 @@ Room room_for(const shards::Manifest& manifest, const BuildParams& params, const
         work = Piece::aligned(work + kBetweenBlocks);
         const std::size_t fixed = 2 * sizes.result + work;
         // The free memory leaves room for the driver already: kMemoryReserve.
-        std::size_t bytes = free / std::size_t(options.to_come);
+        std::size_t bytes = free / std::size_t(options.waiting);
         if (params.device_memory != 0) bytes = std::min(bytes, std::size_t(params.device_memory / options.workers));
         const int count = manifest.count(), least = std::min(3, count);
         if (bytes < fixed + std::size_t(least) * sizes.shard()) return {};
