@@ -13,7 +13,7 @@ namespace {
 /// A warp a row. An entry's place is the number of smaller ids; with k^2 / 32 comparisons a lane that is less than
 /// moving entries about, up to some thousand of them. first_double may be null.
 __global__ void __launch_bounds__(kRowThreads)
-    sort_rows_kernel(Edges edges, Key* keys, std::int64_t* lengths, u64* first_double) {
+    sort_rows_kernel(Edges edges, EdgeKey* keys, std::int64_t* lengths, u64* first_double) {
     const std::int64_t i = warp_number();
     if (i >= edges.n) return;
     const std::int32_t* ids = edges.ids_of(i);
@@ -47,7 +47,8 @@ __global__ void __launch_bounds__(kRowThreads)
 }
 
 /// A thread an entry: the row that it names, n for none, and what it is there.
-__global__ void __launch_bounds__(kRowThreads) turn_kernel(Rows rows, const Key* keys, u32* named, Key* turned) {
+__global__ void __launch_bounds__(kRowThreads)
+    turn_kernel(EdgeRows rows, const EdgeKey* keys, u32* named, EdgeKey* turned) {
     const std::int64_t e = thread_number();
     if (e >= rows.n * rows.columns) return;
     const std::int64_t i = e / rows.columns;
@@ -71,15 +72,16 @@ __global__ void __launch_bounds__(kRowThreads)
     begins[i] = begin;
 }
 
-/// A warp a row: every entry of both directions to its place in `merged`, kNoKey for those that go.
+/// A warp a row: every entry of both directions to its place in `joined`, kNoKey for those that go.
 template <class Rule>
 __global__ void __launch_bounds__(kRowThreads)
-    merge_kernel(Rule rule, Rows rows, const Key* keys, const Key* turned, Key* merged, std::int64_t* counts) {
+    join_kernel(Rule rule, EdgeRows rows, const EdgeKey* keys, const EdgeKey* turned, EdgeKey* joined,
+                std::int64_t* counts) {
     const std::int64_t i = warp_number();
     if (i >= rows.n) return;
-    const Key *own = keys + i * rows.columns, *other = turned + rows.begins[i];
+    const EdgeKey *own = keys + i * rows.columns, *other = turned + rows.begins[i];
     const std::int64_t owns = rows.lengths[i], others = rows.begins[i + 1] - rows.begins[i];
-    Key* out = merged + rows.begin(i);
+    EdgeKey* out = joined + rows.begin(i);
     std::int64_t kept = 0;
     const auto put = [&](std::int64_t place, bool there, std::int32_t id, float value) {
         const bool keep = there && rule.keeps(value);
@@ -105,14 +107,15 @@ __global__ void __launch_bounds__(kRowThreads)
 
 /// A warp a row: the entries without gaps.
 __global__ void __launch_bounds__(kRowThreads)
-    compact_kernel(Rows rows, const Key* keys, const std::int64_t* indptr, std::int32_t* indices, float* values) {
+    compact_kernel(EdgeRows rows, const EdgeKey* keys, const std::int64_t* indptr, std::int32_t* indices,
+                   float* values) {
     const std::int64_t i = warp_number();
     if (i >= rows.n) return;
-    const Key* row = keys + rows.begin(i);
+    const EdgeKey* row = keys + rows.begin(i);
     const std::int64_t count = rows.count(i);
     std::int64_t out = indptr[i];
     for (std::int64_t first = 0; first < count; first += kWarp) {
-        const Key key = first + lane_id() < count ? row[first + lane_id()] : kNoKey;
+        const EdgeKey key = first + lane_id() < count ? row[first + lane_id()] : kNoKey;
         const u32 those = __ballot_sync(kAllLanes, key != kNoKey);
         if (key != kNoKey) {
             indices[out + rank_in(those)] = key_id(key);
@@ -140,16 +143,16 @@ T* seen_from_device(T* array, DeviceArray<T>& own, std::int64_t count, Work& wor
 
 /// The other direction: its entries, and where each row begins.
 struct TurnedRows {
-    DeviceArray<Key> keys[2];
+    DeviceArray<EdgeKey> keys[2];
     DeviceArray<std::int64_t> begins;
 
-    TurnedRows(const Rows& rows, const Key* own, Work& work) : begins(work, rows.n + 1) {
+    TurnedRows(const EdgeRows& rows, const EdgeKey* own, Work& work) : begins(work, rows.n + 1) {
         const std::int64_t entries = rows.n * rows.columns;
         const DeviceArray<u32> named[2] = {{work, entries}, {work, entries}};
-        for (DeviceArray<Key>& array : keys) array = DeviceArray<Key>(work, entries);
+        for (DeviceArray<EdgeKey>& array : keys) array = DeviceArray<EdgeKey>(work, entries);
         launch_threads("turn_kernel", turn_kernel, entries, work.stream, rows, own, named[0].get(), keys[0].get());
         cub::DoubleBuffer<u32> by(named[0], named[1]);
-        cub::DoubleBuffer<Key> what(keys[0], keys[1]);
+        cub::DoubleBuffer<EdgeKey> what(keys[0], keys[1]);
         std::size_t bytes = 0;
         const auto sort = [&](void* room) {
             GNND_CUDA(cub::DeviceRadixSort::SortPairs(room, bytes, by, what, entries, 0, std::bit_width(u64(rows.n)),
@@ -176,7 +179,7 @@ SortedRows::SortedRows(const Edges& edges, bool refuse_doubles, Work& work)
     if (const std::int64_t i = twice.read(work); i >= 0) detail::refuse_double(i);
 }
 
-CsrGraph to_matrix(const Rows& rows, const Key* keys, std::int64_t* counts, const CsrRoom& room, Work& work) {
+CsrGraph to_matrix(const EdgeRows& rows, const EdgeKey* keys, std::int64_t* counts, const CsrRoom& room, Work& work) {
     std::size_t bytes = 0;
     const auto add_up = [&](void* room) {
         GNND_CUDA(cub::DeviceScan::ExclusiveSum(room, bytes, counts, counts, rows.n + 1, cudaStream_t(work.stream)));
@@ -215,16 +218,16 @@ CsrGraph to_matrix(const Rows& rows, const Key* keys, std::int64_t* counts, cons
 template <class Rule>
 CsrGraph join_directions(const Edges& edges, const Rule& rule, const CsrRoom& room, Work& work) {
     SortedRows own(edges, true, work);
-    Rows rows{edges.n, edges.columns, own.lengths, nullptr};
+    EdgeRows rows{edges.n, edges.columns, own.lengths, nullptr};
     TurnedRows turned(rows, own.keys, work);
     rows.begins = turned.begins;
-    const DeviceArray<Key> merged(work, 2 * edges.n * edges.columns);
+    const DeviceArray<EdgeKey> joined(work, 2 * edges.n * edges.columns);
     const DeviceArray<std::int64_t> counts(work, edges.n + 1);
-    launch_warps("merge_kernel", merge_kernel<Rule>, edges.n, work.stream, rule, rows, own.keys.get(),
-                 turned.keys[0].get(), merged.get(), counts.get());
+    launch_warps("join_kernel", join_kernel<Rule>, edges.n, work.stream, rule, rows, own.keys.get(),
+                 turned.keys[0].get(), joined.get(), counts.get());
     own.keys = {};
     turned.keys[0] = {};
-    return to_matrix(rows, merged, counts, room, work);
+    return to_matrix(rows, joined, counts, room, work);
 }
 
 template CsrGraph join_directions(const Edges&, const detail::Nearer<false, false>&, const CsrRoom&, Work&);

@@ -4,7 +4,7 @@
 /// Both directions of a graph's entries in one symmetric matrix.
 ///
 /// Each row is sorted by id. A stable sort of all entries by the row that they name makes of them the rows of the other
-/// direction, whose columns ascend by themselves. A warp merges both rows of an object: an entry's place is its own
+/// direction, whose columns ascend by themselves. A warp joins both rows of an object: an entry's place is its own
 /// place in its row and the number of smaller ones in the other, so that each is found by itself. Nothing depends on
 /// the order in which threads run.
 
@@ -15,22 +15,22 @@
 namespace gnnd::cuda {
 
 /// An entry: the id in the upper half and the value's bits in the lower one.
-using Key = u64;
+using EdgeKey = u64;
 
-__device__ inline Key make_key(std::int32_t id, float value) {
+__device__ inline EdgeKey make_key(std::int32_t id, float value) {
     return u64(u32(id)) << 32 | __float_as_uint(value);
 }
-__device__ inline std::int32_t key_id(Key key) {
+__device__ inline std::int32_t key_id(EdgeKey key) {
     return std::int32_t(key >> 32);
 }
-__device__ inline float key_value(Key key) {
+__device__ inline float key_value(EdgeKey key) {
     return __uint_as_float(u32(key));
 }
 /// No entry.
-inline constexpr Key kNoKey = ~Key(0);
+inline constexpr EdgeKey kNoKey = ~EdgeKey(0);
 
 /// The number of ascending entries whose ids are smaller.
-__device__ inline std::int64_t smaller_ones(const Key* keys, std::int64_t count, std::int32_t id) {
+__device__ inline std::int64_t smaller_ones(const EdgeKey* keys, std::int64_t count, std::int32_t id) {
     std::int64_t begin = 0;
     while (count > 0) {
         const std::int64_t half = count / 2;
@@ -43,7 +43,7 @@ __device__ inline std::int64_t smaller_ones(const Key* keys, std::int64_t count,
 
 /// Entries of rows one after the other, and where in `keys` a row's lie: from i * columns on, and after these from
 /// begins[i] of the other direction's, if there are some.
-struct Rows {
+struct EdgeRows {
     std::int64_t n, columns;
     const std::int64_t* lengths;  ///< n
     const std::int64_t* begins;   ///< n + 1, or null
@@ -56,7 +56,7 @@ struct Rows {
 
 /// The entries that count, by ascending ids: row i has the first lengths[i] of `columns` keys.
 struct SortedRows {
-    DeviceArray<Key> keys;
+    DeviceArray<EdgeKey> keys;
     DeviceArray<std::int64_t> lengths;  ///< n, and a place more
 
     /// \param refuse_doubles  whether a row that holds an id twice is an error. \throws InvalidArgument
@@ -66,7 +66,7 @@ struct SortedRows {
 /// The rows as a matrix, in the room or, without, in host memory. \param keys  kNoKey: none
 /// \param counts  of each row the others, n and a place more for their sum; is overwritten
 /// \return complete; with `n` alone where there is room
-CsrGraph to_matrix(const Rows& rows, const Key* keys, std::int64_t* counts, const CsrRoom& room, Work& work);
+CsrGraph to_matrix(const EdgeRows& rows, const EdgeKey* keys, std::int64_t* counts, const CsrRoom& room, Work& work);
 
 /// The matrix of both directions by the rule, one of join_rules.h.
 template <class Rule>

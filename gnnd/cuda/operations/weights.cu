@@ -14,10 +14,10 @@ namespace {
 /// A warp a row: the Jaccard index of it and each of the rows that it names, 0 behind its end.
 /// \param sets, lengths  of SortedRows: all entries
 __global__ void __launch_bounds__(kRowThreads)
-    jaccard_kernel(Edges edges, bool with_self, const Key* sets, const std::int64_t* lengths, float* weights) {
+    jaccard_kernel(Edges edges, bool with_self, const EdgeKey* sets, const std::int64_t* lengths, float* weights) {
     const std::int64_t i = warp_number();
     if (i >= edges.n) return;
-    const Key* set = sets + i * edges.columns;
+    const EdgeKey* set = sets + i * edges.columns;
     const std::int64_t own = lengths[i];
     for (std::int64_t j = 0; j < edges.columns; ++j) {
         float weight = 0;
