@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <cmath>
 #include <string>
-#include <thread>
 
 #include "gnnd/cuda/iterations.h"
+#include "gnnd/cuda/runtime/wait.h"
 #include "gnnd/cuda/space/bad_row.h"
 #include "gnnd/detail/report.h"
 #include "gnnd/error.h"
@@ -150,13 +150,8 @@ bool Iterations::in_vain(const RecallEstimate& recall, double seconds) {
 
 void Iterations::await(int iteration) {
     const int slot = iteration % (kAhead + 1);
-    while (callbacks_.interrupt) {
-        const cudaError_t state = cudaEventQuery(events_[slot]);
-        if (callbacks_.interrupt()) throw Interrupted("interrupted in iteration " + std::to_string(iteration));
-        if (state == cudaSuccess) break;
-        if (state != cudaErrorNotReady) check(state, "cudaEventQuery", __FILE__, __LINE__);
-        std::this_thread::sleep_for(std::chrono::microseconds(20));
-    }
+    cuda::await([&] { return cudaEventQuery(events_[slot]); }, "cudaEventQuery", callbacks_,
+                "interrupted in iteration " + std::to_string(iteration));
     GNND_CUDA(cudaEventSynchronize(events_[slot]));
     if (iteration == 0) check_rows(info_[0], state_.input, state_.params.metric);
     const Record& record = records_[slot];
