@@ -26,20 +26,20 @@ struct BuildState {
     const Engine* engine;
     std::byte* memory;  ///< the block that the plan divides
     std::int64_t n;
-    RawVectors raw;
-    Points points;
+    RawVectors raw;    ///< n x d, as the caller gave them
+    Points points;     ///< n rows of row_bytes: packed
     Points assigning;  ///< the same under l2, for trees
-    Lists lists;
-    Samples samples;
+    Lists lists;       ///< n x length
+    Samples samples;   ///< n x 4p
     Variant variant;
-    u32* keys[2];      ///< n: of the tree that grows, and room to sort
-    u32* order[2];     ///< n: its order, and room to sort
-    const u32* visit;  ///< n: the order of the last tree; null without trees
-    void* sort_work;
-    StopFlag* stop;
+    u32* keys[2];        ///< n: of the tree that grows, and room to sort
+    u32* order[2];       ///< n: its order, and room to sort
+    const u32* visit;    ///< n: the order of the last tree; null without trees
+    void* sort_work;     ///< scratch memory of the sort
+    StopFlag* stop;      ///< one
     Counters* counters;  ///< kSpread
     Record* records;     ///< kAhead + 1, in turn
-    SpaceInfo* info;
+    SpaceInfo* info;     ///< one
     /// n x the width: neighbours that lists which are built once more start from; null: they start from the input.
     const std::int32_t* restart;
     int restart_width;

@@ -69,18 +69,28 @@ __global__ void __launch_bounds__(kRowThreads)
     if (i <= n) numbers[i] = i < n && counts[i] >= least;  // counts of others are 0
 }
 
+/// Of label_kernel().
+struct LabelArgs {
+    std::int64_t n;               ///< objects
+    const std::int32_t* roots;    ///< n: of each object
+    const u32* counts;            ///< n: of a root how many objects have it
+    const std::int32_t* numbers;  ///< n: of a root that is kept its place among these
+    u32 least;                    ///< objects that a root which is kept has
+    std::int32_t* labels;         ///< n
+    std::int64_t* sizes;          ///< roots that are kept
+    std::int32_t* firsts;         ///< roots that are kept
+};
+
 /// A thread an object: the number of its root, -1 for a root of too few.
-__global__ void __launch_bounds__(kRowThreads)
-    label_kernel(const std::int32_t* roots, const u32* counts, const std::int32_t* numbers, std::int64_t n, u32 least,
-                 std::int32_t* labels, std::int64_t* sizes, std::int32_t* firsts) {
+__global__ void __launch_bounds__(kRowThreads) label_kernel(LabelArgs args) {
     const std::int64_t i = thread_number();
-    if (i >= n) return;
-    const std::int32_t root = roots[i];
-    const bool kept = counts[root] >= least;
-    labels[i] = kept ? numbers[root] : -1;
+    if (i >= args.n) return;
+    const std::int32_t root = args.roots[i];
+    const bool kept = args.counts[root] >= args.least;
+    args.labels[i] = kept ? args.numbers[root] : -1;
     if (!kept || root != i) return;
-    sizes[numbers[i]] = counts[i];
-    firsts[numbers[i]] = root;
+    args.sizes[args.numbers[i]] = args.counts[i];
+    args.firsts[args.numbers[i]] = root;
 }
 
 /// Components of `least` objects or more.
@@ -110,8 +120,15 @@ Duplicates number_components(const Edges& edges, const std::int32_t* equal, u32 
     const std::int64_t groups = work.read(numbers.get() + n);
     const DeviceArray<std::int64_t> sizes(work, groups);
     const DeviceArray<std::int32_t> firsts(work, groups);
-    launch_threads("label_kernel", label_kernel, n, work.stream, parents.get(), counts.get(), numbers.get(), n, least,
-                   labels.get(), sizes.get(), firsts.get());
+    const LabelArgs label{.n = n,
+                          .roots = parents.get(),
+                          .counts = counts.get(),
+                          .numbers = numbers.get(),
+                          .least = least,
+                          .labels = labels.get(),
+                          .sizes = sizes.get(),
+                          .firsts = firsts.get()};
+    launch_threads("label_kernel", label_kernel, n, work.stream, label);
     Duplicates found;
     found.labels.resize(std::size_t(n));
     found.sizes.resize(std::size_t(groups));

@@ -11,16 +11,29 @@ namespace {
 
 constexpr int kThreads = 256, kWarps = kThreads / kWarp;
 
+/// Of found_kernel().
+struct FoundArgs {
+    RawVectors vectors;   ///< n x d
+    const u32* objects;   ///< count: the sample
+    u32 count;            ///< objects of the sample
+    const u32* ids;       ///< n x stride, the graph or its lists
+    int stride, width;    ///< entries of a row, and how many of them are looked at
+    const float* bounds;  ///< count: the distance of the last true neighbour that counts
+    int at;               ///< true neighbours that count
+    RecallSums* sums;     ///< one
+};
+
 /// A warp an object: how many of its neighbours are not farther than its last true one.
 template <class T, class M>
-__global__ void __launch_bounds__(kThreads)
-    found_kernel(RawVectors vectors, const u32* objects, u32 count, const u32* ids, int stride, int width,
-                 const float* bounds, int at, RecallSums* sums) {
+__global__ void __launch_bounds__(kThreads) found_kernel(FoundArgs args) {
     const u32 i = blockIdx.x * kWarps + threadIdx.x / kWarp;
-    if (i >= count) return;
-    const u32 object = objects[i];
+    if (i >= args.count) return;
+    const RawVectors& vectors = args.vectors;
+    const u32 object = args.objects[i];
+    const int width = args.width;
+    const float bound = args.bounds[i];
     const T* row = raw_row<T>(vectors, object);
-    const u32* list = ids + std::int64_t(object) * stride;
+    const u32* list = args.ids + std::int64_t(object) * args.stride;
     constexpr int kAtOnce = 4;
     int found = 0;
     for (int first = 0; first < width; first += kAtOnce) {
@@ -31,28 +44,43 @@ __global__ void __launch_bounds__(kThreads)
             vectors.d);
 #pragma unroll
         for (int j = 0; j < kAtOnce; ++j)
-            found += id_at(j) < vectors.n && (M::similarity ? -distances[j] : distances[j]) <= bounds[i];
+            found += id_at(j) < vectors.n && (M::similarity ? -distances[j] : distances[j]) <= bound;
     }
-    found = min(found, at);
+    found = min(found, args.at);
     if (lane_id() != 0) return;
-    atomicAdd(&sums->found, double(found));
-    atomicAdd(&sums->squares, double(found) * found);
+    atomicAdd(&args.sums->found, double(found));
+    atomicAdd(&args.sums->squares, double(found) * found);
 }
 
-/// \param all        the sums of all columns; null: they are not measured
-/// \param least_all  entries that must have been found there
-__global__ void decide_kernel(std::int64_t n, u32 count, int at, double wanted, RecallCounts counts,
-                              const RecallSums* sums, const RecallSums* all, double least_all, StopFlag* stop,
-                              Record* record) {
-    if (stop->raised) return;
-    record->found = sums->found;
-    record->squares = sums->squares;
-    record->measured = nanoseconds();
-    if (record->sum.entries < counts.least_entries || record->sum.fresh > counts.most_changed) return;
-    if (all != nullptr && all->found < least_all) return;
-    if (detail::estimate_recall(n, count, at, sums->found, sums->squares, RecallMeter::kLooks).low < wanted) return;
-    stop->raised = 1;
-    record->reached = 1;
+/// Of decide_kernel().
+struct DecideArgs {
+    std::int64_t n;          ///< objects that the sample is of
+    u32 count;               ///< objects of the sample
+    int at;                  ///< true neighbours that count
+    double wanted;           ///< the recall that was asked for
+    RecallCounts counts;     ///< when it counts
+    const RecallSums* sums;  ///< one
+    const RecallSums* all;   ///< one, of all columns; null: they are not measured
+    double least_all;        ///< entries that must have been found there
+    StopFlag* stop;          ///< one
+    Record* record;          ///< one
+};
+
+/// One thread: raises the flag where the recall is there.
+__global__ void decide_kernel(DecideArgs args) {
+    if (args.stop->raised) return;
+    const RecallSums& sums = *args.sums;
+    Record& record = *args.record;
+    record.found = sums.found;
+    record.squares = sums.squares;
+    record.measured = nanoseconds();
+    if (record.sum.entries < args.counts.least_entries || record.sum.fresh > args.counts.most_changed) return;
+    if (args.all != nullptr && args.all->found < args.least_all) return;
+    const RecallEstimate estimate =
+        detail::estimate_recall(args.n, args.count, args.at, sums.found, sums.squares, RecallMeter::kLooks);
+    if (estimate.low < args.wanted) return;
+    args.stop->raised = 1;
+    record.reached = 1;
 }
 
 /// A warp an object, four lanes a true neighbour. By products of int8, of which a row has kComponents.
@@ -155,17 +183,33 @@ void RecallMeter::start(const u32* ids, int stride, int width, StopFlag* stop, R
     const Stopwatch::Piece piece(watch_);
     const u32 count = u32(objects_.size());
     GNND_CUDA(cudaMemsetAsync(sums_, 0, sizeof(RecallSums), stream_));
+    const FoundArgs found{.vectors = space_.raw,
+                          .objects = numbers_,
+                          .count = count,
+                          .ids = ids,
+                          .stride = stride,
+                          .width = width,
+                          .bounds = truth_.bounds,
+                          .at = at_,
+                          .sums = sums_};
     visit_dtype(space_.raw.dtype, [&](auto component) {
         visit(space_.metric, [&]<class M>(M) {
-            found_kernel<decltype(component), M><<<blocks_for(count, kWarps), kThreads, 0, stream_>>>(
-                space_.raw, numbers_, count, ids, stride, width, truth_.bounds, at_, sums_);
+            found_kernel<decltype(component), M><<<blocks_for(count, kWarps), kThreads, 0, stream_>>>(found);
             GNND_LAUNCHED("found_kernel");
         });
     });
     if (record == nullptr) return;
-    const double least_all = all_ ? all_->wanted_ * double(all_->objects_.size()) * all_->at_ : 0;
-    decide_kernel<<<1, 1, 0, stream_>>>(count_, count, at_, wanted_, counts, sums_, all_ ? all_->sums_ : nullptr,
-                                        least_all, stop, record);
+    const DecideArgs decide{.n = count_,
+                            .count = count,
+                            .at = at_,
+                            .wanted = wanted_,
+                            .counts = counts,
+                            .sums = sums_,
+                            .all = all_ ? all_->sums_ : nullptr,
+                            .least_all = all_ ? all_->wanted_ * double(all_->objects_.size()) * all_->at_ : 0,
+                            .stop = stop,
+                            .record = record};
+    decide_kernel<<<1, 1, 0, stream_>>>(decide);
     GNND_LAUNCHED("decide_kernel");
 }
 
