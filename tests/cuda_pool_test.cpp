@@ -3,7 +3,11 @@
 #include <cuda_runtime_api.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "gnnd/builder.h"
+#include "gnnd/cuda/memory/memory.h"
+#include "gnnd/error.h"
 #include "gnnd/resources.h"
 #include "tests/gpu.h"
 #include "tests/invariants.h"
@@ -44,6 +48,39 @@ TEST(Cuda, MemoryStaysUntilItIsAskedFor) {
     EXPECT_LE(free_memory() + work / 2, before) << "it was to be kept";
     keep_device_memory(std::size_t(3) << 29);  // as it is by default
     EXPECT_GE(free_memory() + slack, before);
+}
+
+/// As on virtual GPUs without pools: the same graph, and nothing is asked of the pool that is there.
+TEST(Cuda, BuildsWithoutAPool) {
+    SKIP_WITHOUT_GPU();
+    struct WithoutPools {
+        WithoutPools() { cuda::let_pools_serve(false); }
+        ~WithoutPools() { cuda::let_pools_serve(true); }
+    };
+    const Vectors vectors = random_vectors(5000, 64, DType::f32);
+    BuildParams params = gpu_params(16);
+    params.deterministic = true;
+    const KnnGraph pooled = build(vectors, params).graph;
+    keep_device_memory(0);
+    ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+    cudaMemPool_t pool;
+    ASSERT_EQ(cudaDeviceGetMemPool(&pool, 0), cudaSuccess);
+    std::uint64_t used = 0, most = 0;
+    ASSERT_EQ(cudaMemPoolGetAttribute(pool, cudaMemPoolAttrUsedMemCurrent, &used), cudaSuccess);
+    ASSERT_EQ(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrUsedMemHigh, &most), cudaSuccess);  // from now on
+    {
+        const WithoutPools without;
+        const KnnGraph graph = build(vectors, params).graph;
+        EXPECT_TRUE(std::equal(graph.ids(), graph.ids() + graph.n() * graph.k(), pooled.ids()));
+        const std::size_t before = free_memory();
+        build(vectors, params);
+        EXPECT_GE(free_memory() + (4 << 20), before) << "what was taken has gone back";
+        HeapResources heap;
+        EXPECT_THROW(heap.allocate_device(std::size_t(1) << 50, nullptr), OutOfDeviceMemory);
+    }
+    ASSERT_EQ(cudaMemPoolGetAttribute(pool, cudaMemPoolAttrUsedMemHigh, &most), cudaSuccess);
+    EXPECT_LE(most, used);
+    keep_device_memory(std::size_t(3) << 29);  // as it is by default
 }
 
 /// The pool behind the default keeps freed memory here: it is free for the next build.

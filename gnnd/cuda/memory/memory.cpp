@@ -30,8 +30,12 @@ int current_device() {
     return device;
 }
 
+/// See let_pools_serve().
+std::atomic<bool> pools_serve{true};
+
 /// Some virtual GPUs have no memory pools; there allocations wait for the device.
 bool has_pool(int device) noexcept {
+    if (!pools_serve) return false;
     int supported = 0;
     ignore(cudaDeviceGetAttribute(&supported, cudaDevAttrMemoryPoolsSupported, device));
     return supported != 0;
@@ -74,6 +78,10 @@ void let_pool_keep(int device) {
 }
 
 }  // namespace
+
+void let_pools_serve(bool wanted) {
+    pools_serve = wanted;
+}
 
 PinnedMemory::PinnedMemory(std::size_t bytes) : bytes_(bytes) {
     {

@@ -28,6 +28,9 @@ class UseDevice {
 /// started first, and for their local memory.
 inline constexpr std::size_t kMemoryReserve = std::size_t(256) << 20;
 
+/// False: memory is taken as on a GPU without memory pools, for tests. Changed while nobody holds any.
+void let_pools_serve(bool wanted);
+
 /// The stream of the caller's resources, or one of its own.
 class OwnedStream {
   public:
