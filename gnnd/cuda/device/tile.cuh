@@ -107,6 +107,7 @@ struct TensorProducts {
             else if constexpr (C == PackedType::i8)
                 sum = __dp4a(int(x[word]), int(y[word]), sum);
             else {
+                static_assert(C == PackedType::f16);
                 const float2 p = __half22float2(reinterpret_cast<const __half2*>(x)[word]);
                 const float2 q = __half22float2(reinterpret_cast<const __half2*>(y)[word]);
                 sum += p.x * q.x + p.y * q.y;
@@ -130,11 +131,13 @@ struct TensorProducts {
             asm("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
                 : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])
                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-        else
+        else {
+            static_assert(C == PackedType::f16);
             asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
                 "{%0,%1,%2,%3};"
                 : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+        }
     }
 };
 

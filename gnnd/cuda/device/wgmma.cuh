@@ -49,7 +49,8 @@ __device__ void group_instruction(Sum (&c)[kChunkTiles][4], u64 a, u64 b, int ad
               "+r"(c[1][3]), "+r"(c[2][0]), "+r"(c[2][1]), "+r"(c[2][2]), "+r"(c[2][3]), "+r"(c[3][0]), "+r"(c[3][1]),
               "+r"(c[3][2]), "+r"(c[3][3])
             : "l"(a), "l"(b), "r"(add));
-    else
+    else {
+        static_assert(C == PackedType::f16);
         asm volatile(
             "{.reg .pred p; setp.ne.b32 p, %18, 0;\n"
             "wgmma.mma_async.sync.aligned.m64n32k16.f32.f16.f16 "
@@ -58,6 +59,7 @@ __device__ void group_instruction(Sum (&c)[kChunkTiles][4], u64 a, u64 b, int ad
               "+f"(c[1][3]), "+f"(c[2][0]), "+f"(c[2][1]), "+f"(c[2][2]), "+f"(c[2][3]), "+f"(c[3][0]), "+f"(c[3][1]),
               "+f"(c[3][2]), "+f"(c[3][3])
             : "l"(a), "l"(b), "r"(add));
+    }
 }
 
 /// Products of 64 rows with 32 others, by the four warps of a group together; `rows` and `columns` point to the first

@@ -6,15 +6,7 @@
 namespace gnnd::cuda {
 
 const Engine& assigning_engine_for(PackedType packed) {
-    switch (packed) {
-        case PackedType::u8:
-            return engine_of<TensorProducts<PackedType::u8>>();
-        case PackedType::i8:
-            return engine_of<TensorProducts<PackedType::i8>>();
-        case PackedType::f16:
-            break;
-    }
-    return engine_of<TensorProducts<PackedType::f16>>();
+    return visit(packed, [](auto type) -> const Engine& { return engine_of<TensorProducts<type.value>>(); });
 }
 
 const Engine& engine_for(PackedType packed, Metric metric) {

@@ -15,7 +15,17 @@ constexpr std::int64_t kFilterBytes = 64;  // kFilterWords words a list
 /// The bits that a key of integers can be shifted to the left: its value lies between -largest and 3 * largest squared
 /// norms.
 int shift_for(PackedType packed, std::int64_t d) {
-    const std::int64_t bound = packed == PackedType::u8 ? d * 255 * 255 : 3 * d * 128 * 128;
+    std::int64_t bound = 0;
+    switch (packed) {
+        case PackedType::u8:
+            bound = d * 255 * 255;
+            break;
+        case PackedType::i8:
+            bound = 3 * d * 128 * 128;
+            break;
+        case PackedType::f16:
+            return 0;  // its keys are floats
+    }
     int shift = 0;
     while (shift < 8 && bound << (shift + 1) < (std::int64_t(1) << 31) - 256) ++shift;
     return shift;
@@ -30,7 +40,13 @@ VectorForm form_of(const VectorView& vectors, bool on_device, Metric metric) {
         form.row_bytes = int(round_up(d * 2, kStep));
         return form;
     }
-    VectorForm form = integer_form(vectors.dtype == DType::u8 ? PackedType::u8 : PackedType::i8, d);
+    const PackedType packed = visit(vectors.dtype, []<class T>(T) {
+        if constexpr (!std::is_integral_v<T>)
+            return PackedType::f16;
+        else
+            return std::is_signed_v<T> ? PackedType::i8 : PackedType::u8;
+    });
+    VectorForm form = integer_form(packed, d);
     const bool aligned = !on_device || reinterpret_cast<std::uintptr_t>(vectors.data) % 16 == 0;
     const std::int64_t stride = on_device ? vectors.row_bytes() : d;
     form.vectors_in_place = stride == form.row_bytes && aligned && d == form.row_bytes;

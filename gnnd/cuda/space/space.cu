@@ -215,17 +215,11 @@ void scale_and_pack(const RawVectors& vectors, const Traits& traits, const Vecto
     if (form.codes)
         return pack_codes(vectors, {mean, info, traits.normalized, traits.degree}, rows, form.row_bytes, bias,
                           mean + 2 * vectors.d, stream);
-    const auto pack = [&]<PackedType C>(std::integral_constant<PackedType, C>) {
-        pack_kernel<T, C><<<blocks_for(vectors.n, kWarps), kWarps * kWarp, 0, stream>>>(
+    visit(form.packed, [&](auto packed) {
+        pack_kernel<T, packed.value><<<blocks_for(vectors.n, kWarps), kWarps * kWarp, 0, stream>>>(
             vectors, traits.normalized, mean, info, rows, form.row_bytes, bias);
         GNND_LAUNCHED("pack_kernel");
-    };
-    if (form.packed == PackedType::f16)
-        pack(std::integral_constant<PackedType, PackedType::f16>());
-    else if (form.packed == PackedType::u8)
-        pack(std::integral_constant<PackedType, PackedType::u8>());
-    else
-        pack(std::integral_constant<PackedType, PackedType::i8>());
+    });
 }
 
 }  // namespace

@@ -80,14 +80,7 @@ void choose(const SweepArgs& args, const SweptRows& rows, const SweptRows& colum
 void sweep_packed(PackedType type, const SweepArgs& args, const SweptRows& rows, const SweptRows& columns,
                   cudaStream_t stream) {
     if (args.begin >= args.end || args.rows == 0) return;
-    switch (type) {
-        case PackedType::u8:
-            return choose<PackedType::u8>(args, rows, columns, stream);
-        case PackedType::i8:
-            return choose<PackedType::i8>(args, rows, columns, stream);
-        case PackedType::f16:
-            return choose<PackedType::f16>(args, rows, columns, stream);
-    }
+    visit(type, [&](auto packed) { choose<packed.value>(args, rows, columns, stream); });
 }
 
 }  // namespace gnnd::cuda

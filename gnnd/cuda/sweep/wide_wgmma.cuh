@@ -46,8 +46,10 @@ __device__ __forceinline__ void wide_instruction(Sum (&c)[kPanelColumns / kTileC
         GNND_WIDE_WGMMA("m64n128k32.s32.u8.u8", "r", "");
     else if constexpr (C == PackedType::i8)
         GNND_WIDE_WGMMA("m64n128k32.s32.s8.s8", "r", "");
-    else
+    else {
+        static_assert(C == PackedType::f16);
         GNND_WIDE_WGMMA("m64n128k16.f32.f16.f16", "f", ", 1, 1, 0, 0");
+    }
 }
 
 #undef GNND_WIDE_WGMMA
