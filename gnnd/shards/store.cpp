@@ -2,12 +2,15 @@
 #include "gnnd/shards/store.h"
 
 #include <algorithm>
+#include <exception>
+#include <mutex>
 #include <utility>
 
 #include "gnnd/cpu/parallel.h"
 #include "gnnd/detail/fold.h"
 #include "gnnd/error.h"
 #include "gnnd/shards/ids.h"
+#include "gnnd/shards/threads.h"
 
 namespace gnnd::shards {
 namespace {
@@ -23,6 +26,9 @@ void count_read(std::uint64_t bytes) {
 void count_written(std::uint64_t bytes) {
     if (current_traffic != nullptr) current_traffic->written += bytes;
 }
+
+/// Files that are written at a time where many are: each waits for the disk to say that it is durable.
+constexpr int kFlushers = 8;
 
 /// One thread neither copies nor touches new memory as fast as a disk reads; more rows at a time than these are no
 /// faster.
@@ -211,33 +217,46 @@ void Store::fold_into(int shard, int partner, const KnnGraphView& found, std::in
 }
 
 void Store::write_lists_of(int shard) {
-    flush([&](const Cache::Key& key) { return key.kind == Cache::Kind::lists && key.number == shard; });
+    flush([&](const Cache::Key& key) { return key.kind == Cache::Kind::lists && key.number == shard; }, 1);
     cache_.forget({Cache::Kind::lists, shard});
 }
 
 void Store::flush() {
-    flush([](const Cache::Key&) { return true; });
+    flush([](const Cache::Key&) { return true; }, kFlushers);
 }
 
 void Store::flush_lists() {
-    flush([](const Cache::Key& key) { return key.kind == Cache::Kind::lists; });
+    flush([](const Cache::Key& key) { return key.kind == Cache::Kind::lists; }, kFlushers);
 }
 
 /// One manifest for all. What must go from memory meanwhile waits for it too.
-void Store::flush(const std::function<bool(const Cache::Key&)>& wanted) {
+void Store::flush(const std::function<bool(const Cache::Key&)>& wanted, int threads) {
     ++flushes_;
-    try {
-        cache_.flush(wanted);
-    } catch (...) {
-        --flushes_;
+    std::mutex mutex;
+    std::exception_ptr error;
+    const std::function<void()> job = counted([&] {
         try {
-            folder_.commit();
-        } catch (const IoError&) {  // the first error is told
+            cache_.flush(wanted);  // passes over what another thread is writing
+        } catch (...) {
+            const std::lock_guard lock(mutex);
+            if (!error) error = std::current_exception();
         }
-        throw;
+    });
+    {
+        Threads others;
+        try {
+            for (int i = 1; i < threads; ++i) others.start(job);
+        } catch (const Error&) {  // those that are there do it
+        }
+        job();
     }
     --flushes_;
-    folder_.commit();
+    try {
+        folder_.commit();
+    } catch (const IoError&) {  // the first error is told
+        if (!error) throw;
+    }
+    if (error) std::rethrow_exception(error);
 }
 
 void Store::write(const Cache::Key& key, const std::byte* data) {

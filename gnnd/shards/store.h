@@ -126,7 +126,7 @@ class Store {
     PinnedGraph lists(int shard);
     PinnedGraph graph(Cache::Kind kind, int shard, std::int64_t k, int id_bytes, const Cache::Fill& fill);
     void fold_into(int shard, int partner, const KnnGraphView& found, std::int32_t first);
-    void flush(const std::function<bool(const Cache::Key&)>& wanted);
+    void flush(const std::function<bool(const Cache::Key&)>& wanted, int threads);
     void write(const Cache::Key& key, const std::byte* data);
     template <class Id>
     void write_lists(int shard, const std::byte* data);
