@@ -126,6 +126,43 @@ class Sharded : public testing::Test {
                        const shards::ExecutorFactory& executor = exact_executor) const {
         return shards::build_with(*base_, params_, params, callbacks, executor);
     }
+    /// The most bytes that were in the folder while a build went on.
+    std::uint64_t most_bytes_of_a_build(const ShardParams& params, ShardedStats& stats) const {
+        std::uint64_t most = 0;
+        ShardCallbacks callbacks;
+        callbacks.interrupt = [&] {
+            std::uint64_t bytes = 0;
+            std::error_code ignored;
+            for (const auto& entry : std::filesystem::directory_iterator(work())) {
+                const std::uint64_t size = entry.file_size(ignored);
+                if (!ignored) bytes += size;
+            }
+            most = std::max(most, bytes);
+            return false;
+        };
+        stats = build(params, callbacks);
+        return most;
+    }
+    /// Builds 1,000 objects in twelve shards, by one worker and by three, and checks that the folder holds what is
+    /// planned at most.
+    /// \param check  gets the plan, the most bytes that were there, and the report
+    template <class Check>
+    void expect_planned_disk(ShardParams params, const Check& check) {
+        make_base(1000);
+        params_.k = 20;
+        params.shards = 12;
+        for (const int workers : {1, 3}) {
+            std::filesystem::remove_all(work());
+            params.workers = workers;
+            const ShardedPlan plan = plan_sharded(*base_, params_, params);
+            EXPECT_EQ(plan.builds, 12);
+            EXPECT_EQ(plan.merges, 66);
+            ShardedStats stats;
+            const std::uint64_t most = most_bytes_of_a_build(params, stats);
+            EXPECT_LE(most, plan.disk);
+            check(plan, most, stats);
+        }
+    }
     /// The finished graph against the exact one.
     void expect_exact() const {
         const KnnGraph graph = read_all(ShardedGraph(work()));

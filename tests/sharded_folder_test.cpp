@@ -29,32 +29,10 @@ void stop_after(int tasks, ShardCallbacks& callbacks, int& done) {
 }
 
 TEST_F(Sharded, FoldersStayWithinThePlannedDisk) {
-    make_base(1000);
-    params_.k = 20;
-    for (const int workers : {1, 3}) {
-        std::filesystem::remove_all(work());
-        ShardParams params = shards(12);
-        params.workers = workers;
-        const ShardedPlan plan = plan_sharded(*base_, params_, params);
-        EXPECT_EQ(plan.builds, 12);
-        EXPECT_EQ(plan.merges, 66);
-        std::uint64_t most = 0;
-        ShardCallbacks callbacks;
-        callbacks.interrupt = [&] {
-            std::uint64_t bytes = 0;
-            std::error_code ignored;
-            for (const auto& entry : std::filesystem::directory_iterator(work())) {
-                const std::uint64_t size = entry.file_size(ignored);
-                if (!ignored) bytes += size;
-            }
-            most = std::max(most, bytes);
-            return false;
-        };
-        const ShardedStats stats = build(params, callbacks);
-        EXPECT_LE(most, plan.disk);
+    expect_planned_disk(shards(12), [](const ShardedPlan& plan, std::uint64_t, const ShardedStats& stats) {
         EXPECT_GE(plan.disk, stats.written_bytes);
         EXPECT_LE(plan.disk, 3 * stats.written_bytes + 200000);
-    }
+    });
 }
 
 TEST_F(Sharded, ADiskThatIsTooSmallIsToldAtTheStart) {

@@ -206,31 +206,9 @@ TEST_F(Near, NeedsARecallToReach) {
 }
 
 TEST_F(Near, StaysWithinThePlannedDisk) {
-    make_base(1000);
-    params_.k = 20;
-    for (const int workers : {1, 3}) {
-        std::filesystem::remove_all(work());
-        ShardParams params = near(12);
-        params.workers = workers;
-        const ShardedPlan plan = plan_sharded(*base_, params_, params);
-        EXPECT_EQ(plan.builds, 12);
-        EXPECT_EQ(plan.merges, 66);
-        std::uint64_t most = 0;
-        ShardCallbacks callbacks;
-        callbacks.interrupt = [&] {
-            std::uint64_t bytes = 0;
-            std::error_code ignored;
-            for (const auto& entry : std::filesystem::directory_iterator(work())) {
-                const std::uint64_t size = entry.file_size(ignored);
-                if (!ignored) bytes += size;
-            }
-            most = std::max(most, bytes);
-            return false;
-        };
-        build(params, callbacks);
+    expect_planned_disk(near(12), [&](const ShardedPlan&, std::uint64_t most, const ShardedStats&) {
         EXPECT_GT(most, std::filesystem::file_size(base_->path()));
-        EXPECT_LE(most, plan.disk);
-    }
+    });
 }
 
 TEST_F(Near, ADiskThatIsFullAnywhereIsGoneOnFrom) {
