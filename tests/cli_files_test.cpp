@@ -205,6 +205,17 @@ TEST_F(CliFiles, AFileOfAGraphInShardsIsNoOutput) {
                        "is a file of the graph in shards in " + file("new")));
     EXPECT_EQ(read_bytes(manifest), old);
     good({"append", work, base(), base(1000), "-o", work + "/more.gnnd", "-q"});
+    // Every file that is there is one of the graph, whatever the plan was.
+    for (const char* plan : {"all", "near"}) {
+        const std::string folder = file(plan);
+        good({"build", base(), "-k", "8", "--shards", "3", "--plan", plan, "--work", folder, "-q"});
+        for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+            const std::string path = entry.path(), bytes = read_bytes(path);
+            EXPECT_TRUE(
+                failed(run({"build", base(), "-o", path}), 2, path + " is a file of the graph in shards in " + folder));
+            EXPECT_EQ(read_bytes(path), bytes) << path;
+        }
+    }
 }
 
 TEST_F(CliFiles, TellsOfAFewRowsOfVeryManyObjects) {

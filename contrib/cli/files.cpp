@@ -17,6 +17,8 @@
 #include "gnnd/io/detail/atomic_file.h"
 #include "gnnd/io/vector_file.h"
 #include "gnnd/sharded.h"
+#include "gnnd/shards/folder_files.h"
+#include "gnnd/shards/folder_lock.h"
 
 namespace cli {
 
@@ -79,7 +81,7 @@ std::string folder_of(const std::string& path) {
 /// True where a graph in shards may have a file of that name in its folder.
 bool is_shard_file(const std::string& path) {
     const std::string name = std::filesystem::path(path).filename();
-    return name == "manifest.json" || name == "lock" || name.starts_with("lists-") || name.starts_with("local-");
+    return name == gnnd::shards::kManifestName || name == gnnd::shards::kLockName || gnnd::shards::is_ours(name);
 }
 
 bool same_file(const std::string& a, const std::string& b) {

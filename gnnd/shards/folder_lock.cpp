@@ -13,7 +13,7 @@
 
 namespace gnnd::shards {
 FolderLock::FolderLock(const std::string& folder) {
-    const std::string path = folder + "/lock";
+    const std::string path = folder + "/" + kLockName;
     // A link may lead to a file of somebody's, which is not to be overwritten.
     descriptor_ = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
     if (descriptor_ < 0 && errno == ELOOP) throw IoError(path + ": is a symbolic link, expected a file of the build");

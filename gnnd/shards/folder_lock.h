@@ -7,6 +7,9 @@
 
 namespace gnnd::shards {
 
+/// The file that is locked, beside those of the graph.
+inline constexpr const char* kLockName = "lock";
+
 /// Keeps other processes out of a folder as long as it lives. What a killed process leaves behind locks nothing.
 class FolderLock {
   public:
