@@ -117,6 +117,20 @@ TEST_F(Cli, InfoSeesAnAlteredGraph) {
     EXPECT_TRUE(failed(run({"info", file("short.gnnd")}), 1, "short.gnnd"));
 }
 
+TEST_F(Cli, ConvertNamesTheTypesThatNpyHolds) {
+    const std::vector<float> ones(6, 1.0f);
+    io::write_vectors(file("ones.fbin"), {ones.data(), 2, 3});
+    const std::string help = good({"convert", "--help"}).out, begin = "element type for npy: ";
+    const std::size_t at = help.find(begin);
+    ASSERT_NE(at, std::string::npos) << help;
+    const std::string list = " " + help.substr(at + begin.size(), help.find(';', at) - at - begin.size()) + ",";
+    for (const DType dtype : kDTypes) {
+        const std::string name(name_of(dtype));
+        const bool named = list.find(" " + name + ",") != std::string::npos;
+        EXPECT_EQ(run({"convert", file("ones.fbin"), file(name + ".npy"), "--dtype", name}).code == 0, named) << name;
+    }
+}
+
 TEST_F(Cli, ConvertGoesThroughEveryFormatAndBack) {
     std::string last = base();
     for (const std::string format : {"fvecs", "fbin", "npy", "ivecs", "ibin", "bvecs", "u8bin"}) {

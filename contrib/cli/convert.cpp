@@ -179,7 +179,8 @@ void add_convert(CLI::App& app) {
     command.add_flag("--distances", options->distances,
                      "of a graph, write the distances (" + formats_of(gnnd::DType::f32) + "), not ids");
     std::vector<std::string> dtypes;
-    for (const gnnd::DType dtype : gnnd::kDTypes) dtypes.emplace_back(name_of(dtype));
+    for (const gnnd::DType dtype : gnnd::kDTypes)
+        if (holds(gnnd::io::VectorFormat::npy, dtype)) dtypes.emplace_back(name_of(dtype));
     add_parsed(command, "--dtype", options->dtype, gnnd::parse_dtype, "", dtypes,
                "element type for npy: " + listed(dtypes) + "; IN's by default");
     constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();

@@ -45,10 +45,6 @@ std::string allowed(std::int64_t most) {
     return ", expected 1 to " + std::to_string(most);
 }
 
-bool holds(VectorFormat format, DType dtype) {
-    return dtype_of(format).value_or(dtype) == dtype && layout_of(format).holds(dtype);
-}
-
 /// The format of the path, provided that it holds n x d of that type.
 VectorFormat writable_format(const std::string& path, std::int64_t n, std::int64_t d, DType dtype) {
     const VectorFormat format = format_of(path);
@@ -86,6 +82,10 @@ std::optional<DType> dtype_of(VectorFormat format) {
 #undef GNND_FORMAT
     }
     throw InvalidArgument("unknown vector format number " + std::to_string(int(format)));
+}
+
+bool holds(VectorFormat format, DType dtype) {
+    return dtype_of(format).value_or(dtype) == dtype && layout_of(format).holds(dtype);
 }
 
 VectorFormat bin_format_of(DType dtype) {

@@ -56,6 +56,8 @@ inline constexpr VectorFormat kVectorFormats[] = {
 std::string_view name_of(VectorFormat format);
 /// The type that files of the format hold; none where each file tells its own.
 std::optional<DType> dtype_of(VectorFormat format);
+/// True if files of the format can hold components of the type.
+bool holds(VectorFormat format, DType dtype);
 /// The *bin format of the type; every type has one. \throws InvalidArgument for a number that is none
 VectorFormat bin_format_of(DType dtype);
 /// \throws InvalidArgument that lists the known names
