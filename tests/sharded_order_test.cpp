@@ -113,6 +113,42 @@ TEST(NearMerges, ThatPromiseTheMostComeFirst) {
     EXPECT_TRUE(left.empty());
 }
 
+TEST(NearMerges, GoOnFromWhatWasMergedUntilItIsEnough) {
+    using shards::Task;
+    shards::PairCounts borders(3), truth(3);
+    for (const auto& [a, b, times] : {std::tuple{0, 0, 80}, {0, 1, 10}, {1, 2, 10}})
+        for (int i = 0; i < times; ++i) truth.add(a, b);
+    borders.add(1, 2);
+    borders = shards::PairCounts(3, borders.counts());  // as another process knows them
+    const auto merge = [](int a, int b) { return Task{Task::Kind::merge, a, b}; };
+    const auto recall = [](double value) { return RecallEstimate{value, value, value, 10, 10}; };
+    using Merges = std::vector<Task>;
+    EXPECT_EQ(next_merges(borders, truth, {}, recall(0.8), 0.9f), Merges{merge(1, 2)});
+    // What was merged is not chosen again, and what it brought is within reach.
+    EXPECT_EQ(next_merges(borders, truth, {merge(1, 2)}, recall(0.9), 0.95f), Merges{merge(0, 1)});
+    EXPECT_EQ(next_merges(borders, truth, {merge(1, 2)}, recall(0.96), 0.95f), Merges{});
+    EXPECT_EQ(next_merges(borders, truth, {merge(1, 2), merge(0, 1), merge(0, 2)}, recall(0.5), 0.9f), Merges{});
+    EXPECT_THROW(shards::PairCounts(3, std::vector<std::int64_t>(8)), InvalidArgument);
+}
+
+TEST(Partition, IsKnownByItsPlanes) {
+    Vectors vectors(300, 3, DType::f32);
+    std::mt19937 random(5);
+    for (std::int64_t i = 0; i < 300; ++i)
+        for (int c = 0; c < 3; ++c) vectors.set(i, c, float(random() % 1000));
+    const cpu::Team team{2, nullptr};
+    const shards::Partition made(vectors.view(), Metric::Cosine, 4, 1, team);
+    const shards::Partition again(3, Metric::Cosine, made.planes());
+    ASSERT_EQ(again.cells(), 16);
+    std::vector<std::uint16_t> cells(300), others(300);
+    made.find(vectors.view(), cells.data(), team);
+    again.find(vectors.view(), others.data(), team);
+    EXPECT_EQ(cells, others);
+    EXPECT_EQ(shards::Partition(3, Metric::L2, {}).cells(), 1);
+    EXPECT_THROW(shards::Partition(3, Metric::L2, std::vector<float>(8)), InvalidArgument);
+    EXPECT_THROW(shards::Partition(3, Metric::L2, std::vector<float>(5)), InvalidArgument);
+}
+
 /// Each batch is expected to be enough, and never is: of a ring of shards that share with the next ones only.
 TEST(NearMerges, AreNotMuchMoreThanNeededHoweverManyShards) {
     for (const int shards : {2, 3, 33, 64, 256, 1024}) {

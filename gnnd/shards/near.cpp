@@ -50,29 +50,43 @@ double recall_to_end_at(const RecallEstimate& recall, double target) {
     return target + std::min(deviation, (1 - target) / 4);
 }
 
+std::vector<Task> next_merges(const PairCounts& borders, const PairCounts& truth, const std::vector<Task>& merged,
+                              const RecallEstimate& recall, float asked) {
+    const double target = recall_to_end_at(recall, asked);
+    if (recall.value >= target) return {};
+    const auto number = [&](const Task& merge) {
+        return std::size_t(merge.first) * std::size_t(truth.shards()) + std::size_t(merge.second);
+    };
+    std::vector<char> is_merged(truth.counts().size());
+    std::int64_t within = truth.inside();
+    for (const Task& merge : merged) {
+        is_merged[number(merge)] = 1;
+        within += truth.of(merge.first, merge.second);
+    }
+    std::vector<Task> left = borders.ranked();
+    std::erase_if(left, [&](const Task& merge) { return is_merged[number(merge)] != 0; });
+    if (left.empty()) return {};
+    return choose_merges(left, truth, within, recall.value, target);
+}
+
 RecallEstimate merge_near(Runner& runner, Store& store, const PairCounts& borders, int workers,
                           const std::function<RecallEstimate()>& measure) {
     const int shards = store.manifest().count();
     runner.run(make_builds(shards, workers), false);
     runner.measure_rest();
     const PairCounts truth = store.recall()->borders();
-    std::int64_t within = truth.inside();
-    std::vector<Task> left = borders.ranked();
-    std::erase_if(left, [&](const Task& merge) {
-        if (!store.merged(merge)) return false;
-        within += truth.of(merge.first, merge.second);
-        return true;
-    });
+    std::vector<Task> merged = borders.ranked();
+    std::erase_if(merged, [&](const Task& merge) { return !store.merged(merge); });
     for (;;) {
         runner.deliver();
         store.flush_lists();
         const RecallEstimate recall = measure();
         const float asked = store.manifest().params.recall;
-        const double target = recall_to_end_at(recall, asked);
-        if (left.empty() || recall.value >= target) return recall;
-        const std::vector<Task> chosen = choose_merges(left, truth, within, recall.value, target);
+        const std::vector<Task> chosen = next_merges(borders, truth, merged, recall, asked);
+        if (chosen.empty()) return recall;
         runner.hold_merges_to(recall_of_merges(asked, chosen.size(), shards));
         runner.run(make_merges(shards, workers, chosen), false);
+        merged.insert(merged.end(), chosen.begin(), chosen.end());
     }
 }
 

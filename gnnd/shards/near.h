@@ -35,6 +35,16 @@ float recall_of_merges(float target, std::size_t merges, int shards);
 /// \return one standard error more, but no more than a quarter of what may be missing: a small sample cannot tell more
 double recall_to_end_at(const RecallEstimate& recall, double target);
 
+/// The next batch of merges.
+/// \param borders  an estimate of what shards share
+/// \param truth    true neighbours of a sample of objects
+/// \param merged   what was merged so far
+/// \param recall   of the graph as it is, measured on the same sample
+/// \param asked    the recall that was asked for
+/// \return none where the graph has it, or all are merged
+std::vector<Task> next_merges(const PairCounts& borders, const PairCounts& truth, const std::vector<Task>& merged,
+                              const RecallEstimate& recall, float asked);
+
 /// Builds the shards and merges, batch after batch, those that share the most neighbours, until the graph has the
 /// recall that params ask for, or all are merged. \param borders  an estimate of what shards share \param measure  the
 /// recall of the graph that is in the folder \return the recall in the end

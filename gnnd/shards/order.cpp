@@ -8,7 +8,6 @@
 #include "gnnd/cpu/backend.h"
 #include "gnnd/cpu/parallel.h"
 #include "gnnd/detail/recall.h"
-#include "gnnd/shards/partition.h"
 
 namespace gnnd::shards {
 namespace {
@@ -52,10 +51,10 @@ void for_blocks(const io::VectorReader& base, std::int64_t rows, const Use& use)
     }
 }
 
-Partition make_partition(const io::VectorReader& base, const Manifest& manifest, const BuildParams& params,
+/// The vectors of the sample, read row by row.
+Partition read_partition(const io::VectorReader& base, const Manifest& manifest, const BuildParams& params,
                          const cpu::Team& team) {
-    const std::vector<std::int64_t> objects =
-        detail::sample_objects<std::int64_t>(base.n(), sampled(manifest), params.seed, kOrderStream);
+    const std::vector<std::int64_t> objects = order_sample(manifest, params);
     const std::size_t row = row_bytes(manifest);
     std::vector<std::byte> vectors(objects.size() * row);
     team.for_chunks(std::int64_t(objects.size()), 16, [&](int, std::int64_t begin, std::int64_t end) {
@@ -63,10 +62,24 @@ Partition make_partition(const io::VectorReader& base, const Manifest& manifest,
             base.read(objects[std::size_t(i)], 1, vectors.data() + std::size_t(i) * row);
     });
     const VectorView sample{vectors.data(), std::int64_t(objects.size()), base.d(), base.dtype(), 0};
-    return Partition(sample, params.metric, levels_for(manifest), params.seed, team);
+    return make_partition(manifest, sample, params, team);
 }
 
 }  // namespace
+
+std::vector<std::int64_t> order_sample(const Manifest& manifest, const BuildParams& params) {
+    return detail::sample_objects<std::int64_t>(manifest.base.n, sampled(manifest), params.seed, kOrderStream);
+}
+
+Partition make_partition(const Manifest& manifest, const VectorView& sample, const BuildParams& params,
+                         const cpu::Team& team) {
+    return Partition(sample, params.metric, levels_for(manifest), params.seed, team);
+}
+
+void find_shards(const Manifest& manifest, const std::uint16_t* cells, std::int64_t count,
+                 std::vector<std::int64_t>& next_in_cell, std::int32_t* shards) {
+    for (std::int64_t i = 0; i < count; ++i) shards[i] = manifest.shard_of(next_in_cell[cells[i]]++);
+}
 
 void order_base(const io::VectorReader& base, const Manifest& manifest, const BuildParams& params,
                 const std::string& vectors, const std::string& order, const std::function<bool()>& interrupt) {
@@ -75,7 +88,7 @@ void order_base(const io::VectorReader& base, const Manifest& manifest, const Bu
     std::vector<std::uint16_t> cells(static_cast<std::size_t>(n));
     std::vector<std::int64_t> next_in_cell;  // places of the cells' next rows if cells followed each other
     {
-        const Partition partition = make_partition(base, manifest, params, team);
+        const Partition partition = read_partition(base, manifest, params, team);
         std::vector<std::int64_t> sizes(std::size_t(partition.cells()));
         Callbacks callbacks;
         callbacks.interrupt = interrupt;
@@ -95,11 +108,9 @@ void order_base(const io::VectorReader& base, const Manifest& manifest, const Bu
     std::vector<std::int32_t> ids(static_cast<std::size_t>(rows)), shards(static_cast<std::size_t>(rows));
     for_blocks(base, rows, [&](const VectorView& block, std::int64_t begin) {
         if (interrupt && interrupt()) throw Interrupted("interrupted by the caller");
+        find_shards(manifest, cells.data() + begin, block.n, next_in_cell, shards.data());
         std::vector<std::int64_t> starts(std::size_t(manifest.count()) + 1);
-        for (std::int64_t i = 0; i < block.n; ++i) {
-            shards[std::size_t(i)] = manifest.shard_of(next_in_cell[cells[std::size_t(begin + i)]]++);
-            ++starts[std::size_t(shards[std::size_t(i)]) + 1];
-        }
+        for (std::int64_t i = 0; i < block.n; ++i) ++starts[std::size_t(shards[std::size_t(i)]) + 1];
         for (int shard = 0; shard < manifest.count(); ++shard)
             starts[std::size_t(shard) + 1] += starts[std::size_t(shard)];
         std::vector<std::int64_t> to(starts.begin(), starts.end() - 1);

@@ -6,9 +6,11 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "gnnd/io/vector_reader.h"
 #include "gnnd/shards/manifest.h"
+#include "gnnd/shards/partition.h"
 
 namespace gnnd::shards {
 
@@ -25,5 +27,18 @@ void order_base(const io::VectorReader& base, const Manifest& manifest, const Bu
 
 /// Most host memory that it takes.
 std::uint64_t order_bytes(const Manifest& manifest);
+
+/// The rows of the base that the partition is made of, ascending. This and what follows are the steps of order_base(),
+/// for processes that share them.
+std::vector<std::int64_t> order_sample(const Manifest& manifest, const BuildParams& params);
+/// \param sample  these rows
+Partition make_partition(const Manifest& manifest, const VectorView& sample, const BuildParams& params,
+                         const cpu::Team& team);
+/// The shards of rows of the base.
+/// \param cells         of rows that follow each other in the base
+/// \param next_in_cell  for each cell the place of its next row, which moves on
+/// \param shards        so many of them
+void find_shards(const Manifest& manifest, const std::uint16_t* cells, std::int64_t count,
+                 std::vector<std::int64_t>& next_in_cell, std::int32_t* shards);
 
 }  // namespace gnnd::shards

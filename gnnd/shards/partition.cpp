@@ -2,8 +2,12 @@
 #include "gnnd/shards/partition.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <string>
+#include <utility>
 
+#include "gnnd/error.h"
 #include "gnnd/random.h"
 
 namespace gnnd::shards {
@@ -18,6 +22,8 @@ float dot(const float* a, const float* b, std::int64_t d) {
 
 /// More do not turn the planes any more.
 constexpr int kRounds = 6;
+/// Cells are told by 16 bits.
+constexpr int kMostLevels = 16;
 
 }  // namespace
 
@@ -25,8 +31,7 @@ Partition::Partition(const VectorView& sample, Metric metric, int levels, std::u
     : d_(sample.d),
       levels_(levels),
       normalized_(visit(metric, [](auto m) { return m.normalized; })),
-      normals_(((std::size_t(1) << levels) - 1) * std::size_t(sample.d)),
-      thresholds_((std::size_t(1) << levels) - 1) {
+      planes_(((std::size_t(1) << levels) - 1) * std::size_t(sample.d + 1)) {
     std::vector<Ranked> objects(std::size_t(sample.n));
     for (std::int64_t i = 0; i < sample.n; ++i) objects[std::size_t(i)] = {0, std::int32_t(i)};
     std::vector<std::vector<float>> rows(std::size_t(team.threads), std::vector<float>(std::size_t(d_)));
@@ -39,6 +44,16 @@ Partition::Partition(const VectorView& sample, Metric metric, int levels, std::u
             split(sample, number, objects.data() + from, bound(level, node + 1) - from,
                   bound(level + 1, 2 * node + 1) - from, seed, rows[std::size_t(thread)]);
         });
+}
+
+Partition::Partition(std::int64_t d, Metric metric, std::vector<float> planes)
+    : d_(d),
+      levels_(std::bit_width(planes.size() / std::size_t(d + 1))),
+      normalized_(visit(metric, [](auto m) { return m.normalized; })),
+      planes_(std::move(planes)) {
+    if (planes_.size() != ((std::size_t(1) << levels_) - 1) * std::size_t(d + 1) || levels_ > kMostLevels)
+        throw InvalidArgument(std::to_string(planes_.size()) + " numbers, which are no planes of a partition of " +
+                              std::to_string(d) + " components");
 }
 
 void Partition::read_row(const VectorView& vectors, std::int64_t i, float* row) const {
@@ -82,7 +97,7 @@ void Partition::split(const VectorView& sample, int node, Ranked* objects, std::
         for (std::int64_t i = 0; i < count; ++i) add(i, i < half ? -1 / float(half) : 1 / float(count - half));
     }
     rank(sample, node, objects, count, half, row);
-    thresholds_[std::size_t(node)] = objects[half].value;
+    threshold(node) = objects[half].value;
 }
 
 void Partition::find(const VectorView& vectors, std::uint16_t* cells, const cpu::Team& team) const {
@@ -93,7 +108,7 @@ void Partition::find(const VectorView& vectors, std::uint16_t* cells, const cpu:
             read_row(vectors, i, row);
             int node = 0;
             for (int level = 0; level < levels_; ++level)
-                node = 2 * node + 1 + (dot(normal(node), row, d_) >= thresholds_[std::size_t(node)]);
+                node = 2 * node + 1 + (dot(normal(node), row, d_) >= threshold(node));
             cells[i] = std::uint16_t(node - (this->cells() - 1));
         }
     });

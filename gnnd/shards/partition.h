@@ -22,8 +22,12 @@ class Partition {
     /// \param levels  of the tree, 0 to 16
     /// \param team    its interrupt ends the call
     Partition(const VectorView& sample, Metric metric, int levels, std::uint64_t seed, const cpu::Team& team);
+    /// One that was made before. \param planes  of its inner nodes, for vectors of d components
+    Partition(std::int64_t d, Metric metric, std::vector<float> planes);
 
     int cells() const { return 1 << levels_; }
+    /// Of the inner nodes, the root first, level by level: d components of a plane's normal, and its threshold.
+    const std::vector<float>& planes() const { return planes_; }
     /// The cell of each vector. \param cells  vectors.n of them
     void find(const VectorView& vectors, std::uint16_t* cells, const cpu::Team& team) const;
 
@@ -32,9 +36,10 @@ class Partition {
         float value;
         std::int32_t id;
     };
-    /// The plane of a node: d components of its normal, behind those of the nodes before it.
-    float* normal(int node) { return normals_.data() + std::size_t(node) * std::size_t(d_); }
-    const float* normal(int node) const { return normals_.data() + std::size_t(node) * std::size_t(d_); }
+    float* normal(int node) { return planes_.data() + std::size_t(node) * std::size_t(d_ + 1); }
+    const float* normal(int node) const { return planes_.data() + std::size_t(node) * std::size_t(d_ + 1); }
+    float& threshold(int node) { return normal(node)[d_]; }
+    float threshold(int node) const { return normal(node)[d_]; }
     void split(const VectorView& sample, int node, Ranked* objects, std::int64_t count, std::int64_t half,
                std::uint64_t seed, std::vector<float>& row);
     void read_row(const VectorView& vectors, std::int64_t i, float* row) const;
@@ -44,7 +49,7 @@ class Partition {
     const std::int64_t d_;
     const int levels_;
     const bool normalized_;
-    std::vector<float> normals_, thresholds_;  ///< of the inner nodes, the root first, level by level
+    std::vector<float> planes_;
 };
 
 }  // namespace gnnd::shards

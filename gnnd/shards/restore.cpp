@@ -29,48 +29,61 @@ void sort_ties(std::int64_t k, Id* ids, const float* distances) {
 template <class Id>
 void restore_as(Folder& folder, const Manifest& manifest, int threads, const std::function<bool()>& interrupt) {
     const io::VectorFile order_file = folder.open_order();
-    const auto* const order = static_cast<const std::int32_t*>(order_file.view().data);
-    const std::int64_t k = manifest.params.k, n = manifest.base.n;
-    const cpu::Team team{cpu::Team::resolve(threads), &interrupt};
-    const auto refuse = [&] { throw IoError(order_file.path() + ": altered: it is no order of the base"); };
+    const Ordered ordered{static_cast<const std::int32_t*>(order_file.view().data), order_file.path(),
+                          [&](int shard) { return folder.open_lists(shard); }};
+    const std::int64_t k = manifest.params.k;
     for (int result = 0; result < manifest.count(); ++result) {
         if (manifest.shards[result].result) continue;
-        const std::int64_t begin = manifest.begin(result), rows = manifest.rows(result);
-        Array<Id> result_ids(static_cast<std::size_t>(rows * k));
-        Array<float> result_distances(static_cast<std::size_t>(rows * k));
-        std::vector<char> filled(static_cast<std::size_t>(rows));
-        for (int shard = 0; shard < manifest.count(); ++shard) {
-            const std::int32_t *first = order + manifest.begin(shard), *last = order + manifest.begin(shard + 1);
-            const std::int32_t* const from = std::lower_bound(first, last, begin);
-            const std::int32_t* const to = std::lower_bound(from, last, begin + rows);
-            if (from == to) continue;
-            const io::GraphFile lists = folder.open_lists(shard);
-            team.for_chunks(to - from, kRows, [&](int, std::int64_t chunk, std::int64_t end) {
-                std::vector<Id> places(std::size_t((end - chunk) * k));
-                std::vector<float> distances(places.size());
-                lists.read_into(from - first + chunk, end - chunk, places.data(), distances.data());
-                for (std::int64_t i = 0; i < end - chunk; ++i) {
-                    const std::int64_t row = from[chunk + i] - begin;
-                    if (row < 0 || row >= rows || std::exchange(filled[std::size_t(row)], 1) != 0) refuse();
-                    Id* const ids = result_ids.data() + row * k;
-                    for (std::int64_t j = 0; j < k; ++j) {
-                        const Id place = places[std::size_t(i * k + j)];
-                        ids[j] = place < 0 ? -1 : order[place];
-                        if (ids[j] < -1 || ids[j] >= n) refuse();
-                    }
-                    std::copy_n(distances.data() + i * k, k, result_distances.data() + row * k);
-                    sort_ties(k, ids, distances.data() + i * k);
-                }
-            });
-        }
-        if (std::find(filled.begin(), filled.end(), 0) != filled.end()) refuse();
-        folder.put_result(result,
-                          GraphView<Id>{rows, k, manifest.params.metric, result_ids.data(), result_distances.data()});
+        const std::int64_t rows = manifest.rows(result);
+        Array<Id> ids(static_cast<std::size_t>(rows * k));
+        Array<float> distances(static_cast<std::size_t>(rows * k));
+        restore_rows(ordered, manifest, result, ids.data(), distances.data(), threads, interrupt);
+        folder.put_result(result, GraphView<Id>{rows, k, manifest.params.metric, ids.data(), distances.data()});
         folder.commit();
     }
 }
 
 }  // namespace
+
+template <class Id>
+void restore_rows(const Ordered& ordered, const Manifest& manifest, int result, Id* result_ids, float* result_distances,
+                  int threads, const std::function<bool()>& interrupt) {
+    const std::int32_t* const order = ordered.order;
+    const std::int64_t k = manifest.params.k, n = manifest.base.n;
+    const std::int64_t begin = manifest.begin(result), rows = manifest.rows(result);
+    const cpu::Team team{cpu::Team::resolve(threads), &interrupt};
+    const auto refuse = [&] { throw IoError(ordered.name + ": altered: it is no order of the base"); };
+    std::vector<char> filled(static_cast<std::size_t>(rows));
+    for (int shard = 0; shard < manifest.count(); ++shard) {
+        const std::int32_t *first = order + manifest.begin(shard), *last = order + manifest.begin(shard + 1);
+        const std::int32_t* const from = std::lower_bound(first, last, begin);
+        const std::int32_t* const to = std::lower_bound(from, last, begin + rows);
+        if (from == to) continue;
+        const io::GraphFile lists = ordered.open_lists(shard);
+        team.for_chunks(to - from, kRows, [&](int, std::int64_t chunk, std::int64_t end) {
+            std::vector<Id> places(std::size_t((end - chunk) * k));
+            std::vector<float> distances(places.size());
+            lists.read_into(from - first + chunk, end - chunk, places.data(), distances.data());
+            for (std::int64_t i = 0; i < end - chunk; ++i) {
+                const std::int64_t row = from[chunk + i] - begin;
+                if (row < 0 || row >= rows || std::exchange(filled[std::size_t(row)], 1) != 0) refuse();
+                Id* const ids = result_ids + row * k;
+                for (std::int64_t j = 0; j < k; ++j) {
+                    const Id place = places[std::size_t(i * k + j)];
+                    ids[j] = place < 0 ? -1 : order[place];
+                    if (ids[j] < -1 || ids[j] >= n) refuse();
+                }
+                std::copy_n(distances.data() + i * k, k, result_distances + row * k);
+                sort_ties(k, ids, distances.data() + i * k);
+            }
+        });
+    }
+    if (std::find(filled.begin(), filled.end(), 0) != filled.end()) refuse();
+}
+template void restore_rows(const Ordered&, const Manifest&, int, std::int32_t*, float*, int,
+                           const std::function<bool()>&);
+template void restore_rows(const Ordered&, const Manifest&, int, std::int64_t*, float*, int,
+                           const std::function<bool()>&);
 
 void restore(Folder& folder, int threads, const std::function<bool()>& interrupt) {
     const Manifest manifest = folder.manifest();

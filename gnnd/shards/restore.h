@@ -3,8 +3,11 @@
 /// \file restore.h
 /// From the lists of shards in an order of their own to rows and ids of the base.
 
+#include <cstdint>
 #include <functional>
+#include <string>
 
+#include "gnnd/io/graph_file.h"
 #include "gnnd/shards/folder.h"
 
 namespace gnnd::shards {
@@ -15,5 +18,18 @@ namespace gnnd::shards {
 /// \param interrupt  asked often; true ends the call
 /// \throws Interrupted, IoError
 void restore(Folder& folder, int threads, const std::function<bool()>& interrupt);
+
+/// The order of a base, and the lists of its shards.
+struct Ordered {
+    const std::int32_t* order;  ///< for each place the row of the base, ascending within a shard
+    std::string name;           ///< of the order, for messages
+    std::function<io::GraphFile(int shard)> open_lists;
+};
+/// Makes one result: as many rows of the base as the shard of its number has, from begin() on.
+/// \param ids, distances  rows x k
+/// \throws as restore()
+template <class Id>
+void restore_rows(const Ordered& ordered, const Manifest& manifest, int result, Id* ids, float* distances, int threads,
+                  const std::function<bool()>& interrupt);
 
 }  // namespace gnnd::shards
