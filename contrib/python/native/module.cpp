@@ -17,6 +17,7 @@
 #include "gnnd/version.h"
 #include "links.h"
 #include "lists.h"
+#include "near.h"
 #include "operations.h"
 #include "search.h"
 #include "shards.h"
@@ -83,6 +84,7 @@ NB_MODULE(_native, module) {
     bind_files(module);
     bind_links(module);
     bind_lists(module);
+    bind_near(module);
     bind_operations(module);
     bind_search(module);
     bind_shards(module);

@@ -2,10 +2,12 @@
 #include "shards.h"
 
 #include <nanobind/stl/filesystem.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <cstring>
 #include <filesystem>
 #include <string>
@@ -26,6 +28,7 @@
 #include "gnnd/io/base_identity.h"
 #include "gnnd/io/graph_file.h"
 #include "gnnd/shards/manifest.h"
+#include "gnnd/shards/request.h"
 #include "gnnd/shards/schedule.h"
 #include "graph_arrays.h"
 #include "hooks.h"
@@ -71,8 +74,9 @@ BaseRecord base_of(const nb::dict& given) {
     return base;
 }
 
-Manifest begin_manifest(const nb::dict& base, const nb::dict& params, int count) {
+Manifest begin_manifest(const nb::dict& base, const nb::dict& params, int count, const std::string& plan) {
     Manifest manifest;
+    manifest.plan = parse_merge_plan(plan);
     manifest.base = base_of(base);
     manifest.params = params_of(params);
     if (manifest.base.n > kMaxObjects)
@@ -82,6 +86,7 @@ Manifest begin_manifest(const nb::dict& base, const nb::dict& params, int count)
         throw InvalidArgument("shards = " + std::to_string(count) + " of " + std::to_string(manifest.base.n) +
                               " vectors; allowed are 1 to " + std::to_string(shards::kMaxShards) +
                               ", of two vectors at least");
+    shards::check_plan(manifest.plan, manifest.params, manifest.base.n);
     manifest.shards.resize(std::size_t(count));
     return manifest;
 }
@@ -99,11 +104,13 @@ nb::dict params_to_dict(const Manifest& manifest) {
     return params;
 }
 
-/// \param files  of all shards: name, bytes and checksum of their lists, which every other shard is merged into
+/// \param files  of all shards: name, bytes and checksum of their lists
+/// \param merges  pairs of shards
 /// \param recall  as measure() gives it, or None
 Manifest completed(const Manifest& building,
-                   const std::vector<std::tuple<std::string, std::uint64_t, std::uint64_t>>& files, double seconds,
-                   int samples, const nb::object& recall) {
+                   const std::vector<std::tuple<std::string, std::uint64_t, std::uint64_t>>& files,
+                   const std::vector<std::pair<int, int>>& merges, double seconds, int samples,
+                   const nb::object& recall) {
     Manifest manifest = building;
     if (int(files.size()) != manifest.count())
         throw InvalidArgument(std::to_string(files.size()) + " files for " + std::to_string(manifest.count()) +
@@ -114,9 +121,12 @@ Manifest completed(const Manifest& building,
         shard.lists = FileRecord{name, bytes, checksum};
         shard.version = 1;
         shard.merged.clear();
-        for (int other = 0; other < manifest.count(); ++other)
-            if (other != i) shard.merged.push_back(other);
     }
+    for (const auto& [first, second] : merges) {
+        manifest.shards.at(std::size_t(first)).merged.push_back(second);
+        manifest.shards.at(std::size_t(second)).merged.push_back(first);
+    }
+    for (shards::ShardRecord& shard : manifest.shards) std::sort(shard.merged.begin(), shard.merged.end());
     manifest.seconds = seconds;
     manifest.samples = samples;
     manifest.recall = recall_of(recall);
@@ -142,11 +152,7 @@ nb::tuple load_rows(const std::filesystem::path& path, std::uint64_t bytes, std:
     KnnGraph graph;
     {
         const nb::gil_scoped_release released;
-        const io::GraphFile file(path.native());
-        if (file.bytes() != bytes || file.checksum() != checksum || file.n() != n || file.k() != k ||
-            file.objects() != objects)
-            throw IoError(path.native() + ": altered: not the file that was recorded");
-        graph = file.read();
+        graph = recorded_file(path.native(), bytes, checksum, n, k, objects).read();
     }
     return to_arrays(std::move(graph));
 }
@@ -193,6 +199,15 @@ nb::tuple nearest(const Array& x, const Array& sample, const Array& selves, int 
 
 }  // namespace
 
+io::GraphFile recorded_file(const std::string& path, std::uint64_t bytes, std::uint64_t checksum, std::int64_t n,
+                            std::int64_t k, std::int64_t objects) {
+    io::GraphFile file(path);
+    if (file.bytes() != bytes || file.checksum() != checksum || file.n() != n || file.k() != k ||
+        file.objects() != objects)
+        throw IoError(path + ": altered: not the file that was recorded");
+    return file;
+}
+
 void bind_shards(nb::module_& module) {
     const auto n = nb::arg("n"), k = nb::arg("k"), d = nb::arg("d"), dtype = nb::arg("dtype"), path = nb::arg("path"),
                params = nb::arg("params"), graph = nb::arg("graph"), objects = nb::arg("objects"), x = nb::arg("x");
@@ -222,7 +237,7 @@ void bind_shards(nb::module_& module) {
         },
         n, nb::arg("lists"), nb::arg("truth"));
     nb::class_<Manifest>(module, "Manifest")
-        .def_static("begin", &begin_manifest, nb::arg("base"), params, nb::arg("shards"))
+        .def_static("begin", &begin_manifest, nb::arg("base"), params, nb::arg("shards"), nb::arg("plan"))
         .def_static(
             "parse",
             [](const std::string& text, const std::filesystem::path& path) {
@@ -233,7 +248,7 @@ void bind_shards(nb::module_& module) {
         .def(
             "difference", [](const Manifest& self, const Manifest& other) { return to_str(self.difference(other)); },
             nb::arg("other"))
-        .def("completed", &completed, nb::arg("files"), nb::arg("seconds"), nb::arg("samples"),
+        .def("completed", &completed, nb::arg("files"), nb::arg("merges"), nb::arg("seconds"), nb::arg("samples"),
              nb::arg("recall").none())
         .def("begin_of", &Manifest::begin, nb::arg("shard"))
         .def_prop_ro("base", [](const Manifest& self) { return base_to_dict(self.base); })
@@ -247,6 +262,7 @@ void bind_shards(nb::module_& module) {
                                  if (file) files.append(nb::make_tuple(file->name, file->bytes, file->checksum));
                          return files;
                      })
+        .def_prop_ro("is_ordered", &Manifest::is_ordered)
         .def_prop_ro("complete", [](const Manifest& self) { return self.complete; })
         .def_prop_ro("count", &Manifest::count)
         .def_prop_ro("local_columns", &Manifest::local_columns);

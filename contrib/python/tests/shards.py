@@ -12,6 +12,10 @@ import numpy as np
 
 import gnnd
 from conftest import check_graph, clustered, recall_of
+from gnnd.distributed._base import open_base
+from gnnd.distributed._plan import read_plan
+from gnnd.distributed._storage import Folder
+from gnnd.distributed._tasks import Carrier
 
 K = 8
 LEASE = 0.6
@@ -21,6 +25,21 @@ def make_base(folder: Path, n: int = 600, d: int = 12) -> Path:
     path = folder / "base.npy"
     np.save(path, clustered(n, d))
     return path
+
+
+def make_flat_base(folder: Path, n: int = 2400, d: int = 12) -> Path:
+    """Of few degrees of freedom, so that each part of the space borders on few others."""
+    random = np.random.default_rng(n)
+    path = folder / "base.npy"
+    np.save(path, (random.normal(size=(n, 2)) @ random.normal(size=(2, d))).astype(np.float32))
+    return path
+
+
+def carrier(base: Path, work: Path) -> Carrier:
+    """The hands of a worker that does what a test tells it, with one thread."""
+    plan = read_plan(Folder(work))
+    assert plan is not None
+    return Carrier(Folder(work), plan, open_base(base), "cpu", 1)
 
 
 def worker(work: Path, *options: object) -> subprocess.Popen[str]:

@@ -21,7 +21,7 @@ from gnnd.distributed._plan import read_plan
 from gnnd.distributed._records import Records
 from gnnd.distributed._schedule import Schedule
 from gnnd.distributed._storage import storage
-from shards import K, check_finished, make_base, worker
+from shards import K, check_finished, make_base, make_flat_base, worker
 
 distributed = pytest.importorskip("distributed")
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -52,6 +52,15 @@ def test_a_build(client, tmp_path):
     assert gnnd.distributed.build(base, work, K, shards=6, client=client).n == 600
     with pytest.raises(OSError, match="holds another graph"):
         gnnd.distributed.build(base, work, K, shards=5, client=client)
+
+
+def test_near_pairs(client, tmp_path):
+    base, work, records = make_flat_base(tmp_path), tmp_path / "work", []
+    gnnd.distributed.build(base, work, K, shards=8, plan="near", threads=1, progress=records.append)
+    check_finished(work, base, at_least=0.98)
+    assert records[-1]["tasks_done"] == records[-1]["tasks"] == len(records)
+    with pytest.raises(OSError, match="the plan is near, asked for is all"):
+        gnnd.distributed.build(base, work, K, shards=8, client=client)
 
 
 def test_workers_whose_memory_limit_is_too_small(tmp_path):
@@ -119,18 +128,20 @@ def test_workers_that_are_killed_and_helpers(client, tmp_path):
     check_finished(work, base)
 
 
-def test_a_scheduler_that_is_killed(tmp_path):
+@pytest.mark.parametrize("plan", ["all", "near"])
+def test_a_scheduler_that_is_killed(tmp_path, plan):
     """With all that it knew. Another one on the same folder goes on."""
-    base, work = make_base(tmp_path, 3000), tmp_path / "work"
+    base, work = (make_base if plan == "all" else make_flat_base)(tmp_path, 3000), tmp_path / "work"
     program = """
 import sys, gnnd.distributed
 from distributed import Client, LocalCluster
 if __name__ == "__main__":
     with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster) as client:
-        gnnd.distributed.build(sys.argv[1], sys.argv[2], 8, shards=12, client=client, threads=1, lease_seconds=0.6)
+        words = {"shards": 12, "plan": sys.argv[3], "threads": 1, "lease_seconds": 0.6}
+        gnnd.distributed.build(sys.argv[1], sys.argv[2], 8, client=client, **words)
 """
     (tmp_path / "build.py").write_text(program)
-    command = [sys.executable, tmp_path / "build.py", base, work]
+    command = [sys.executable, tmp_path / "build.py", base, work, plan]
 
     def start() -> subprocess.Popen[bytes]:
         return subprocess.Popen(command, stderr=subprocess.DEVNULL, start_new_session=True)

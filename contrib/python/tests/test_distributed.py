@@ -236,7 +236,7 @@ def test_plans_of_other_kinds(tmp_path):
     gnnd.distributed.start(base, work, K, shards=2)
     plan = json.loads((work / "build.json").read_bytes())
     for changes, text in (
-        ({"version": 2}, "version 2"),
+        ({"version": 3}, "version 3"),
         ({"format": "x"}, "not a build"),
         ({"manifest": "{}"}, "manifest"),
     ):

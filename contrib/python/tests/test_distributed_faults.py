@@ -26,7 +26,7 @@ from gnnd.distributed._plan import read_plan
 from gnnd.distributed._schedule import FINISH, Schedule, Task
 from gnnd.distributed._storage import Folder
 from gnnd.distributed._tasks import Carrier
-from shards import K, check_finished, make_base, worker
+from shards import K, carrier, check_finished, make_base, worker
 
 KILLS = int(os.environ.get("GNND_TEST_KILLS", "4"))
 
@@ -35,12 +35,6 @@ def begin(folder: Path, shards: int = 4, n: int = 600) -> tuple[Path, Path]:
     base, work = make_base(folder, n), folder / "work"
     gnnd.distributed.start(base, work, K, shards=shards)
     return base, work
-
-
-def carrier(base: Path, work: Path) -> Carrier:
-    plan = read_plan(Folder(work))
-    assert plan is not None
-    return Carrier(Folder(work), plan, open_base(base), "cpu", 1)
 
 
 def do_some(hands: Carrier, tasks: int) -> None:
@@ -290,7 +284,7 @@ def test_a_base_that_changes_from_reading_to_reading(tmp_path):
     do_some(hands, 4)
     hands._kept.clear()
     reads = iter(range(100))
-    real = hands._base.read
+    real = hands._cut._reading._base.read
 
     class Changing:
         def read(self, begin, count):
@@ -298,8 +292,8 @@ def test_a_base_that_changes_from_reading_to_reading(tmp_path):
             rows.array[0, 0] += next(reads)
             return rows
 
-    hands._base = Changing()
-    hands._sums.clear()
+    hands._cut._reading._base = Changing()
+    hands._cut._reading._sums.clear()
     with pytest.raises(OSError, match="change from reading"):
         do_some(hands, 3)
 

@@ -97,6 +97,35 @@ def test_what_is_in_the_bucket_is_what_a_folder_would_hold(bucket, tmp_path):
     assert here.measured == there.measured and here.to_graph()._base == there.to_graph()._base
 
 
+def test_near_pairs_in_a_bucket(bucket, tmp_path):
+    """As in a folder; with what is altered made anew, and replies that are disturbed."""
+    url, options, disturbance = bucket
+    words = {"shards": 4, "plan": "near"}
+    gnnd.distributed.start(f"{url}/base.npy", f"{url}/work", K, storage_options=options, **words)
+    np.save(tmp_path / "base.npy", clustered(N, D))
+    gnnd.distributed.start(tmp_path / "base.npy", tmp_path / "work", K, **words)
+    gnnd.distributed.work(tmp_path / "work", threads=1)
+    place, harmed = Objects(f"{url}/work", options), set()
+
+    def harm(_):
+        """The newest of each kind of file is altered, once; those that nobody needs any more do no harm."""
+        for name in place.names():
+            kind = name.partition("-")[0]
+            if name.endswith(".bin") and kind not in harmed and kind != "sample.bin":
+                data = bytearray(place.read(name))
+                data[len(data) // 3] ^= 1
+                place.replace(name, bytes(data))
+                harmed.add(kind)
+
+    disturbance.faults, disturbance.share = FAULTS, 0.03
+    gnnd.distributed.work(f"{url}/work", threads=1, storage_options=options, progress=harm)
+    disturbance.share = 0.0
+    assert harmed == {"planes", "cells", "rows", "parts", "borders"}
+    here, there = gnnd.load(tmp_path / "work"), check(url, options, tmp_path / "graph")
+    assert (here.to_graph().ids == there.to_graph().ids).all()
+    assert here.measured == there.measured
+
+
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_store_that_is_disturbed(bucket, tmp_path, fault):
     url, options, disturbance = bucket

@@ -7,7 +7,8 @@
 
     gnnd.distributed.build("base.u8bin", "/shared/graph", shards=8, client=dask.distributed.Client(address))
 
-The truth is what lies in the folder: nothing else need survive for a build to go on.
+With ``plan="near"`` only those pairs of shards are merged that are near each other. The truth is what lies in the
+folder: nothing else need survive for a build to go on.
 """
 
 from ._dask import build

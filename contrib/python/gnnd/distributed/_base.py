@@ -6,6 +6,7 @@ from __future__ import annotations
 import io
 import os
 import struct
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -15,6 +16,8 @@ from .. import _native
 from .._paths import path_of
 from ._storage import is_url
 
+_GAP = 1 << 16  # bytes: what lies farther apart is not read between
+_READERS = 16
 _NUMPY = {"f32": np.float32, "f16": np.float16, "bf16": np.uint16, "u8": np.uint8, "i8": np.int8}
 _OF_VECTORS = {name: dtype for name, dtype in _native.vector_formats.items() if dtype in _native.vector_dtypes}
 _BIN = {name: dtype for name, dtype in _OF_VECTORS.items() if name.endswith("bin")}
@@ -132,6 +135,21 @@ class Remote:
                 raise OSError(f"{self._reader.url}: a row of rows {begin} + {count} does not have d = {self._d}")
             rows = np.ascontiguousarray(rows[:, 4:])
         return Rows(rows.view(_NUMPY[self._dtype]), self._dtype)
+
+
+def scattered(base: Base, numbers: np.ndarray) -> Rows:
+    """Some rows, whose numbers ascend: those that lie near each other are read at once, and some places at a time."""
+    row = base.read(0, 1).array.nbytes
+    numbers = numbers.astype(np.int64)
+    places = np.split(numbers, np.flatnonzero(np.diff(numbers) * row > _GAP) + 1)
+
+    def read(wanted: np.ndarray) -> np.ndarray:
+        begin = int(wanted[0])
+        return base.read(begin, int(wanted[-1]) + 1 - begin).array[wanted - begin]
+
+    with ThreadPoolExecutor(_READERS) as readers:
+        array = np.concatenate(list(readers.map(read, places)))
+    return Rows(array, str(base.record["dtype"]))
 
 
 def open_base(path: str | os.PathLike[str], storage_options: dict[str, Any] | None = None) -> Base:

@@ -45,6 +45,7 @@ def build(
     shards: int,
     client: distributed.Client | None = None,
     recall: float = 0.99,
+    plan: str = "all",
     device: Any = "auto",
     threads: int = 0,
     lease_seconds: float = 60,
@@ -59,8 +60,10 @@ def build(
     :param base: file of vectors that all workers read, by a path or URL
     :param work: folder that they share, or URL; it becomes the graph
     :param client: of the cluster; None: the current one
+    :param plan: as for :func:`gnnd.distributed.start`
     :param device, threads: of every worker: see :func:`gnnd.build`
-    :param progress: called with a dict after every task: tasks_done, tasks, seconds, seconds_left, bytes
+    :param progress: called with a dict after every task: tasks_done, tasks (of near pairs those chosen so far),
+        seconds, seconds_left, bytes
     :param params: as for :func:`gnnd.distributed.start`; the others are its own
     :return: the graph; None for a URL: see :func:`gnnd.distributed.fetch`
     :raises ImportError: Dask distributed is not there; ValueError: there is no client; RuntimeError: a task has
@@ -75,12 +78,12 @@ def build(
     cluster = client or get_client()
     name = path_of(work, "work")
     name = name if is_url(name) else os.path.abspath(name)
-    start(base, name, k, metric, shards=shards, recall=recall, **params)
+    start(base, name, k, metric, shards=shards, recall=recall, plan=plan, **params)
     place = storage(name, **options)
-    plan = read_plan(place)
-    if plan is not None:
+    begun = read_plan(place)
+    if begun is not None:
         given = (path_of(base, "base"), str(device), threads, lease_seconds, options)
-        engine = _Engine(cluster, Records(place, plan), plan, (name, *given), progress)
+        engine = _Engine(cluster, Records(place, begun), begun, (name, *given), progress)
         engine.run()
         clean_up(place)
     return None if is_url(name) else ShardedGraph(name)
@@ -211,8 +214,9 @@ class _Engine:
                 raise RuntimeError(f"{task}: {_LOSSES} workers were lost while they did it") from error
 
     def _tell(self, task: Task) -> None:
-        tasks = len(self._plan.schedule)
-        done = tasks if task == FINISH else patiently(self._records.state).done()
+        done = None if task == FINISH else patiently(self._records.state).done()
+        tasks = len(self._records.schedule)
+        done = tasks if done is None else done
         seconds = time.monotonic() - self._began
         here = done - self._before
         left = seconds / here * (tasks - done) if here > 0 else None

@@ -81,6 +81,15 @@ def read_blocks(fs: Any, path: str, begin: int, count: int, take: Callable[[int,
         collections.deque(readers.map(read, range(0, count, BLOCK)), 0)
 
 
+def _into(data: bytearray) -> Callable[[int, bytes], None]:
+    """What takes the blocks of a range, of :func:`read_blocks`, into memory."""
+
+    def take(offset: int, block: bytes) -> None:
+        data[offset : offset + len(block)] = block
+
+    return take
+
+
 class Reader:
     """An object that is read in ranges."""
 
@@ -92,12 +101,8 @@ class Reader:
     def read(self, begin: int, count: int) -> bytearray:
         """Bytes [begin, begin + count). :raises OSError: there are fewer, or the store fails"""
         data = bytearray(count)
-
-        def take(offset: int, block: bytes) -> None:
-            data[offset : offset + len(block)] = block
-
         if count:
-            read_blocks(self._fs, self._path, begin, count, take)
+            read_blocks(self._fs, self._path, begin, count, _into(data))
         return data
 
 
@@ -203,6 +208,16 @@ class Objects:
 
         request(f"writing {key}", attempt)
 
+    def read_range(self, name: str, size: int, begin: int, count: int) -> bytes:
+        key = self._at(name)
+        self._require_size(key, size)
+        data = bytearray(count)
+        try:
+            read_blocks(self._fs, key, begin, count, _into(data))
+        except FileNotFoundError:
+            raise Damaged(errno.ENOENT, "It is gone", key) from None
+        return bytes(data)
+
     def fetch(self, name: str, size: int) -> str:
         key, path = self._at(name), self.path_for(name)
         if self._staged.get(name) == size:
@@ -210,12 +225,7 @@ class Objects:
             return path
         self.discard(name)
         self._make_room(size)
-        try:
-            found = request(f"looking at {key}", lambda: self._fs.info(key))["size"]
-        except FileNotFoundError:
-            raise Damaged(errno.ENOENT, "It is gone", key) from None
-        if found != size:
-            raise Damaged(f"{key}: altered: {found} bytes, {size} were written")
+        self._require_size(key, size)
         with open(path, "wb") as file:
             file.truncate(size)
             read_blocks(self._fs, key, 0, size, lambda offset, data: os.pwrite(file.fileno(), data, offset))
@@ -225,6 +235,14 @@ class Objects:
     def discard(self, name: str) -> None:
         if self._staged.pop(name, None) is not None:
             Path(self.path_for(name)).unlink(missing_ok=True)
+
+    def _require_size(self, key: str, size: int) -> None:
+        try:
+            found = request(f"looking at {key}", lambda: self._fs.info(key))["size"]
+        except FileNotFoundError:
+            raise Damaged(errno.ENOENT, "It is gone", key) from None
+        if found != size:
+            raise Damaged(f"{key}: altered: {found} bytes, {size} were written")
 
     def _make_room(self, size: int) -> None:
         if size > self._bound:

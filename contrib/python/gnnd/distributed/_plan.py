@@ -12,7 +12,6 @@ import json
 import os
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,15 +19,13 @@ from typing import Any
 import numpy as np
 
 from .. import _native
-from ._base import Base, Rows, numpy_type
+from ._base import Base, Rows, numpy_type, scattered
 from ._schedule import Schedule
 from ._storage import Damaged, Folder, Storage
 
 _FORMAT = "gnnd build by several processes"
-_VERSION = 1
+_VERSIONS = (1, 2)  # the least that holds what is to be told: 2 for ordered bases
 _LOCK_ATTEMPTS = 50
-_GAP = 1 << 16  # bytes: what lies farther apart is not read between
-_READERS = 16
 BUILD, MANIFEST, SAMPLE = "build.json", "manifest.json", "sample.bin"
 
 
@@ -66,11 +63,18 @@ class Plan:
     def id(self) -> str:
         """The name by which records of the same build know each other, wherever its base lies."""
         base = {name: self.manifest.base[name] for name in ("n", "d", "dtype", "checksum")}
-        return _digest(json.dumps([base, self.manifest.params, self.manifest.count], sort_keys=True).encode())
+        what = [base, self.manifest.params, self.manifest.count, *(["near"] if self.is_ordered else [])]
+        return _digest(json.dumps(what, sort_keys=True).encode())
+
+    @property
+    def is_ordered(self) -> bool:
+        """True where shards are parts of the space, and not all pairs of them are merged."""
+        return self.manifest.is_ordered
 
     @functools.cached_property
     def schedule(self) -> Schedule:
-        return Schedule(self.manifest.count)
+        """Of an ordered base, before the first merges are chosen."""
+        return Schedule(self.manifest.count, () if self.is_ordered else None)
 
     @property
     def n(self) -> int:
@@ -91,13 +95,27 @@ class Plan:
     def rows(self, shard: int) -> int:
         return self.begin(shard + 1) - self.begin(shard)
 
+    @property
+    def dtype(self) -> str:
+        return str(self.manifest.base["dtype"])
+
+    @property
+    def d(self) -> int:
+        return int(self.manifest.base["d"])
+
+    @property
+    def row_bytes(self) -> int:
+        """Of a vector."""
+        return self.d * np.dtype(numpy_type(self.dtype)).itemsize
+
     @functools.cached_property
     def task_bytes(self) -> int:
-        """Host memory that a merge holds at least: of both shards vectors, local graphs, lists, these once more while
-        they are written, and what it finds."""
-        base, columns = self.manifest.base, self.manifest.local_columns + 3 * self.k
-        row = int(base["d"]) * np.dtype(numpy_type(str(base["dtype"]))).itemsize + 8 * columns
-        return min(2, self.manifest.count) * max(map(self.rows, range(self.manifest.count))) * row
+        """Host memory that a task holds at least. A merge: of both shards vectors, local graphs, lists, these once more
+        while they are written, and what it finds; the way back to rows of the base: the order, and the result."""
+        columns = self.manifest.local_columns + 3 * self.k
+        most = max(map(self.rows, range(self.manifest.count)))
+        merge = min(2, self.manifest.count) * most * (self.row_bytes + 8 * columns)
+        return max(merge, 4 * self.n + 8 * most * self.k) if self.is_ordered else merge
 
     def objects(self) -> np.ndarray:
         """The objects on which the recall is measured, ascending."""
@@ -105,31 +123,16 @@ class Plan:
 
     def sample(self, storage: Storage, base: Base) -> Rows:
         """Their vectors: from the storage, or, where they are not there or altered, from the base, row by row."""
-        dtype, d = str(self.manifest.base["dtype"]), int(self.manifest.base["d"])
         stored = storage.read(SAMPLE) or b""
         if stored[:16] == self._seal_of(stored[16:]):
-            return Rows(np.frombuffer(stored, numpy_type(dtype), offset=16).reshape(-1, d), dtype)
-        return self._sampled(base)
+            return Rows(np.frombuffer(stored, numpy_type(self.dtype), offset=16).reshape(-1, self.d), self.dtype)
+        return scattered(base, self.objects())
 
     def put_sample(self, storage: Storage, base: Base) -> None:
         """Stores the sample, so that each worker need not read the base in so many places."""
         if self.recall_objects:
-            data = self._sampled(base).array.tobytes()
+            data = scattered(base, self.objects()).array.tobytes()
             storage.replace(SAMPLE, self._seal_of(data) + data)
-
-    def _sampled(self, base: Base) -> Rows:
-        """Those that lie near each other are read at once, and some places at a time."""
-        objects = self.objects().astype(np.int64)
-        row = base.read(0, 1).array.nbytes
-        places = np.split(objects, np.flatnonzero(np.diff(objects) * row > _GAP) + 1)
-
-        def read(wanted: np.ndarray) -> np.ndarray:
-            begin = int(wanted[0])
-            return base.read(begin, int(wanted[-1]) + 1 - begin).array[wanted - begin]
-
-        with ThreadPoolExecutor(_READERS) as readers:
-            array = np.concatenate(list(readers.map(read, places)))
-        return Rows(array, str(self.manifest.base["dtype"]))
 
     def _seal_of(self, data: bytes) -> bytes:
         return hashlib.blake2b(data + self.id.encode(), digest_size=16).digest()
@@ -138,7 +141,7 @@ class Plan:
         return seal(
             {
                 "format": _FORMAT,
-                "version": _VERSION,
+                "version": 2 if self.is_ordered else 1,
                 "manifest": self.manifest.text(),
                 "recall_objects": self.recall_objects,
             }
@@ -150,8 +153,8 @@ class Plan:
         content = unseal(data, name)
         if content.get("format") != _FORMAT:
             raise OSError(f"{name}: not a build by several processes")
-        if content.get("version") != _VERSION:
-            raise OSError(f"{name}: version {content.get('version')}, this library knows {_VERSION}")
+        if content.get("version") not in _VERSIONS:
+            raise OSError(f"{name}: version {content.get('version')}, this library knows {_VERSIONS}")
         return cls(_native.Manifest.parse(content["manifest"], name), int(content["recall_objects"]))
 
 
@@ -188,16 +191,21 @@ def finished(storage: Storage) -> _native.Manifest | None:
     return manifest
 
 
-def start(storage: Storage, base: Base, params: dict[str, Any], shards: int, recall_objects: int) -> Plan | None:
+def start(
+    storage: Storage, base: Base, params: dict[str, Any], shards: int, recall_objects: int, plan: str = "all"
+) -> Plan | None:
     """Begins a build, or joins the same one.
 
     :return: None where it is finished
-    :raises OSError: another graph is there (what differs is told), or another process works there
+    :raises OSError: another graph is there (what differs is told), or another process works there; ValueError:
+        parameters out of range
     """
     wanted = Plan(
-        _native.Manifest.begin(base.record, params, shards),
+        _native.Manifest.begin(base.record, params, shards, plan),
         recall_objects if 0 < float(params.get("recall", 0.99)) < 1 else 0,
     )
+    if wanted.is_ordered and recall_objects == 0:
+        raise ValueError("recall_objects = 0, by which plan = 'near' cannot tell when to end; 1 or more are allowed")
     with _folder_lock(storage):
         there = finished(storage)
         if there is not None:
@@ -211,12 +219,12 @@ def start(storage: Storage, base: Base, params: dict[str, Any], shards: int, rec
             return wanted
         data = data or storage.read(BUILD) or b""
         try:
-            plan = Plan.from_bytes(data, f"{storage.url}/{BUILD}")
+            begun = Plan.from_bytes(data, f"{storage.url}/{BUILD}")
         except Damaged:  # records tell whose they are
             storage.replace(BUILD, wanted.to_bytes())
             return wanted
-    _require_same(storage, plan.manifest, wanted)
-    return plan
+    _require_same(storage, begun.manifest, wanted)
+    return begun
 
 
 def _require_same(storage: Storage, there: _native.Manifest, wanted: Plan) -> None:

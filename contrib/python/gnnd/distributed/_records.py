@@ -4,16 +4,19 @@ made of the same task meanwhile is deleted."""
 
 from __future__ import annotations
 
+import hashlib
 import os
 import socket
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from .. import _native
+from ._batches import Batches
 from ._plan import MANIFEST, Plan, seal, unseal
-from ._schedule import State
+from ._schedule import Schedule, State
 from ._storage import Damaged, Storage, checked_name, new_attempt
 
 Graph = tuple[np.ndarray, np.ndarray]
@@ -39,6 +42,11 @@ class Record:
     checksum: int
     seconds: float
     samples: int
+    about: dict[str, Any] = field(default_factory=dict)  # what else is told of what is in the file
+
+
+def _sum_of(data: bytes) -> int:
+    return int.from_bytes(hashlib.blake2b(data, digest_size=8).digest(), "little")
 
 
 class Records:
@@ -46,11 +54,17 @@ class Records:
 
     def __init__(self, storage: Storage, plan: Plan) -> None:
         self.storage, self.plan = storage, plan
-        self.schedule = plan.schedule
-        self.moved = 0  # bytes of graph files that were read and written
+        self.schedule = plan.schedule  # as it was known when somebody looked last
+        self.batches = Batches(storage, plan.id)
+        self.moved = 0  # bytes of files that were read and written
 
     def state(self) -> State:
-        return State.of(self.schedule, self.storage.names("done"))
+        names = self.storage.names("done")
+        if self.plan.is_ordered:
+            batches = self.batches.known(names)
+            if batches != self.schedule.batches:
+                self.schedule = Schedule(self.plan.manifest.count, batches)
+        return State.of(self.schedule, names)
 
     def read(self, name: str) -> Record:
         """:raises Damaged: altered, gone, or of another build; the record is withdrawn then"""
@@ -68,6 +82,7 @@ class Records:
                 int(content["file_checksum"]),
                 float(content["seconds"]),
                 int(content["samples"]),
+                dict(content.get("about", {})),
             )
         except (KeyError, TypeError, ValueError):
             error = Damaged(f"{self.storage.url}/{path}: altered")
@@ -98,15 +113,60 @@ class Records:
                     raise Damaged(str(error)) from None
         raise AssertionError
 
-    def save(self, name: str, graph: Graph, objects: int, seconds: float, samples: int) -> bool:
+    def save(self, name: str, graph: Graph, objects: int, seconds: float, samples: int, **about: Any) -> bool:
         """Writes the graph to a file of its own and then the record. False where another has been faster."""
-        attempt = f"{name}-{new_attempt()}.gnnd"
-        dtype = str(self.plan.manifest.base["dtype"])
+
+        def write(file: str) -> tuple[int, int]:
+            path = self.storage.path_for(file)
+            written = _native.save_rows(path, parts(graph, self.plan.metric), self.plan.dtype, objects)
+            self.storage.publish(file)
+            return written
+
+        return self._put(name, ".gnnd", write, seconds, samples, about)
+
+    def load_array(self, name: str, dtype: type, count: int | None = None) -> np.ndarray:
+        """The elements that the record's file holds, verified.
+
+        :param count: of them; None: as many as there are
+        :raises Damaged: altered or gone; record and file are withdrawn then
+        """
+        record = self.read(name)
+        for last in (False, True):  # what was altered on the way is read once more
+            try:
+                data = self.storage.read_range(record.file, record.size, 0, record.size)
+                self.moved += record.size
+                if _sum_of(data) == record.checksum and count in (None, len(data) // np.dtype(dtype).itemsize):
+                    return np.frombuffer(data, dtype)
+                raise Damaged(f"{self.storage.url}/{record.file}: altered")
+            except Damaged:
+                if last:
+                    self.withdraw(name, record)
+                    raise
+        raise AssertionError
+
+    def save_array(self, name: str, array: np.ndarray, seconds: float, **about: Any) -> bool:
+        """Writes the elements as :meth:`save` does a graph."""
+
+        def write(file: str) -> tuple[int, int]:
+            data = array.tobytes()
+            self.storage.replace(file, data)
+            return len(data), _sum_of(data)
+
+        return self._put(name, ".bin", write, seconds, 0, about)
+
+    def _put(
+        self,
+        name: str,
+        ending: str,
+        write: Callable[[str], tuple[int, int]],
+        seconds: float,
+        samples: int,
+        about: dict[str, Any],
+    ) -> bool:
+        """:param write: makes a file, and gives its size and checksum"""
+        attempt = f"{name}-{new_attempt()}{ending}"
         try:
-            size, checksum = _native.save_rows(
-                self.storage.path_for(attempt), parts(graph, self.plan.metric), dtype, objects
-            )
-            self.storage.publish(attempt)
+            size, checksum = write(attempt)
             self.moved += size
             content: dict[str, Any] = {
                 "what": name,
@@ -116,6 +176,7 @@ class Records:
                 "file_checksum": checksum,
                 "seconds": seconds,
                 "samples": samples,
+                "about": about,
                 "worker": f"{socket.gethostname()} {os.getpid()}",
             }
             created = self.storage.create(f"done/{name}", seal(content))

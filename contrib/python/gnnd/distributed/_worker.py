@@ -44,6 +44,7 @@ def start(
     *,
     shards: int,
     recall: float = 0.99,
+    plan: str = "all",
     recall_objects: int = 1024,
     **params: Any,
 ) -> bool:
@@ -52,6 +53,8 @@ def start(
     :param base: file of vectors, n x d; a path that all workers have, or a URL that fsspec opens
     :param work: folder that all workers share, or URL; it becomes the graph, which :func:`gnnd.load` reads
     :param shards: 1 to 1024, of two vectors at least; a worker holds two of them, their graphs and lists in memory
+    :param plan: ``"all"`` merges every pair of shards; ``"near"`` cuts shards by a partition of the space and merges
+        those near each other, until ``recall`` is measured; vectors then have a copy in ``work`` until the end
     :param recall: that every build and merge has; it is measured on the whole in the end, on ``recall_objects``
     :param params: those of :func:`gnnd.parameters` that decide the graph, and, of URLs, ``storage_options`` for fsspec,
         ``staging``, a local folder for copies of objects, and ``staging_bytes``, how much it may hold
@@ -64,7 +67,7 @@ def start(
     options = {name: params.pop(name) for name in STORAGE_OPTIONS if name in params}
     vectors = open_base(base, options.get("storage_options"))
     given = {"k": k, "metric": metric, "recall": recall, **params}
-    return begin(storage(work, True, **options), vectors, given, shards, recall_objects) is not None
+    return begin(storage(work, True, **options), vectors, given, shards, recall_objects, plan) is not None
 
 
 def work(
@@ -84,7 +87,7 @@ def work(
     :param device, threads: as for :func:`gnnd.build`
     :param lease_seconds: a task whose worker has not been heard of for so long is done by another. All workers should
         have the same
-    :param progress: called with a dict after every task: tasks_done, tasks, seconds
+    :param progress: called with a dict after every task: tasks_done, tasks (of near pairs those chosen so far), seconds
     :param storage_options: ``staging``, ``staging_bytes``, ``storage_options``: see :func:`gnnd.distributed.start`
     :return: tasks that this worker has done
     :raises OSError: the storage or the base fails again and again; ValueError, MemoryError as :func:`gnnd.build`
@@ -105,8 +108,9 @@ def work(
             continue
         done += 1
         if progress is not None:
-            tasks = len(plan.schedule)
-            tasks_done = tasks if task == FINISH else worker.records.state().done()
+            tasks_done = None if task == FINISH else worker.records.state().done()
+            tasks = len(worker.records.schedule)
+            tasks_done = tasks if tasks_done is None else tasks_done
             progress({"tasks_done": tasks_done, "tasks": tasks, "seconds": time.monotonic() - began})
 
 
@@ -207,6 +211,9 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("-k", type=int, default=32, help="neighbours per object (32)")
     parser.add_argument("--metric", default="l2")
     parser.add_argument("--recall", type=float, default=0.99)
+    parser.add_argument(
+        "--plan", default="all", help="pairs of shards that are merged: all, or near, until the recall is reached"
+    )
     parser.add_argument("--device", default="auto")
     parser.add_argument("--threads", type=int, default=0)
     parser.add_argument("--lease", type=float, default=60, metavar="SECONDS", help="after which the lost are replaced")
@@ -216,7 +223,15 @@ def main(arguments: Sequence[str]) -> int:
         if given.shards is not None:
             if given.base is None:
                 parser.error("--shards needs --base")
-            start(given.base, given.work, given.k, given.metric, shards=given.shards, recall=given.recall)
+            start(
+                given.base,
+                given.work,
+                given.k,
+                given.metric,
+                shards=given.shards,
+                recall=given.recall,
+                plan=given.plan,
+            )
         done = work(given.work, base=given.base, device=given.device, threads=given.threads, lease_seconds=given.lease)
     except (OSError, ValueError, MemoryError, RuntimeError) as error:
         print(f"gnnd worker: {error}", file=sys.stderr)
