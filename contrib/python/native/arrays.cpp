@@ -126,6 +126,13 @@ KnnGraphView graph_of(const nb::tuple& parts) {
                     nb::cast<std::string>(parts[2]));
 }
 
+void require_shape(const WideIds& ids, const Array& distances) {
+    if (std::int64_t(ids.shape(0)) != distances.rows || std::int64_t(ids.shape(1)) != distances.columns)
+        throw InvalidArgument("a graph whose ids are " + std::to_string(ids.shape(0)) + " x " +
+                              std::to_string(ids.shape(1)) + " and whose distances are " +
+                              std::to_string(distances.rows) + " x " + std::to_string(distances.columns));
+}
+
 void require_vectors(const KnnGraphView& graph, std::int64_t vectors) {
     if (graph.n != vectors)
         throw InvalidArgument("a graph of " + std::to_string(graph.n) + " objects for " + std::to_string(vectors) +

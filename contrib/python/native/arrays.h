@@ -12,6 +12,7 @@
 #include "gnnd/dtype.h"
 #include "gnnd/graph.h"
 #include "gnnd/io/base_identity.h"
+#include "gnnd/metric.h"
 #include "gnnd/vectors.h"
 
 namespace gnnd::python {
@@ -38,6 +39,21 @@ struct Array {
 KnnGraphView graph_of(const Array& ids, const Array& distances, const std::string& metric);
 /// The same of a tuple of them, which keeps the memory.
 KnnGraphView graph_of(const nb::tuple& parts);
+/// Ids of 64 bits in the caller's memory, n x k; arrays of other types go by Array.
+using WideIds = nb::ndarray<std::int64_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+/// \throws InvalidArgument where both do not have one shape
+void require_shape(const WideIds& ids, const Array& distances);
+/// Calls f with the view of a graph whose ids are of 32 bits, in an Array, or of 64.
+template <class F>
+auto with_graph(const nb::tuple& parts, const F& f) {
+    WideIds ids;
+    if (!nb::try_cast(parts[0], ids)) return f(graph_of(parts));
+    const auto& distances = nb::cast<const Array&>(parts[1]);
+    require_shape(ids, distances);
+    return f(WideGraphView{distances.rows, distances.columns, parse_metric(nb::cast<std::string>(parts[2])), ids.data(),
+                           distances.distances()});
+}
+
 /// \throws InvalidArgument unless the graph has a row for each of so many vectors
 void require_vectors(const KnnGraphView& graph, std::int64_t vectors);
 

@@ -125,8 +125,9 @@ std::vector<std::pair<int, int>> next_merges(const Manifest& manifest, const Ele
 /// Rows of the base, from lists in the order of the shards.
 /// \param order  for each place the row of the base
 /// \param files_of_lists  a function that gives the file of a shard's lists: its path, bytes and checksum
-nb::tuple restore_rows(const Manifest& manifest, const Array& order, int result, const nb::object& files_of_lists,
-                       int threads) {
+/// \param rows   their lists, into the caller's arrays
+void restore_rows(const Manifest& manifest, const Array& order, int result, const nb::object& files_of_lists,
+                  const nb::tuple& rows, int threads) {
     if (order.rows * order.columns != manifest.base.n || result < 0 || result >= manifest.count())
         throw InvalidArgument("an order of other rows");
     const shards::Ordered ordered{
@@ -137,13 +138,14 @@ nb::tuple restore_rows(const Manifest& manifest, const Array& order, int result,
             return recorded_file(path_of(path), bytes, checksum, manifest.rows(shard), manifest.params.k,
                                  manifest.base.n);
         }};
-    NewGraph rows(manifest.rows(result), manifest.params.k);
-    Hooks hooks{nb::none()};
-    hooks.run([&] {
-        shards::restore_rows(ordered, manifest, result, rows.ids(), rows.distances(), threads,
-                             hooks.callbacks().interrupt);
+    with_graph(rows, [&]<class Id>(const GraphView<Id>& to) {
+        if (to.n != manifest.rows(result) || to.k != manifest.params.k) throw InvalidArgument("lists of other rows");
+        Hooks hooks{nb::none()};
+        hooks.run([&] {
+            shards::restore_rows(ordered, manifest, result, const_cast<Id*>(to.ids), const_cast<float*>(to.distances),
+                                 threads, hooks.callbacks().interrupt);
+        });
     });
-    return std::move(rows).to_arrays();
 }
 
 }  // namespace
@@ -165,7 +167,7 @@ void bind_near(nb::module_& module) {
     module.def("recall_of_builds", &shards::recall_of_builds, nb::arg("target"));
     module.def("recall_of_merges", &shards::recall_of_merges, nb::arg("target"), nb::arg("merges"), nb::arg("shards"));
     module.def("restore_rows", &restore_rows, manifest, nb::arg("order"), nb::arg("result"), nb::arg("files_of_lists"),
-               threads);
+               nb::arg("rows"), threads);
 }
 
 }  // namespace gnnd::python

@@ -27,6 +27,7 @@
 #include "gnnd/error.h"
 #include "gnnd/io/base_identity.h"
 #include "gnnd/io/graph_file.h"
+#include "gnnd/shards/ids.h"
 #include "gnnd/shards/manifest.h"
 #include "gnnd/shards/request.h"
 #include "gnnd/shards/schedule.h"
@@ -74,18 +75,25 @@ BaseRecord base_of(const nb::dict& given) {
     return base;
 }
 
-Manifest begin_manifest(const nb::dict& base, const nb::dict& params, int count, const std::string& plan) {
+/// \param id_bytes  of an id in the graph's files; 0: as few as there must be
+Manifest begin_manifest(const nb::dict& base, const nb::dict& params, int count, const std::string& plan,
+                        int id_bytes) {
     Manifest manifest;
     manifest.plan = parse_merge_plan(plan);
     manifest.base = base_of(base);
     manifest.params = params_of(params);
-    if (manifest.base.n > kMaxObjects)
-        throw InvalidArgument(std::to_string(manifest.base.n) + " vectors; several processes build graphs of up to " +
-                              std::to_string(kMaxObjects) + ", build_sharded() larger ones");
     if (count < 1 || count > shards::kMaxShards || manifest.base.n < 2 * std::int64_t(count))
         throw InvalidArgument("shards = " + std::to_string(count) + " of " + std::to_string(manifest.base.n) +
                               " vectors; allowed are 1 to " + std::to_string(shards::kMaxShards) +
                               ", of two vectors at least");
+    const int least = shards::id_bytes_for(manifest.base.n);
+    manifest.id_bytes = id_bytes == 0 ? least : id_bytes;
+    if (manifest.id_bytes < least || (manifest.id_bytes != 4 && manifest.id_bytes != 8))
+        throw InvalidArgument("id_bytes = " + std::to_string(id_bytes) + " of " + std::to_string(manifest.base.n) +
+                              " vectors; allowed are 0, 8, and 4 of up to " + std::to_string(kMaxObjects));
+    if (shards::most_rows_at_once(manifest.base.n, count) > kMaxObjects)
+        throw InvalidArgument("shards = " + std::to_string(count) + " of " + std::to_string(manifest.base.n) +
+                              " vectors; two shards may have " + std::to_string(kMaxObjects) + " at most");
     shards::check_plan(manifest.plan, manifest.params, manifest.base.n);
     manifest.shards.resize(std::size_t(count));
     return manifest;
@@ -137,24 +145,26 @@ Manifest completed(const Manifest& building,
 /// Rows of a shard's file. \return (bytes, checksum)
 nb::tuple save_rows(const std::filesystem::path& path, const nb::tuple& graph, const std::string& dtype,
                     std::int64_t objects) {
-    const KnnGraphView view = graph_of(graph);
     const DType type = parse_dtype(dtype);
-    const nb::gil_scoped_release released;
-    io::write_graph(path.native(), view, type, objects);
-    const io::GraphFile file(path.native());
-    const nb::gil_scoped_acquire acquired;
-    return nb::make_tuple(file.bytes(), file.checksum());
+    return with_graph(graph, [&](const auto& view) {
+        const nb::gil_scoped_release released;
+        io::write_graph(path.native(), view, type, objects);
+        const io::GraphFile file(path.native());
+        const nb::gil_scoped_acquire acquired;
+        return nb::make_tuple(file.bytes(), file.checksum());
+    });
 }
 
-/// All rows of such a file, verified. \throws IoError where it is another one than was recorded, or altered
-nb::tuple load_rows(const std::filesystem::path& path, std::uint64_t bytes, std::uint64_t checksum, std::int64_t n,
-                    std::int64_t k, std::int64_t objects) {
-    KnnGraph graph;
-    {
+/// All rows of such a file, verified, into the caller's arrays, which tell n, k and the type of ids.
+/// \throws IoError where it is another one than was recorded, or altered
+void load_rows(const std::filesystem::path& path, std::uint64_t bytes, std::uint64_t checksum, const nb::tuple& graph,
+               std::int64_t objects) {
+    with_graph(graph, [&]<class Id>(const GraphView<Id>& view) {
         const nb::gil_scoped_release released;
-        graph = recorded_file(path.native(), bytes, checksum, n, k, objects).read();
-    }
-    return to_arrays(std::move(graph));
+        const io::GraphFile file = recorded_file(path.native(), bytes, checksum, view.n, view.k, objects);
+        if (file.id_bytes() != sizeof(Id)) throw IoError(path.native() + ": altered: ids of another type");
+        file.read_into(0, view.n, const_cast<Id*>(view.ids), const_cast<float*>(view.distances));
+    });
 }
 
 /// GGM of two shards by their own graphs: what their objects have in each other. Rows of the first, then of the second,
@@ -171,16 +181,17 @@ nb::tuple merge_across(const Array& x1, const nb::tuple& graph1, const Array& x2
 }
 
 /// Takes objects [first, last) of what was found into the lists, as begin + 0 and so on. See detail::fold().
-void fold(const nb::tuple& found, std::int32_t first, std::int32_t last, std::int64_t begin, const Array& ids,
-          const Array& distances, int threads) {
+void fold(const nb::tuple& found, std::int32_t first, std::int32_t last, std::int64_t begin, const nb::tuple& lists,
+          int threads) {
     const KnnGraphView view = graph_of(found);
-    if (ids.rows != view.n || distances.rows != view.n || ids.columns != distances.columns)
-        throw InvalidArgument("lists of " + std::to_string(ids.rows) + " objects for what was found of " +
-                              std::to_string(view.n));
-    std::int32_t* const to_ids = ids.ids();
-    float* const to_distances = distances.distances();
-    const nb::gil_scoped_release released;
-    detail::fold(view, {first, last, begin}, ids.columns, to_ids, to_distances, threads);
+    with_graph(lists, [&]<class Id>(const GraphView<Id>& to) {
+        if (to.n != view.n)
+            throw InvalidArgument("lists of " + std::to_string(to.n) + " objects for what was found of " +
+                                  std::to_string(view.n));
+        const nb::gil_scoped_release released;
+        detail::fold(view, {first, last, begin}, to.k, const_cast<Id*>(to.ids), const_cast<float*>(to.distances),
+                     threads);
+    });
 }
 
 /// The nearest k of every vector of the sample among x, exact. \param selves  which of x it is, -1: none of them
@@ -218,26 +229,33 @@ void bind_shards(nb::module_& module) {
         path);
     module.def(
         "sample_objects",
-        [](std::int64_t n, std::int64_t count, std::uint64_t seed) { return detail::sample_objects(n, count, seed); },
+        [](std::int64_t n, std::int64_t count, std::uint64_t seed) {
+            return detail::sample_objects<std::int64_t>(n, count, seed);
+        },
         n, nb::arg("count"), nb::arg("seed"));
     module.def("save_rows", &save_rows, path, graph, dtype, objects);
-    module.def("load_rows", &load_rows, path, nb::arg("bytes"), nb::arg("checksum"), n, k, objects);
+    module.def("load_rows", &load_rows, path, nb::arg("bytes"), nb::arg("checksum"), graph, objects);
     module.def("merge_across", &merge_across, nb::arg("x1"), nb::arg("graph1"), nb::arg("x2"), nb::arg("graph2"),
                params);
-    module.def("fold", &fold, nb::arg("found"), nb::arg("first"), nb::arg("last"), nb::arg("begin"), nb::arg("ids"),
-               nb::arg("distances"), nb::arg("threads"));
+    module.def("fold", &fold, nb::arg("found"), nb::arg("first"), nb::arg("last"), nb::arg("begin"), nb::arg("lists"),
+               nb::arg("threads"));
     module.def("nearest", &nearest, x, nb::arg("sample"), nb::arg("selves"), k, params);
     module.def(
         "recall_of_rows",
         [](std::int64_t n, const nb::tuple& lists, const nb::tuple& truth) {
-            const KnnGraphView rows = graph_of(lists), nearest = graph_of(truth);
-            if (rows.n != nearest.n || rows.k < nearest.k || nearest.n == 0)
-                throw InvalidArgument("rows of other objects than the true ones");
-            return to_object(detail::estimate_recall(n, rows, nearest));
+            return with_graph(lists, [&]<class Id>(const GraphView<Id>& rows) {
+                return with_graph(truth, [&]<class Other>(const GraphView<Other>& nearest) -> nb::object {
+                    if constexpr (std::is_same_v<Id, Other>)
+                        if (rows.n == nearest.n && rows.k >= nearest.k && nearest.n != 0)
+                            return to_object(detail::estimate_recall(n, rows, nearest));
+                    throw InvalidArgument("rows of other objects than the true ones");
+                });
+            });
         },
         n, nb::arg("lists"), nb::arg("truth"));
     nb::class_<Manifest>(module, "Manifest")
-        .def_static("begin", &begin_manifest, nb::arg("base"), params, nb::arg("shards"), nb::arg("plan"))
+        .def_static("begin", &begin_manifest, nb::arg("base"), params, nb::arg("shards"), nb::arg("plan"),
+                    nb::arg("id_bytes"))
         .def_static(
             "parse",
             [](const std::string& text, const std::filesystem::path& path) {
@@ -262,6 +280,7 @@ void bind_shards(nb::module_& module) {
                                  if (file) files.append(nb::make_tuple(file->name, file->bytes, file->checksum));
                          return files;
                      })
+        .def_prop_ro("id_bytes", [](const Manifest& self) { return self.id_bytes; })
         .def_prop_ro("is_ordered", &Manifest::is_ordered)
         .def_prop_ro("complete", [](const Manifest& self) { return self.complete; })
         .def_prop_ro("count", &Manifest::count)

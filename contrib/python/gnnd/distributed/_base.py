@@ -104,7 +104,7 @@ class Remote:
         self._skip = 0  # bytes before each row's components
         if kind in _BIN:
             dtype = _BIN[kind]
-            n, d = struct.unpack_from("<ii", head)
+            n, d = struct.unpack_from("<Ii", head)
             self._begin = 8
         elif kind in _VECS:
             dtype = _VECS[kind]

@@ -5,6 +5,7 @@ a scheduler, a client or workers that are lost cost the tasks under way."""
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 import threading
@@ -125,9 +126,20 @@ class _Engine:
                     self._look_through()
                     continue
                 self._take_back()
+            self._hear_the_end()
         finally:
             for future, _ in self._running.values():
                 future.cancel()
+
+    def _hear_the_end(self) -> None:
+        """The graph may be there before Dask tells that its last task is done."""
+        from distributed import wait
+
+        last = {worker: one for worker, one in self._running.items() if one[1] == FINISH}
+        with contextlib.suppress(asyncio.TimeoutError):
+            wait([future for future, _ in last.values()], timeout=_PATIENCE)
+        if any(future.status == "finished" for future, _ in last.values()):
+            self._tell(FINISH)
 
     def _workers(self) -> tuple[list[str], dict[str, int] | None]:
         """Addresses of those that get tasks, and the resources that a task takes."""

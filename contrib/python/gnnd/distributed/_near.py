@@ -14,7 +14,7 @@ from ._base import Base, scattered
 from ._cut import Cut
 from ._order import Order
 from ._plan import Plan
-from ._records import Records, view
+from ._records import Records, new_graph, parts, view
 from ._rules import AllPairs
 from ._schedule import BORDERS, Schedule, Task
 
@@ -75,7 +75,7 @@ class Near(AllPairs):
         """Makes the lists of a range of the base's rows."""
         start = time.monotonic()
         part, plan, schedule = task.first, self._plan, self._records.state().schedule
-        order = self._order.rows()
+        order, rows = self._order.rows(), new_graph(plan.rows(part), plan.k, plan.id_type)
 
         def lists(shard: int) -> tuple[str, int, int]:
             record = self._records.read(schedule.last_lists(shard))
@@ -83,11 +83,16 @@ class Near(AllPairs):
             return self._records.storage.fetch(record.file, record.size), record.size, record.checksum
 
         try:
-            rows = _native.restore_rows(
-                plan.manifest, view(order[:, None], "i32"), part, lists, int(self._params["threads"])
+            _native.restore_rows(
+                plan.manifest,
+                view(order[:, None], "i32"),
+                part,
+                lists,
+                parts(rows, plan.metric),
+                int(self._params["threads"]),
             )
         except OSError:
             for shard in range(plan.manifest.count):  # whichever of them is altered is withdrawn
-                self._records.load(schedule.last_lists(shard), plan.rows(shard), plan.k, plan.n)
+                self._records.load_lists(schedule.last_lists(shard), shard)
             raise
         self._records.save(task.records[0], rows, plan.n, time.monotonic() - start, 0)

@@ -24,7 +24,7 @@ from ._schedule import Schedule
 from ._storage import Damaged, Folder, Storage
 
 _FORMAT = "gnnd build by several processes"
-_VERSIONS = (1, 2)  # the least that holds what is to be told: 2 for ordered bases
+_VERSIONS = (1, 2)  # the least that holds what is to be told: 2 for ordered bases and wide ids
 _LOCK_ATTEMPTS = 50
 BUILD, MANIFEST, SAMPLE = "build.json", "manifest.json", "sample.bin"
 
@@ -64,6 +64,7 @@ class Plan:
         """The name by which records of the same build know each other, wherever its base lies."""
         base = {name: self.manifest.base[name] for name in ("n", "d", "dtype", "checksum")}
         what = [base, self.manifest.params, self.manifest.count, *(["near"] if self.is_ordered else [])]
+        what += [8] if self.id_type == np.int64 else []
         return _digest(json.dumps(what, sort_keys=True).encode())
 
     @property
@@ -96,6 +97,11 @@ class Plan:
         return self.begin(shard + 1) - self.begin(shard)
 
     @property
+    def id_type(self) -> type:
+        """Of ids in lists, of the whole set."""
+        return np.int32 if self.manifest.id_bytes == 4 else np.int64
+
+    @property
     def dtype(self) -> str:
         return str(self.manifest.base["dtype"])
 
@@ -112,14 +118,14 @@ class Plan:
     def task_bytes(self) -> int:
         """Host memory that a task holds at least. A merge: of both shards vectors, local graphs, lists, these once more
         while they are written, and what it finds; the way back to rows of the base: the order, and the result."""
-        columns = self.manifest.local_columns + 3 * self.k
-        most = max(map(self.rows, range(self.manifest.count)))
-        merge = min(2, self.manifest.count) * most * (self.row_bytes + 8 * columns)
-        return max(merge, 4 * self.n + 8 * most * self.k) if self.is_ordered else merge
+        most, lists = max(map(self.rows, range(self.manifest.count))), self.k * (4 + self.manifest.id_bytes)
+        graphs = 8 * (self.manifest.local_columns + self.k)
+        merge = min(2, self.manifest.count) * most * (self.row_bytes + graphs + 2 * lists)
+        return max(merge, 4 * self.n + most * lists) if self.is_ordered else merge
 
     def objects(self) -> np.ndarray:
         """The objects on which the recall is measured, ascending."""
-        return np.array(_native.sample_objects(self.n, self.recall_objects, self.manifest.params["seed"]), np.int32)
+        return np.array(_native.sample_objects(self.n, self.recall_objects, self.manifest.params["seed"]), np.int64)
 
     def sample(self, storage: Storage, base: Base) -> Rows:
         """Their vectors: from the storage, or, where they are not there or altered, from the base, row by row."""
@@ -141,7 +147,7 @@ class Plan:
         return seal(
             {
                 "format": _FORMAT,
-                "version": 2 if self.is_ordered else 1,
+                "version": 2 if self.is_ordered or self.id_type == np.int64 else 1,
                 "manifest": self.manifest.text(),
                 "recall_objects": self.recall_objects,
             }
@@ -192,7 +198,13 @@ def finished(storage: Storage) -> _native.Manifest | None:
 
 
 def start(
-    storage: Storage, base: Base, params: dict[str, Any], shards: int, recall_objects: int, plan: str = "all"
+    storage: Storage,
+    base: Base,
+    params: dict[str, Any],
+    shards: int,
+    recall_objects: int,
+    plan: str = "all",
+    id_bytes: int = 0,
 ) -> Plan | None:
     """Begins a build, or joins the same one.
 
@@ -201,7 +213,7 @@ def start(
         parameters out of range
     """
     wanted = Plan(
-        _native.Manifest.begin(base.record, params, shards, plan),
+        _native.Manifest.begin(base.record, params, shards, plan, id_bytes),
         recall_objects if 0 < float(params.get("recall", 0.99)) < 1 else 0,
     )
     if wanted.is_ordered and recall_objects == 0:

@@ -48,9 +48,9 @@ class Recall:
         for shard in range(plan.manifest.count):
             count = plan.rows(shard)
             nearest = self._records.load(f"nearest-{shard:05d}", len(truth[0]), self._at, count)
-            ids, distances = view(truth[0], "i32"), view(truth[1], "f32")
             threads = int(self._params["threads"])
-            _native.fold(parts(nearest, plan.metric), 0, count, plan.begin(shard), ids, distances, threads)
+            to = parts(truth, plan.metric)
+            _native.fold(parts(nearest, plan.metric), 0, count, plan.begin(shard), to, threads)
         return truth
 
     def pairs(self, truth: Graph) -> np.ndarray:
@@ -90,15 +90,13 @@ class Recall:
     def _rows(self) -> Graph:
         shape = len(self._plan.objects()), self._at
         fill = -np.inf if _native.is_similarity(self._plan.metric) else np.inf
-        return np.full(shape, -1, np.int32), np.full(shape, fill, np.float32)
+        return np.full(shape, -1, self._plan.id_type), np.full(shape, fill, np.float32)
 
     def _found(self, shard: int, name: str, count: int) -> Graph:
         """What its record tells; lists that were written by earlier versions are read for it."""
         told = self._records.read(name).about.get("sample")
         if told is None:
-            told = self.of_lists(shard, self._records.load(name, self._plan.rows(shard), self._plan.k, self._plan.n))
-        data, shape = base64.b64decode(told), (count, self._at)
-        half = len(data) // 2
-        return np.frombuffer(data[:half], np.int32).reshape(shape), np.frombuffer(data[half:], np.float32).reshape(
-            shape
-        )
+            told = self.of_lists(shard, self._records.load_lists(name, shard))
+        data, shape, id_type = base64.b64decode(told), (count, self._at), self._plan.id_type
+        ids = count * self._at * np.dtype(id_type).itemsize
+        return np.frombuffer(data[:ids], id_type).reshape(shape), np.frombuffer(data[ids:], np.float32).reshape(shape)

@@ -28,9 +28,15 @@ def view(array: np.ndarray, dtype: str) -> _native.Array:
     return _native.Array(array, array.ctypes.data, rows, columns, columns * array.itemsize, dtype)
 
 
-def parts(graph: Graph, metric: str) -> tuple[_native.Array, _native.Array, str]:
-    """A graph as the native functions take it."""
-    return view(graph[0], "i32"), view(graph[1], "f32"), metric
+def parts(graph: Graph, metric: str) -> tuple[Any, _native.Array, str]:
+    """A graph as the native functions take it. Its ids may have 64 bits."""
+    ids = np.ascontiguousarray(graph[0]) if graph[0].dtype == np.int64 else view(graph[0], "i32")
+    return ids, view(graph[1], "f32"), metric
+
+
+def new_graph(n: int, k: int, id_type: type = np.int32) -> Graph:
+    """The arrays of one, with nothing in them yet."""
+    return np.empty((n, k), id_type), np.empty((n, k), np.float32)
 
 
 @dataclass(frozen=True)
@@ -92,7 +98,7 @@ class Records:
             self.withdraw(name)
             raise
 
-    def load(self, name: str, n: int, k: int, objects: int) -> Graph:
+    def load(self, name: str, n: int, k: int, objects: int, id_type: type = np.int32) -> Graph:
         """The graph that the record's file holds, verified.
 
         :raises Damaged: altered or gone; record and file are withdrawn then
@@ -102,7 +108,9 @@ class Records:
             try:
                 path = self.storage.fetch(record.file, record.size)
                 self.moved += record.size
-                return _native.load_rows(path, record.size, record.checksum, n, k, objects)
+                graph = new_graph(n, k, id_type)
+                _native.load_rows(path, record.size, record.checksum, parts(graph, self.plan.metric), objects)
+                return graph
             except OSError as error:
                 # An error of a system call is the storage's, not the file's; the library tells it as "cannot".
                 if not isinstance(error, Damaged) and (error.errno is not None or ": cannot " in str(error)):
@@ -112,6 +120,10 @@ class Records:
                     self.withdraw(name, record)
                     raise Damaged(str(error)) from None
         raise AssertionError
+
+    def load_lists(self, name: str, shard: int) -> Graph:
+        """Those of a shard, or what the graph has of as many rows: see :meth:`load`."""
+        return self.load(name, self.plan.rows(shard), self.plan.k, self.plan.n, self.plan.id_type)
 
     def save(self, name: str, graph: Graph, objects: int, seconds: float, samples: int, **about: Any) -> bool:
         """Writes the graph to a file of its own and then the record. False where another has been faster."""

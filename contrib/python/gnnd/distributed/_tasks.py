@@ -16,7 +16,7 @@ from .._process import named
 from ._base import Base, Rows
 from ._near import Near
 from ._plan import BUILD, MANIFEST, SAMPLE, Plan, finished
-from ._records import Graph, Records, parts, view
+from ._records import Graph, Records, parts
 from ._rules import AllPairs
 from ._schedule import Task
 from ._storage import Storage
@@ -105,6 +105,7 @@ class Carrier:
         local = ids[:, :columns].copy(), distances[:, :columns].copy()
         seconds, samples = time.monotonic() - start, int(stats["choices"]["samples"])
         if state.at(shard) < 0:
+            ids = ids.astype(self.plan.id_type, copy=False)
             ids[ids >= 0] += begin
             self._save_lists(state.schedule.lists_name(shard, 0), shard, (ids, distances), seconds, samples)
         if shard not in state.local:
@@ -147,8 +148,7 @@ class Carrier:
             parts((ids[mine], distances[mine]), plan.metric),
             *objects,
             plan.begin(partner),
-            view(lists[0], "i32"),
-            view(lists[1], "f32"),
+            parts(lists, plan.metric),
             self._threads,
         )
 
@@ -158,7 +158,7 @@ class Carrier:
         if kept is not None and kept[0] == name:
             return kept[1:]  # type: ignore[no-any-return]
         record = self.records.read(name)
-        return self.records.load(name, self.plan.rows(shard), self.plan.k, self.plan.n), record.seconds, record.samples
+        return self.records.load_lists(name, shard), record.seconds, record.samples
 
     def _save_lists(self, name: str, shard: int, lists: Graph, seconds: float, samples: int) -> bool:
         sample = self._recall.of_lists(shard, lists)
@@ -181,7 +181,7 @@ class Carrier:
         files, seconds, samples = [], 0.0, 0
         for shard in range(plan.manifest.count):
             name = schedule.result(shard)
-            self.records.load(name, plan.rows(shard), plan.k, plan.n)
+            self.records.load_lists(name, shard)
             result, lists = self.records.read(name), self.records.read(schedule.last_lists(shard))
             files.append((result.file, result.size, result.checksum))
             seconds, samples = seconds + lists.seconds, max(samples, lists.samples)

@@ -45,6 +45,7 @@ def start(
     shards: int,
     recall: float = 0.99,
     plan: str = "all",
+    id_bytes: int = 0,
     recall_objects: int = 1024,
     **params: Any,
 ) -> bool:
@@ -55,6 +56,7 @@ def start(
     :param shards: 1 to 1024, of two vectors at least; a worker holds two of them, their graphs and lists in memory
     :param plan: ``"all"`` merges every pair of shards; ``"near"`` cuts shards by a partition of the space and merges
         those near each other, until ``recall`` is measured; vectors then have a copy in ``work`` until the end
+    :param id_bytes: of an id in the graph's files, 4, of up to 2^31 - 1 vectors, or 8; 0: as few as there must be
     :param recall: that every build and merge has; it is measured on the whole in the end, on ``recall_objects``
     :param params: those of :func:`gnnd.parameters` that decide the graph, and, of URLs, ``storage_options`` for fsspec,
         ``staging``, a local folder for copies of objects, and ``staging_bytes``, how much it may hold
@@ -64,10 +66,11 @@ def start(
     """
     _native.whole("shards", shards, 1)
     _native.whole("recall_objects", recall_objects, 0)
+    _native.whole("id_bytes", id_bytes, 0)
     options = {name: params.pop(name) for name in STORAGE_OPTIONS if name in params}
     vectors = open_base(base, options.get("storage_options"))
     given = {"k": k, "metric": metric, "recall": recall, **params}
-    return begin(storage(work, True, **options), vectors, given, shards, recall_objects, plan) is not None
+    return begin(storage(work, True, **options), vectors, given, shards, recall_objects, plan, id_bytes) is not None
 
 
 def work(
@@ -214,6 +217,9 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument(
         "--plan", default="all", help="pairs of shards that are merged: all, or near, until the recall is reached"
     )
+    parser.add_argument(
+        "--id-bytes", type=int, default=0, help="of an id in the graph's files: 4, 8; 0: as few as needed"
+    )
     parser.add_argument("--device", default="auto")
     parser.add_argument("--threads", type=int, default=0)
     parser.add_argument("--lease", type=float, default=60, metavar="SECONDS", help="after which the lost are replaced")
@@ -231,6 +237,7 @@ def main(arguments: Sequence[str]) -> int:
                 shards=given.shards,
                 recall=given.recall,
                 plan=given.plan,
+                id_bytes=given.id_bytes,
             )
         done = work(given.work, base=given.base, device=given.device, threads=given.threads, lease_seconds=given.lease)
     except (OSError, ValueError, MemoryError, RuntimeError) as error:
