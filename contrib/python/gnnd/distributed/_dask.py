@@ -108,6 +108,7 @@ class _Engine:
         self._small: set[str] = set()  # workers that were told to be too small
         self._over: dict[str, float] = {}  # since when the storage tells that a worker's task is done
         self._began, self._before = time.monotonic(), patiently(records.state).done()
+        self._tasks = len(records.schedule)  # as it was told last
         self._bytes = 0
 
     def run(self) -> None:
@@ -135,10 +136,12 @@ class _Engine:
         """The graph may be there before Dask tells that its last task is done."""
         from distributed import wait
 
-        last = {worker: one for worker, one in self._running.items() if one[1] == FINISH}
+        last = [future for future, task in self._running.values() if task == FINISH]
+        if not last:
+            return
         with contextlib.suppress(asyncio.TimeoutError):
-            wait([future for future, _ in last.values()], timeout=_PATIENCE)
-        if any(future.status == "finished" for future, _ in last.values()):
+            wait(last, timeout=_PATIENCE)
+        if any(future.status == "finished" for future in last):
             self._tell(FINISH)
 
     def _workers(self) -> tuple[list[str], dict[str, int] | None]:
@@ -226,9 +229,11 @@ class _Engine:
                 raise RuntimeError(f"{task}: {_LOSSES} workers were lost while they did it") from error
 
     def _tell(self, task: Task) -> None:
-        done = None if task == FINISH else patiently(self._records.state).done()
-        tasks = len(self._records.schedule)
-        done = tasks if done is None else done
+        if task == FINISH:  # of which no record is left
+            done = tasks = self._tasks
+        else:
+            done = patiently(self._records.state).done()
+            tasks = self._tasks = max(self._tasks, len(self._records.schedule))
         seconds = time.monotonic() - self._began
         here = done - self._before
         left = seconds / here * (tasks - done) if here > 0 else None
