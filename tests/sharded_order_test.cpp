@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "gnnd/cpu/parallel.h"
 #include "gnnd/error.h"
 #include "gnnd/shards/borders.h"
 #include "gnnd/shards/near.h"

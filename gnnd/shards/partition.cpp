@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "gnnd/cpu/parallel.h"
 #include "gnnd/error.h"
 #include "gnnd/random.h"
 

@@ -6,9 +6,12 @@
 #include <cstdint>
 #include <vector>
 
-#include "gnnd/cpu/parallel.h"
 #include "gnnd/metric.h"
 #include "gnnd/vectors.h"
+
+namespace gnnd::cpu {
+struct Team;  // not included: who does may have to be compiled with OpenMP
+}
 
 namespace gnnd::shards {
 
