@@ -9,8 +9,7 @@
 namespace gnnd::cpu {
 namespace {
 
-constexpr int kComparedAtOnce =
-    16;  // entries that are compared at a time: with those linked before, and with each other
+constexpr int kComparedAtOnce = 16;  // entries: with those linked before, and with each other
 constexpr std::int64_t kChunk = 256;
 
 /// Chooses the links of one object after the other, with room for a block of distances.

@@ -4,8 +4,11 @@
 from __future__ import annotations
 
 import os
+import random
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -46,6 +49,42 @@ def worker(work: Path, *options: object) -> subprocess.Popen[str]:
     """A process that works there with one thread."""
     command = [sys.executable, "-m", "gnnd", "worker", work, "--lease", LEASE, "--threads", 1, *options]
     return subprocess.Popen(list(map(str, command)), stderr=subprocess.PIPE, text=True, env=dict(os.environ))
+
+
+def finish_with_kills(work: Path, chance: random.Random, most: int, seconds: float) -> int:
+    """Three workers at a time, until the graph is finished: at random moments one is killed, and another comes. Who is
+    not killed ends well.
+
+    :param most: kill so many at most; then one is waited for instead
+    :param seconds: in which a worker must end
+    :return: how many were killed
+    """
+    workers: list[subprocess.Popen[str]] = []
+    killed = 0
+    while not (work / "manifest.json").exists():
+        workers += [worker(work) for _ in range(3 - len(workers))]
+        time.sleep(chance.uniform(0.1, 0.9))
+        victim = workers.pop(chance.randrange(3))
+        if killed < most and victim.poll() is None:
+            victim.kill()
+            killed += 1
+        told = victim.communicate(timeout=seconds)[1]
+        assert victim.returncode in (0, -signal.SIGKILL), told
+    for one in workers:
+        assert one.stderr is not None
+        assert one.wait(timeout=seconds) == 0, one.stderr.read()
+        one.stderr.close()
+    return killed
+
+
+def flip_a_bit_in_each(work: Path, chance: random.Random) -> int:
+    """In every object of the build but its plan. :return: how many there are"""
+    altered = [path for path in work.rglob("*") if path.is_file() and path.name not in ("lock", "build.json")]
+    for path in altered:
+        data = bytearray(path.read_bytes())
+        data[chance.randrange(len(data))] ^= 1 << chance.randrange(8)
+        path.write_bytes(data)
+    return len(altered)
 
 
 def check_finished(work: Path, base: Path, metric: str = "l2", at_least: float = 0.985) -> gnnd.ShardedGraph:

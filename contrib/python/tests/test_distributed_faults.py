@@ -26,7 +26,7 @@ from gnnd.distributed._plan import read_plan
 from gnnd.distributed._schedule import FINISH, Schedule, Task
 from gnnd.distributed._storage import Folder
 from gnnd.distributed._tasks import Carrier
-from shards import K, carrier, check_finished, make_base, worker
+from shards import K, carrier, check_finished, finish_with_kills, flip_a_bit_in_each, make_base, worker
 
 KILLS = int(os.environ.get("GNND_TEST_KILLS", "4"))
 
@@ -49,19 +49,7 @@ def test_workers_that_are_killed(tmp_path):
     for build in range(KILLS):
         work = tmp_path / f"work{build}"
         gnnd.distributed.start(base, work, K, shards=10)
-        workers: list[Any] = []
-        while not (work / "manifest.json").exists():
-            workers += [worker(work) for _ in range(3 - len(workers))]
-            time.sleep(chance.uniform(0.1, 0.9))
-            victim = workers.pop(chance.randrange(3))
-            if killed < KILLS and victim.poll() is None:
-                victim.kill()
-                killed += 1
-            told = victim.communicate(timeout=60)[1]
-            assert victim.returncode in (0, -signal.SIGKILL), told
-        for one in workers:
-            assert one.wait(timeout=60) == 0, one.stderr.read()
-            one.stderr.close()
+        killed += finish_with_kills(work, chance, KILLS - killed, 60)
         graph = check_finished(work, base)
         assert graph.recall == pytest.approx(undisturbed, abs=0.005)
         if killed == KILLS:
@@ -187,13 +175,7 @@ def test_a_flipped_byte_in_any_object(tmp_path, tasks):
     """In each object that there is after so many tasks; all of them are altered before the build goes on."""
     base, work = begin(tmp_path)
     do_some(carrier(base, work), tasks)
-    chance = random.Random(tasks)
-    altered = [path for path in work.rglob("*") if path.is_file() and path.name not in ("lock", "build.json")]
-    assert len(altered) > 6
-    for path in altered:
-        data = bytearray(path.read_bytes())
-        data[chance.randrange(len(data))] ^= 1 << chance.randrange(8)
-        path.write_bytes(data)
+    assert flip_a_bit_in_each(work, random.Random(tasks)) > 6
     (work / "build.json").write_bytes((work / "build.json").read_bytes().replace(b"gnnd", b"gnnb", 1))
     with pytest.raises(OSError, match="build.json: altered"):
         gnnd.distributed.work(work)

@@ -6,9 +6,6 @@ from __future__ import annotations
 
 import os
 import random
-import signal
-import subprocess
-import time
 
 import numpy as np
 import pytest
@@ -19,7 +16,7 @@ from gnnd.distributed import _worker
 from gnnd.distributed._schedule import Task
 from gnnd.distributed._storage import Folder
 from near import SHARDS, begin, check_near, do_until
-from shards import K, carrier, check_finished, make_flat_base, worker
+from shards import K, carrier, check_finished, finish_with_kills, flip_a_bit_in_each, make_flat_base
 
 KILLS = int(os.environ.get("GNND_TEST_KILLS", "4"))
 
@@ -41,19 +38,7 @@ def test_workers_that_are_killed(tmp_path):
     for build in range(KILLS):
         work = tmp_path / f"work{build}"
         gnnd.distributed.start(base, work, K, shards=SHARDS, plan="near")
-        workers: list[subprocess.Popen[str]] = []
-        while not (work / "manifest.json").exists():
-            workers += [worker(work) for _ in range(3 - len(workers))]
-            time.sleep(chance.uniform(0.1, 0.9))
-            victim = workers.pop(chance.randrange(3))
-            if killed < KILLS and victim.poll() is None:
-                victim.kill()
-                killed += 1
-            told = victim.communicate(timeout=120)[1]
-            assert victim.returncode in (0, -signal.SIGKILL), told
-        for one in workers:
-            assert one.wait(timeout=120) == 0, one.stderr.read()
-            one.stderr.close()
+        killed += finish_with_kills(work, chance, KILLS - killed, 120)
         check_near(work, base)
         if killed == KILLS:
             return
@@ -83,13 +68,7 @@ def test_a_flipped_byte_in_any_object(tmp_path, kind, tasks):
     """In each object that there is; all of them are altered before the build goes on."""
     base, work = begin(tmp_path, shards=5, n=1500)
     do_until(carrier(base, work), kind, tasks)
-    chance = random.Random(tasks)
-    altered = [path for path in work.rglob("*") if path.is_file() and path.name not in ("lock", "build.json")]
-    assert len(altered) > 4
-    for path in altered:
-        data = bytearray(path.read_bytes())
-        data[chance.randrange(len(data))] ^= 1 << chance.randrange(8)
-        path.write_bytes(data)
+    assert flip_a_bit_in_each(work, random.Random(tasks)) > 4
     gnnd.distributed.work(work)
     check_finished(work, base)
 
