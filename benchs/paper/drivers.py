@@ -40,7 +40,8 @@ def _common(line: dict) -> dict:
         "distances",
         "machine",
     )
-    return {name: line[name] for name in names if line.get(name) is not None}
+    # A program that was built in another folder does not know its commit, and the runner's own stands.
+    return {name: line[name] for name in names if line.get(name) not in (None, "unknown")}
 
 
 def _command(program: Path, points: list[Point], path: Path) -> list:

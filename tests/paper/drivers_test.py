@@ -64,6 +64,12 @@ class Drivers(unittest.TestCase):
         called = (self.folder / "called-gpu_bench").read_text()
         self.assertEqual(called.split(), shlex.split("set.fbin p=16 -k 64 --metric l2 --repeat 5 --queries 500"))
 
+    def test_a_program_that_does_not_know_its_commit_says_none(self) -> None:
+        self.script("gpu_bench", json.dumps({**GPU_LINE, "commit": "unknown"}))
+        point = Point("GNND", DATA, "gpu_bench", "p=16", repeat=5, queries=500)
+        found = drivers.gpu_bench(self.tools, [point], Path("set.fbin"))[point.key]
+        self.assertNotIn("commit", found)  # the runner's own stands
+
     def test_a_line_that_is_missing_is_an_error(self) -> None:
         self.script("gpu_bench", json.dumps(GPU_LINE))
         with self.assertRaisesRegex(tools.ToolError, "nothing about p=32"):
