@@ -4,73 +4,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any, cast
 
 import numpy as np
 
 from . import _native
-from ._allocators import Allocator, allocator_of
-from ._arrays import Vectors, dtype_name, numpy_name, on_host, place_of, vectors
-from ._device_array import LEGACY_STREAM, DeviceArray
-from ._graph import Graph, Recall, checked_ids, graph_of, recall_of, require_graph
+from ._arrays import dtype_name, numpy_name, on_host
+from ._call import Call, arrays_of
+from ._device_array import LEGACY_STREAM
+from ._graph import Graph, Recall, checked_ids, recall_of
 from ._process import named
-from ._progress import Progress, shown
-
-
-class _Call:
-    """A call: where its arrays lie, and what of it is no parameter of the builders."""
-
-    def __init__(
-        self,
-        name: str,
-        progress: bool | Progress | None,
-        allocator: str | Allocator | None,
-        stream: Any,
-        **arrays: Any,
-    ) -> None:
-        self.name, self._progress, self._arrays = name, progress, arrays
-        self.place = place_of(stream, **arrays)
-        self.allocator = allocator_of(allocator)
-        #: Of the work; 0: one of the build's own, which allocators know nothing of.
-        self.stream = self.place.stream or (0 if self.allocator is None else LEGACY_STREAM)
-
-    def vectors(self, name: str) -> Vectors:
-        """Those of an array, in order with the call's stream."""
-        return vectors(self._arrays[name], stream=self.stream, name=name)
-
-    def params(self, device: Any, given: dict[str, Any], **own: Any) -> dict[str, Any]:
-        """As the native functions take them. Arrays on a GPU are worked on there.
-
-        :param own: that the function's arguments, or its graph, decide
-        """
-        if twice := own.keys() & given.keys():
-            raise TypeError(f"gnnd.{self.name}() takes no {' and no '.join(sorted(twice))}: its arguments tell it")
-        if self.place.gpu >= 0 and str(device) in ("auto", "cuda"):
-            device = f"cuda:{self.place.gpu}"
-        return {**own, **given, "device": named(device)}
-
-    @contextmanager
-    def run(self, arrays: list[DeviceArray] | None = None) -> Iterator[_native.Run]:
-        """As the native functions take it; the progress is shown meanwhile."""
-        with shown(self._progress, f"gnnd.{self.name}") as report:
-            out = None if arrays is None else [array._view() for array in arrays]
-            yield _native.Run(out, self.place.gpu, self.stream, self.allocator, report)
-
-    def graph(self, params: dict[str, Any], n: int, native: Any, *arguments: Any, stays: bool = True) -> Graph:
-        """Calls the native function: the graph goes to the GPU that holds arrays of the call, if it stays there."""
-        arrays = None
-        if self.place.gpu >= 0 and stays:
-            k = _native.whole("k", params["k"], 1)
-            arrays = [
-                DeviceArray(self.place.gpu, (n, k), dtype, self.allocator, self.stream) for dtype in ("i32", "f32")
-            ]
-        with self.run(arrays) as run:
-            new, stats, base = native(*arguments, run)
-        ids, distances = new if arrays is None else arrays
-        first = next(argument for argument in arguments if isinstance(argument, _native.Array))
-        return graph_of(ids, distances, params["metric"], stats=stats, base=base, dtype=first.dtype)
+from ._progress import Progress
 
 
 def parameters() -> dict[str, tuple[str, Any]]:
@@ -109,7 +53,7 @@ def build(
     :raises ValueError: for parameters and vectors outside of what is allowed; TypeError, MemoryError, RuntimeError (no
         such device), KeyboardInterrupt
     """
-    call = _Call("build", progress, allocator, stream, x=x)
+    call = Call("build", progress, allocator, stream, x=x)
     given = call.vectors("x")
     params = call.params(device, params, k=k, metric=metric, recall=recall)
     return call.graph(params, given.n, _native.build, given.native, params)
@@ -127,7 +71,7 @@ def build_exact(
     **params: Any,
 ) -> Graph:
     """Compares all pairs: the exact graph, whatever the vectors are like. Arguments as for :func:`build`."""
-    call = _Call("build_exact", progress, allocator, stream, x=x)
+    call = Call("build_exact", progress, allocator, stream, x=x)
     given = call.vectors("x")
     params = call.params(device, params, k=k, metric=metric)
     return call.graph(params, given.n, _native.build_exact, given.native, params)
@@ -149,7 +93,7 @@ def refine(
 
     :param graph: of any k; its distances are computed again. Its arrays are on the host in the result.
     """
-    call = _Call("refine", progress, allocator, stream, x=x, **_arrays_of(graph=graph))
+    call = Call("refine", progress, allocator, stream, x=x, **arrays_of(graph=graph))
     given = call.vectors("x")
     params = call.params(device, params, k=graph.k if k is None else k, metric=graph.metric, recall=recall)
     start = graph._on_host(call.stream or LEGACY_STREAM)
@@ -176,7 +120,7 @@ def merge(
         hold what the merge happens to meet
     :return: (n1 + n2) x k: vector i of the first set keeps its number, vector j of the second one becomes n1 + j
     """
-    call = _Call("merge", progress, allocator, stream, x1=x1, x2=x2, **_arrays_of(graph1=graph1, graph2=graph2))
+    call = Call("merge", progress, allocator, stream, x1=x1, x2=x2, **arrays_of(graph1=graph1, graph2=graph2))
     _require_one_metric(graph1, graph2)
     first, second = call.vectors("x1"), call.vectors("x2")
     k = min(graph1.k, graph2.k) if k is None else k
@@ -204,7 +148,7 @@ def append(
     :param added: vectors of the same type; added vector j becomes n + j
     :param method: "auto", "search" or "merge"
     """
-    call = _Call("append", progress, allocator, stream, x=x, added=added, **_arrays_of(graph=graph))
+    call = Call("append", progress, allocator, stream, x=x, added=added, **arrays_of(graph=graph))
     old, new = call.vectors("x"), call.vectors("added")
     params = call.params(device, {"k": graph.k, **params}, metric=graph.metric, recall=recall)
     arguments = (old.native, graph._parts(), new.native, params, method)
@@ -222,24 +166,11 @@ def duplicates_of(
     **params: Any,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
     """Finds copies for `gnnd.duplicates`. Vectors on a GPU are copied to the host, and built with there."""
-    call = _Call("duplicates", progress, allocator, stream, x=x)
+    call = Call("duplicates", progress, allocator, stream, x=x)
     given = on_host(call.vectors("x"))
     params = call.params(device, params)
     with call.run() as run:
         return _native.duplicates_of(given.native, given_params, params, run)
-
-
-def call_of_graph(
-    name: str, graph: Graph, *, device: Any = "auto", stream: Any = None, allocator: Any = None
-) -> tuple[Any, str, _Call]:
-    """A graph's arrays, the device and the call of an operation on it. With device="cpu" it comes to the host."""
-    call = _Call(name, None, allocator, stream, **_arrays_of(graph=graph))
-    if str(device) == "cpu" and call.place.gpu >= 0:
-        graph = graph._on_host(call.stream)
-        call = _Call(name, None, allocator, None)
-    if str(device) == "auto" and call.place.gpu < 0:
-        device = "cpu"
-    return graph._parts(), call.params(device, {})["device"], call
 
 
 def exact_neighbors(
@@ -257,7 +188,7 @@ def exact_neighbors(
     :param objects: numbers of vectors, in any order
     :return: ids and distances, len(objects) x k, as a graph's
     """
-    call = _Call("exact_neighbors", None, None, stream, x=x)
+    call = Call("exact_neighbors", None, None, stream, x=x)
     given = call.vectors("x")
     numbers = checked_ids(objects, "objects", dimensions=1)
     if numbers.size == 0:
@@ -288,7 +219,7 @@ def eval(  # noqa: A001
     :param objects: in the sample; 0: all of them
     :raises ValueError: for a graph of other vectors, and for ids that are no vector's
     """
-    call = _Call("eval", None, None, stream, x=x, **_arrays_of(graph=graph))
+    call = Call("eval", None, None, stream, x=x, **arrays_of(graph=graph))
     given, rows = call.vectors("x"), graph._on_host(call.stream or LEGACY_STREAM)
     at = min(10, graph.k, max(graph.n - 1, 1)) if at is None else _native.whole("at", at, 1)
     params = call.params(device, params, k=at, metric=graph.metric, seed=seed)
@@ -305,17 +236,6 @@ def plan(
     name = dtype_name("float32" if numpy_name(dtype) == "float64" else dtype)
     n, d = _native.whole("n", n), _native.whole("d", d)
     return _native.plan(n, d, name, {"k": k, "metric": metric, "device": named(device), **params})
-
-
-def _arrays_of(**graphs: Graph) -> dict[str, Any]:
-    """The arrays of graphs by their names. :raises TypeError: for what is no graph, or no longer one"""
-    for name, graph in graphs.items():
-        require_graph(graph, name)._parts()
-    return {
-        f"{name}.{kind}": array
-        for name, graph in graphs.items()
-        for kind, array in (("ids", graph.ids), ("distances", graph.distances))
-    }
 
 
 def _require_one_metric(graph1: Graph, graph2: Graph) -> None:

@@ -30,7 +30,8 @@ import numpy as np
 
 from . import _native
 from ._arrays import on_host, vectors
-from ._build import call_of_graph, duplicates_of
+from ._build import duplicates_of
+from ._call import call_of_graph
 from ._csr import Csr as Csr
 from ._csr import csr_of
 from ._graph import Graph, _view_of, require_graph

@@ -12,7 +12,7 @@ import pytest
 
 import gnnd
 from conftest import CudaArray, clustered
-from gnnd import _arrays, _build, _graph, _native, _process
+from gnnd import _arrays, _call, _graph, _native, _process
 
 K = 4
 # The results that the native functions would give for a graph of 6 objects.
@@ -107,7 +107,7 @@ def gpu(monkeypatch):
     monkeypatch.setattr(_native, "device_count", lambda: (0, "there is none"))
     monkeypatch.setattr(_native, "Run", Run)
     monkeypatch.setattr(_process, "_cuda_process", None)
-    for module in (_build, _graph):
+    for module in (_call, _graph):
         monkeypatch.setattr(module, "DeviceArray", OfGraph)
 
     class Torch:
