@@ -86,8 +86,9 @@ class Lists {
         bounds_[i] = last == kEmpty ? HUGE_VALF : key_of(last);
     }
 
-    /// Asks the processor to bring list i near.
+    /// Asks the processor to bring list i and its lock near.
     void prefetch(std::int64_t i) const {
+        __builtin_prefetch(&locks_[i], 1);
         const Entry* list = of(i);
         for (int j = 0; j < length_; j += 64 / int(sizeof(Entry))) __builtin_prefetch(list + j, 1);
     }

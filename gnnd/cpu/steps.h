@@ -31,14 +31,13 @@ class Offers {
 
     /// Offers object v to objects[i].
     void add(Lists& lists, const std::int32_t* objects, int i, std::int32_t v, float key) {
+        if (counts_[i] == 0) lists.prefetch(objects[i]);  // many at once, in flush_all(), would wait for each other
         if (counts_[i] == kRoom) flush(lists, objects, i);
         entries_[i * kRoom + counts_[i]++] = make_entry(key, v, true);
     }
 
     /// Passes the offers to the first `count` objects on to their lists.
     void flush_all(Lists& lists, const std::int32_t* objects, int count) {
-        for (int i = 0; i < count; ++i)
-            if (counts_[i] != 0) lists.prefetch(objects[i]);
         for (int i = 0; i < count; ++i)
             if (counts_[i] != 0) flush(lists, objects, i);
     }
