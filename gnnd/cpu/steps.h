@@ -26,14 +26,14 @@ class Offers {
     /// Room for the offers to `objects` objects.
     void resize(int objects) {
         counts_.assign(objects, 0);
-        entries_.resize(std::size_t(objects) * kRoom);
+        entries_.resize(std::size_t(objects) * kStride);
     }
 
     /// Offers object v to objects[i].
     void add(Lists& lists, const std::int32_t* objects, int i, std::int32_t v, float key) {
         if (counts_[i] == 0) lists.prefetch(objects[i]);  // many at once, in flush_all(), would wait for each other
         if (counts_[i] == kRoom) flush(lists, objects, i);
-        entries_[i * kRoom + counts_[i]++] = make_entry(key, v, true);
+        entries_[i * kStride + counts_[i]++] = make_entry(key, v, true);
     }
 
     /// Passes the offers to the first `count` objects on to their lists.
@@ -45,11 +45,13 @@ class Offers {
     Counters counters;
 
   private:
-    static constexpr int kRoom = 64;
+    /// Offers to an object, and places from those of one object to those of the next: a line of the cache more, for the
+    /// first places of all objects, which are used most, would share few of its sets at a power of two.
+    static constexpr int kRoom = 64, kStride = kRoom + 8;
 
     void flush(Lists& lists, const std::int32_t* objects, int i) {
         counters.offered += counts_[i];
-        counters.accepted += lists.take(objects[i], entries_.data() + i * kRoom, counts_[i]);
+        counters.accepted += lists.take(objects[i], entries_.data() + i * kStride, counts_[i]);
         counts_[i] = 0;
     }
 
