@@ -74,6 +74,24 @@ void update_selectively(State& state, Worker& worker, int new_count, int count) 
         if (nearest_keys[j] < HUGE_VALF) offer(j, nearest[j], nearest_keys[j]);
 }
 
+/// The objects that are worked on next are as good as random to the processor: what they need is asked for while there
+/// is something to compute, the samples two objects ahead and what they lead to one ahead.
+void prefetch_next(const State& state, const Samples& samples, std::int64_t o) {
+    const std::int64_t n = state.lists.n();
+    if (o + 2 < n) samples.prefetch(state.order[o + 2]);
+    if (o + 1 >= n) return;
+    const std::int32_t next = state.order[o + 1];
+    if (samples.new_count(next) == 0) return;
+    const auto prefetch = [&](const std::int32_t* ids, int count) {
+        for (int i = 0; i < count; ++i) {
+            state.space.prefetch(ids[i]);
+            state.lists.prefetch_bound(ids[i]);
+        }
+    };
+    prefetch(samples.new_of(next), samples.new_count(next));
+    prefetch(samples.old_of(next), samples.old_count(next));
+}
+
 }  // namespace
 
 void cross_match(State& state, const Samples& samples) {
@@ -96,6 +114,7 @@ void cross_match(State& state, const Samples& samples) {
         std::int32_t* ids = worker.ids.data();
         for (std::int64_t o = begin; o < end; ++o) {
             const std::int32_t u = state.order[o];
+            prefetch_next(state, samples, o);
             if (samples.new_count(u) == 0) continue;
             std::copy_n(samples.new_of(u), samples.new_count(u), ids);
             const int new_count = drop_repeated(ids, samples.new_count(u), tables[thread]);

@@ -86,7 +86,10 @@ class Lists {
         bounds_[i] = last == kEmpty ? HUGE_VALF : key_of(last);
     }
 
-    /// Asks the processor to bring list i and its lock near.
+    /// Asks the processor to bring the bound of list i near.
+    void prefetch_bound(std::int64_t i) const { __builtin_prefetch(&bounds_[i]); }
+
+    /// The same for list i and its lock.
     void prefetch(std::int64_t i) const {
         __builtin_prefetch(&locks_[i], 1);
         const Entry* list = of(i);

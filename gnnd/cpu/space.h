@@ -4,6 +4,8 @@
 /// Vectors under a metric, and one thread's scratch space for blocks of distances. Distances appear as keys: smaller is
 /// nearer for every metric (similarities are negated).
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 
 #include "gnnd/cpu/kernels.h"
@@ -26,6 +28,13 @@ struct Space {
     float value_of(float key) const { return similarity ? 0 - key : key; }
     float key_of(float value) const { return similarity ? 0 - value : value; }
     bool similarity;
+
+    /// Asks the processor to bring row i near, as far as a slice of it reaches.
+    void prefetch(std::int64_t i) const {
+        const auto* row = static_cast<const std::byte*>(vectors.data) + i * vectors.row_bytes();
+        const auto bytes = std::min(vectors.row_bytes(), std::int64_t(kSlice));
+        for (std::int64_t at = 0; at < bytes; at += 64) __builtin_prefetch(row + at);
+    }
 };
 
 /// Keys of all pairs of two small sets of objects.
