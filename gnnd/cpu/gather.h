@@ -61,7 +61,7 @@ void gather(const std::byte* base, std::int64_t row_bytes, const std::int32_t* i
     const int end = padded(width, sizeof(W));
     for (int i = 0; i < count; ++i) {
         const S* from = (const S*)(base + (ids != nullptr ? ids[i] : i) * row_bytes) + begin;
-        W* to = (W*)((std::byte*)tile + i * kSlice);
+        W* to = (W*)tile + i * end;
         convert(from, width, to);
         for (int c = width; c < end; ++c) to[c] = 0;
     }

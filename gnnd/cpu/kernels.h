@@ -25,7 +25,7 @@ enum class Isa { baseline, avx2, avx512, avx512vnni };
 std::vector<Isa> supported_isas();
 const char* name_of(Isa isa);
 
-inline constexpr std::size_t kSlice = 512;  ///< bytes of a tile's row
+inline constexpr std::size_t kSlice = 512;  ///< most bytes of a tile's row
 inline constexpr int kPanelColumns = 16;
 /// Bytes of a panel: a slice of its columns, and four bytes for each that only the kernels know.
 inline constexpr std::size_t kPanelBytes = kPanelColumns * (kSlice + 4);
@@ -42,8 +42,9 @@ struct Slices {
 struct Kernels {
     std::size_t element;  ///< bytes of one component in a tile: 1, 2 (int16) or 4 (float32)
 
-    /// Converts components [begin, begin + width) of rows ids[0..count) to rows of kSlice bytes, padded with zeros to a
-    /// multiple of 64 bytes. ids may be null: rows 0..count then.
+    /// Converts components [begin, begin + width) of rows ids[0..count) to rows of as many bytes as these take, padded
+    /// with zeros to a multiple of 64. (Rows kSlice apart would share few sets of the cache where they are shorter.)
+    /// ids may be null: rows 0..count then.
     void (*gather)(const std::byte* base, std::int64_t row_bytes, const std::int32_t* ids, int count,
                    std::int64_t begin, int width, void* tile);
 

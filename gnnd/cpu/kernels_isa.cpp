@@ -91,13 +91,13 @@ void pack(const void* tile, int count, int width, void* panels) {
     constexpr int kLanes = I32::lanes;
     const int bytes = padded(width, kBytes / V::lanes) * (kBytes / V::lanes);
     for (int first = 0; first < count; first += kPanelColumns) {
-        const std::byte* from = (const std::byte*)tile + first * kSlice;
+        const std::byte* from = (const std::byte*)tile + first * bytes;
         std::byte* panel = (std::byte*)panels + first / kPanelColumns * kPanelBytes;
         for (int part = 0; part < kInPanel; ++part) {
             I32 squares = {}, sums = {};
             for (int c = 0; c < bytes; c += kBytes) {
                 I32 words[kLanes];
-                for (int i = 0; i < kLanes; ++i) words[i] = I32::load(from + (part * kLanes + i) * kSlice + c);
+                for (int i = 0; i < kLanes; ++i) words[i] = I32::load(from + (part * kLanes + i) * bytes + c);
                 transpose(words);
                 std::byte* to = panel + c / kWord * (kPanelColumns * kWord) + part * kBytes;
                 for (int i = 0; i < kLanes; ++i, to += kPanelColumns * kWord) {
@@ -116,10 +116,11 @@ void pack(const void* tile, int count, int width, void* panels) {
 }
 
 /// R rows times the columns of Q vectors from the `first` one on. Every pair's sum is formed in the order of the
-/// components, wherever the pair stands. terms: of the rows, where there are such
+/// components, wherever the pair stands. row_bytes: of a, from one row to the next; terms: of the rows, where there are
+/// such
 template <class M, class Way, int R, int Q>
-void multiply(const std::byte* a, const std::byte* b, int first, int words, const std::int32_t* terms, float* out,
-              int ldo, Slices slices) {
+void multiply(const std::byte* a, int row_bytes, const std::byte* b, int first, int words, const std::int32_t* terms,
+              float* out, int ldo, Slices slices) {
     using V = typename Way::V;
     using A = typename Way::A;
     const std::byte* columns[Q];
@@ -129,7 +130,7 @@ void multiply(const std::byte* a, const std::byte* b, int first, int words, cons
         V y[Q];
         for (int q = 0; q < Q; ++q) y[q] = V::load(columns[q] + c * kInPanel * kBytes);
         for (int r = 0; r < R; ++r) {
-            const V x = V::repeat(a + r * kSlice + c * kWord);
+            const V x = V::repeat(a + r * row_bytes + c * kWord);
             for (int q = 0; q < Q; ++q) sums[r][q] = Way::step(sums[r][q], x, y[q]);
         }
     }
@@ -159,16 +160,17 @@ void multiply_rows(const std::byte* a, int from, int rows, const std::byte* b, i
                    int ldo, Slices slices, bool triangular) {
     constexpr int kLanes = Way::A::lanes;
     const int vectors = (columns + kLanes - 1) / kLanes;
+    const int row_bytes = padded(words, kWord) * kWord;  // as gather() lays them out
     int i = from;
     for (; i + R <= rows; i += R) {
-        const std::byte* row = a + i * kSlice;
+        const std::byte* row = a + i * row_bytes;
         std::int32_t terms[R] = {};
         if constexpr (Way::has_terms)
-            for (int r = 0; r < R; ++r) terms[r] = term_of<Way>(row + r * kSlice, words);
+            for (int r = 0; r < R; ++r) terms[r] = term_of<Way>(row + r * row_bytes, words);
         int v = triangular ? (i + 1) / kLanes : 0;
         for (; v + kVectors <= vectors; v += kVectors)
-            multiply<M, Way, R, kVectors>(row, b, v, words, terms, out + i * ldo, ldo, slices);
-        for (; v < vectors; ++v) multiply<M, Way, R, 1>(row, b, v, words, terms, out + i * ldo, ldo, slices);
+            multiply<M, Way, R, kVectors>(row, row_bytes, b, v, words, terms, out + i * ldo, ldo, slices);
+        for (; v < vectors; ++v) multiply<M, Way, R, 1>(row, row_bytes, b, v, words, terms, out + i * ldo, ldo, slices);
     }
     if constexpr (R > 1) multiply_rows<M, Way, R / 2>(a, i, rows, b, columns, words, out, ldo, slices, triangular);
 }
