@@ -4,25 +4,17 @@
 #include <algorithm>
 #include <atomic>
 #include <limits>
-#include <memory>
-#include <utility>
 
 #include "gnnd/cpu/parallel.h"
-#include "gnnd/detail/recall.h"
 #include "gnnd/error.h"
-#include "gnnd/random.h"
 
 namespace gnnd::detail {
 
 namespace {
 
-constexpr int kMendings = 4;  // at most so many passes over those attached, or searched for
-constexpr int kBeam = 64;     // of searches for what is not reached
-constexpr int kNarrow = 16;   // FAISS's default for NSG and HNSW
-constexpr std::size_t kSearches = 256, kFewSearches = 64;  // for a sample of all, and where little has changed
-constexpr std::size_t kManyReached = 8192;                 // from so many on their links are followed by all threads
-constexpr std::uint64_t kWaysSeed = 0x3a95;                // samples that ways are opened to are drawn from
-constexpr int kEnoughThreads = 4;                          // if there are so many: links are read twice then
+constexpr int kBeam = 64;                   // of searches for what is not reached
+constexpr std::size_t kManyReached = 8192;  // from so many on their links are followed by all threads
+constexpr int kEnoughThreads = 4;           // if there are so many: links are read twice then
 
 }  // namespace
 
@@ -201,125 +193,6 @@ void TreeGrowth::spare_link(const Found& found, std::int32_t object) {
     for (const bool is_new : {false, true})
         for (const cpu::Entry& entry : found)
             if (cpu::is_new(entry) == is_new && make_link(cpu::id_of(entry), object)) return;
-}
-
-void TreeGrowth::open_ways() {
-    lead_to(0, kSearches);
-}
-
-void TreeGrowth::open_ways_from(std::int64_t added) {
-    lead_to(added, kFewSearches);
-    // An object that now links to added ones has lost other links, which searches for old objects may have needed.
-    if (made_links_) lead_to(0, kFewSearches);
-}
-
-/// Searches for a sample of the objects from `first` on, narrowly, and makes links to those that were not found. The
-/// sample is doubled while many are not.
-/// \param searches  objects of the sample to begin with
-void TreeGrowth::lead_to(std::int64_t first, std::size_t searches) {
-    constexpr std::int64_t kMost = 4096;  // of the sample
-    constexpr std::size_t kFew = 32;      // one in so many
-    const std::int64_t count = tree_.n() - first;
-    std::vector<std::int32_t> sample =
-        sample_objects<std::int32_t>(count, std::min(count, kMost), kWaysSeed, std::uint64_t(count));
-    Random random(kWaysSeed, std::uint64_t(count));
-    for (std::size_t i = 0; i < sample.size(); ++i) {  // which is in order
-        std::swap(sample[i], sample[i + random.below(std::uint32_t(sample.size() - i))]);
-        sample[i] += std::int32_t(first);
-    }
-    bool many = true;
-    for (std::size_t tried = 0, end = searches; many && tried < sample.size(); tried = end, end *= 2) {
-        end = std::min(end, sample.size());
-        std::vector<std::int32_t> missed = not_found(&sample[tried], std::int64_t(end - tried));
-        many = missed.size() * kFew > end - tried;
-        if (!many) {  // those around them are searched for, too: they may be a small cluster's
-            std::vector<std::int32_t> around = linked_by(missed);
-            around = not_found(around.data(), std::int64_t(around.size()));
-            missed.insert(missed.end(), around.begin(), around.end());
-        }
-        link(std::move(missed));
-    }
-}
-
-/// Whom any of the objects is linked to, each once.
-std::vector<std::int32_t> TreeGrowth::linked_by(const std::vector<std::int32_t>& objects) const {
-    std::vector<std::int32_t> linked;
-    for (const std::int32_t object : objects) {
-        const std::int32_t* links = tree_.of(object);
-        linked.insert(linked.end(), links, std::find(links, links + tree_.degree, -1));
-    }
-    std::sort(linked.begin(), linked.end());
-    linked.erase(std::unique(linked.begin(), linked.end()), linked.end());
-    return linked;
-}
-
-/// Links those that narrow searches have missed from where these lead, until they are found. The first ones one after
-/// another, for the way to one may be that to others; then more at a time.
-void TreeGrowth::link(std::vector<std::int32_t> missed) {
-    constexpr std::size_t kMostAtOnce = 64;
-    for (int round = 0; round < kMendings && !missed.empty(); ++round) {
-        for (std::size_t begin = 0, end = 1; begin < missed.size(); begin = end, end += std::min(end, kMostAtOnce)) {
-            end = std::min(end, missed.size());
-            const std::vector<Ends> ends = where_they_end(&missed[begin], std::int64_t(end - begin));
-            for (std::size_t i = begin; i < end; ++i)
-                for (const Found& found : ends[i - begin])
-                    if (!found.empty()) spare_link(found, missed[i]);
-        }
-        missed = not_found(missed.data(), std::int64_t(missed.size()));
-    }
-}
-
-/// Searches as FAISS's indexes make them by default. Those of an HNSW are over after 16 steps up to FAISS 1.7.4, where
-/// every candidate that is dropped counts as one that was walked along; an NSG's follow the first 16 links of the
-/// entry.
-TreeGrowth::NarrowSearches TreeGrowth::narrow_searches(ObjectDistances& distances, int steps) const {
-    const auto search = [&](int entry_links) {
-        return BeamSearch({tree_.of(0), tree_.degree, tree_.entry, entry_links}, kNarrow, steps, distances);
-    };
-    return {search(tree_.degree), search(std::min(kNarrow, tree_.degree))};
-}
-
-TreeGrowth::Searcher& TreeGrowth::searcher(int thread) {
-    if (!searchers_[thread]) {
-        auto distances = distances_.clone();
-        ObjectDistances& own = *distances;
-        searchers_[thread] = std::make_unique<Searcher>(
-            Searcher{std::move(distances), narrow_searches(own, kNarrow), narrow_searches(own, kNarrow / 2)});
-    }
-    return *searchers_[thread];
-}
-
-/// Those of the objects that narrow searches of either kind do not get near to, in their order.
-std::vector<std::int32_t> TreeGrowth::not_found(const std::int32_t* objects, std::int64_t count) {
-    constexpr std::int64_t kChunk = 4;
-    const cpu::Team team{threads_, &callbacks_.interrupt};
-    std::vector<std::int32_t> missed(objects, objects + count);
-    team.for_chunks(count, kChunk, [&](int thread, std::int64_t begin, std::int64_t end) {
-        NarrowSearches& searches = searcher(thread).whole;
-        const auto finds = [](std::int32_t object) {
-            return [object](BeamSearch& search) { return search.find_near(object); };
-        };
-        for (std::int64_t i = begin; i < end; ++i)
-            if (std::all_of(searches.begin(), searches.end(), finds(objects[i]))) missed[i] = -1;
-    });
-    missed.erase(std::remove(missed.begin(), missed.end(), -1), missed.end());
-    return missed;
-}
-
-/// Of each object and kind of narrow search: nothing where that gets near to it, else what it has found after half of
-/// its steps. A link from there leaves the others for what lies around the object.
-std::vector<TreeGrowth::Ends> TreeGrowth::where_they_end(const std::int32_t* objects, std::int64_t count) {
-    const cpu::Team team{threads_, &callbacks_.interrupt};
-    std::vector<Ends> ends(count);
-    team.for_chunks(count, 1, [&](int thread, std::int64_t i, std::int64_t) {
-        Searcher& own = searcher(thread);
-        for (std::size_t kind = 0; kind < own.whole.size(); ++kind) {
-            if (own.whole[kind].find_near(objects[i])) continue;
-            own.half[kind].find(objects[i]);
-            ends[i][kind] = own.half[kind].found();
-        }
-    });
-    return ends;
 }
 
 }  // namespace gnnd::detail

@@ -72,6 +72,7 @@ class TreeGrowth {
     void open_ways_from(std::int64_t added);
 
   private:
+    static constexpr int kMendings = 4;  // at most so many passes over those attached, or searched for
     using Found = std::vector<cpu::Entry>;
     using NarrowSearches = std::array<BeamSearch, 2>;  // an HNSW's and an NSG's
     using Ends = std::array<Found, 2>;                 // what each kind has found
