@@ -109,11 +109,12 @@ TEST_P(OperationsTest, RowsThatTheRadiusDoesNotCutAreCounted) {
 
 /// Hubs, copies, clusters: rows of very different lengths, and many equal values.
 TEST_P(OperationsTest, HardSets) {
+    const std::int64_t n = test::sized(1500);
     for (const test::HardSet& set : test::hard_sets()) {
         SCOPED_TRACE(set.name);
-        test::Vectors vectors = test::vectors_of(set, 1500, DType::f32, GetParam() == Metric::ChiSquare);
+        test::Vectors vectors = test::vectors_of(set, n, DType::f32, GetParam() == Metric::ChiSquare);
         if (GetParam() == Metric::Cosine)
-            for (std::int64_t i = 0; i < 1500; ++i) vectors.set(i, 0, 1);
+            for (std::int64_t i = 0; i < n; ++i) vectors.set(i, 0, 1);
         expect_by_definition(exact_graph(vectors, GetParam(), 20), {});
     }
 }

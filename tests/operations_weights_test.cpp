@@ -186,11 +186,12 @@ TEST_P(WeightsTest, MutualReachability) {
 }
 
 TEST_P(WeightsTest, HardSets) {
+    const std::int64_t n = test::sized(1000);
     for (const test::HardSet& set : test::hard_sets()) {
         SCOPED_TRACE(set.name);
-        test::Vectors vectors = test::vectors_of(set, 1000, DType::f32, GetParam() == Metric::ChiSquare);
+        test::Vectors vectors = test::vectors_of(set, n, DType::f32, GetParam() == Metric::ChiSquare);
         if (GetParam() == Metric::Cosine)
-            for (std::int64_t i = 0; i < 1000; ++i) vectors.set(i, 0, 1);
+            for (std::int64_t i = 0; i < n; ++i) vectors.set(i, 0, 1);
         const KnnGraph graph = test::exact_graph(vectors, GetParam(), 15);
         EXPECT_EQ(sparse_of(on_threads(jaccard_graph, graph, JaccardParams{})), naive_jaccard(graph, {}));
         if (GetParam() == Metric::InnerProduct) continue;  // of any length: there are no distances
