@@ -5,7 +5,9 @@
 # Usage: contrib/python/test.sh [--wheels FOLDER] [--tools] [options of pytest]
 # --wheels: takes what it finds there; what it does not find it builds, with the CPU backend. --tools: for the last of the
 # interpreters umap-learn, hdbscan, scanpy and Jupyter are installed, too, and each test of them must run. All tests that are
-# left out are named, and why. Environments for building stay in ~/.cache/gnnd/python. GNND_PYTHONS="3.10 3.13" chooses other
+# left out are named, and why, but those of builds that are disturbed: these run with the last of the interpreters alone, since
+# they are about processes, which no version treats otherwise, and take the longest. What the extras name is installed anew
+# every week; it stays in ~/.cache/gnnd/python, as environments for building do. GNND_PYTHONS="3.10 3.13" chooses other
 # versions; GNND_WERROR=ON makes warnings errors; CMAKE_CXX_COMPILER_LAUNCHER=ccache is honoured, and then CCACHE_BASEDIR should
 # be the repository.
 set -euo pipefail
@@ -33,6 +35,20 @@ wheel_for() { # version; prints the path of its wheel, which 3.12 and later have
     find "$wheels" -name "gnnd-*-cp$tag-*manylinux*.whl" 2>/dev/null | sort -V | tail -1
 }
 
+packages() { # interpreter, name, wheel with extras; prints the folder of all that is installed with the wheel, without gnnd
+    local kept made
+    kept="${XDG_CACHE_HOME:-$HOME/.cache}/gnnd/python/$2-$(date +%G-%V)"
+    if [ ! -d "$kept" ]; then
+        made=$(mktemp -d "$kept.XXXXXX")
+        "$1" -m venv "$made" >&2
+        "$made/bin/pip" -q install "$3" >&2
+        "$made/bin/pip" -q uninstall --yes gnnd >&2
+        mv -T "$made" "$kept" || rm -rf "$made" # somebody else has made it meanwhile
+        find "$(dirname "$kept")" -maxdepth 1 -name "${2}-*" -mtime +14 -exec rm -rf {} +
+    fi
+    (cd "$kept"/lib/python*/site-packages && pwd)
+}
+
 test_with() { # version, interpreter, extras to install; then pytest's options
     local version=$1 python=$2 extras=$3 start=$SECONDS wheel
     shift 3
@@ -42,8 +58,12 @@ test_with() { # version, interpreter, extras to install; then pytest's options
         wheel=$(wheel_for "$version")
     fi
     local built=$SECONDS
-    "$python" -m venv "$work/env-$version"
-    "$work/env-$version/bin/pip" -q install "${wheel}[$extras]"
+    local environment="$work/env-$version" others
+    others=$(packages "$python" "test-$version-${extras//,/-}" "${wheel}[$extras]")
+    "$python" -m venv "$environment"
+    echo "import site; site.addsitedir('$others')" >"$("$environment/bin/python" -c \
+        'import sysconfig; print(sysconfig.get_path("purelib"))')/others.pth"
+    "$environment/bin/pip" -q install "${wheel}[$extras]" # and what has come to the extras since
     local installed=$SECONDS
     # From elsewhere, so that the package's sources are no candidate for `import gnnd`.
     (
@@ -52,8 +72,8 @@ test_with() { # version, interpreter, extras to install; then pytest's options
 import gnnd, sys
 assert gnnd.__file__.startswith('$work/env-$version'), gnnd.__file__
 print(f'== Python {sys.version.split()[0]}: gnnd {gnnd.__version__} from', gnnd.__file__)"
-        pytest() {
-            "env-$version/bin/pytest" -q -rs -n "$(nproc)" --dist worksteal -p no:cacheprovider \
+        pytest() { # with one more at a time than there are processors, since many of them wait
+            "env-$version/bin/python" -m pytest -q -rs -n "$(($(nproc) + 1))" --dist worksteal -p no:cacheprovider \
                 -c "$OLDPWD/pyproject.toml" --rootdir "$OLDPWD" "$@"
         }
         if [ "$extras" = test ]; then
@@ -84,7 +104,10 @@ if [ "${#versions[@]}" -eq 0 ]; then
     exit 1
 fi
 for i in "${!versions[@]}"; do
-    extras="test"
-    if [ -n "$tools" ] && [ "$i" -eq $((${#versions[@]} - 1)) ]; then extras="test,tools"; fi
-    test_with "${versions[i]}" "${pythons[i]}" "$extras" "$@"
+    extras="test" some=(-m "not disturbed")
+    if [ "$i" -eq $((${#versions[@]} - 1)) ]; then
+        if [ -n "$tools" ]; then extras="test,tools"; fi
+        some=()
+    fi
+    test_with "${versions[i]}" "${pythons[i]}" "$extras" "${some[@]}" "$@"
 done

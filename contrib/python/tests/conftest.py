@@ -12,6 +12,13 @@ import numpy as np  # noqa: E402
 import pytest  # noqa: E402
 
 
+@pytest.hookimpl(tryfirst=True)  # before marks choose
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.path.stem.endswith("_faults"):
+            item.add_marker("disturbed")
+
+
 def clustered(n: int, d: int, seed: int = 0) -> np.ndarray:
     """Gaussian vectors around 20 centres: float32."""
     random = np.random.default_rng(seed)

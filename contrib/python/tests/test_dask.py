@@ -27,12 +27,16 @@ distributed = pytest.importorskip("distributed")
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 
-@pytest.fixture
-def cluster():
+def new_cluster():
     with distributed.LocalCluster(
         n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, silence_logs=50
     ) as one:
         yield one
+
+
+# One of all tests but those that kill its workers.
+cluster = pytest.fixture(new_cluster, scope="module")
+own_cluster = pytest.fixture(new_cluster)
 
 
 @pytest.fixture
@@ -101,7 +105,8 @@ def test_a_worker_that_is_too_small_is_passed_over(tmp_path, caplog):
     ) == 1
 
 
-def test_workers_that_are_killed_and_helpers(client, tmp_path):
+@pytest.mark.disturbed
+def test_workers_that_are_killed_and_helpers(own_cluster, tmp_path):
     """Dask's workers are killed, and started again by their nannies; one of no engine helps."""
     base, work = make_base(tmp_path, 3000), tmp_path / "work"
     killed, over = [], threading.Event()
@@ -116,20 +121,22 @@ def test_workers_that_are_killed_and_helpers(client, tmp_path):
 
     killer = threading.Thread(target=kill)
     gnnd.distributed.start(base, work, K, shards=12)
-    killer.start()
     helper = worker(work)
-    try:
-        gnnd.distributed.build(base, work, K, shards=12, client=client, threads=1, lease_seconds=0.6)
-    finally:
-        over.set()
-        killer.join()
+    with distributed.Client(own_cluster) as client:
+        killer.start()
+        try:
+            gnnd.distributed.build(base, work, K, shards=12, client=client, threads=1, lease_seconds=0.6)
+        finally:
+            over.set()
+            killer.join()
     assert helper.communicate(timeout=60) and helper.returncode == 0
     assert killed
     check_finished(work, base)
 
 
-@pytest.mark.parametrize("plan", ["all", "near"])
-def test_a_scheduler_that_is_killed(tmp_path, plan):
+@pytest.mark.disturbed
+@pytest.mark.parametrize("plan, times", [("all", 2), ("near", 1)])
+def test_a_scheduler_that_is_killed(tmp_path, plan, times):
     """With all that it knew. Another one on the same folder goes on."""
     base, work = (make_base if plan == "all" else make_flat_base)(tmp_path, 3000), tmp_path / "work"
     program = """
@@ -147,7 +154,7 @@ if __name__ == "__main__":
         return subprocess.Popen(command, stderr=subprocess.DEVNULL, start_new_session=True)
 
     killed, done = 0, 0
-    for _ in range(2):
+    for _ in range(times):
         first = start()
         while first.poll() is None and len(list((work / "done").glob("*"))) < done + 12:
             time.sleep(0.01)

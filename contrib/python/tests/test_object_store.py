@@ -97,6 +97,7 @@ def test_what_is_in_the_bucket_is_what_a_folder_would_hold(bucket, tmp_path):
     assert here.measured == there.measured and here.to_graph()._base == there.to_graph()._base
 
 
+@pytest.mark.disturbed
 def test_near_pairs_in_a_bucket(bucket, tmp_path):
     """As in a folder; with what is altered made anew, and replies that are disturbed."""
     url, options, disturbance = bucket
@@ -126,6 +127,7 @@ def test_near_pairs_in_a_bucket(bucket, tmp_path):
     assert here.measured == there.measured
 
 
+@pytest.mark.disturbed
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_store_that_is_disturbed(bucket, tmp_path, fault):
     url, options, disturbance = bucket
@@ -143,6 +145,7 @@ def _work(url, options, done):
     done.put(gnnd.distributed.work(url, threads=1, lease_seconds=5, storage_options=options))
 
 
+@pytest.mark.disturbed
 def test_two_processes_and_all_faults_at_once(bucket, tmp_path):
     """They have nothing in common but the server. A lost reply never makes two of one."""
     url, options, disturbance = bucket
