@@ -40,9 +40,10 @@ packages() { # interpreter, name, wheel with extras; prints the folder of all th
     kept="${XDG_CACHE_HOME:-$HOME/.cache}/gnnd/python/$2-$(date +%G-%V)"
     if [ ! -d "$kept" ]; then
         made=$(mktemp -d "$kept.XXXXXX")
-        "$1" -m venv "$made" >&2
-        "$made/bin/pip" -q install "$3" >&2
-        "$made/bin/pip" -q uninstall --yes gnnd >&2
+        { "$1" -m venv "$made" && "$made/bin/pip" -q install "$3" && "$made/bin/pip" -q uninstall --yes gnnd; } >&2 || {
+            rm -rf "$made"
+            return 1
+        }
         mv -T "$made" "$kept" || rm -rf "$made" # somebody else has made it meanwhile
         find "$(dirname "$kept")" -maxdepth 1 -name "${2}-*" -mtime +14 -exec rm -rf {} +
     fi
