@@ -39,7 +39,8 @@ packages() { # interpreter, name, wheel with extras; prints the folder of all th
     local kept made
     kept="${XDG_CACHE_HOME:-$HOME/.cache}/gnnd/python/$2-$(date +%G-%V)"
     if [ ! -d "$kept" ]; then
-        made=$(mktemp -d "$kept.XXXXXX")
+        mkdir -p "$(dirname "$kept")"
+        made=$(mktemp -d "$kept.XXXXXX") || return 1
         { "$1" -m venv "$made" && "$made/bin/pip" -q install "$3" && "$made/bin/pip" -q uninstall --yes gnnd; } >&2 || {
             rm -rf "$made"
             return 1
