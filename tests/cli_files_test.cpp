@@ -76,7 +76,7 @@ TEST_F(CliFiles, ABaseWrittenToDuringABuildGivesNoGraph) {
     const std::string all = copy_of_sample(), out = file("g.gnnd");
     write_bytes(out, "old");
     const Result result =
-        run_and({"build", all, "-k", "16", "--recall", "0", "--delta", "0", "--iterations", "1000", "-o", out},
+        run_and({"build", all, "-k", "16", "--recall", "0", "--delta", "0", "--iterations", "60", "-o", out},
                 "iteration 1", [&] { poke(all); });
     EXPECT_EQ(result.code, 1);
     EXPECT_TRUE(result.says("gnnd: " + all + ": was written to while it was in use\n")) << result.err;

@@ -12,6 +12,7 @@
 
 #include <csignal>
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <stdexcept>
@@ -131,11 +132,28 @@ class Cli : public testing::Test {
         return path;
     }
 
+    /// A file of that name, which is made once for all tests of a process. \param make  makes it, at a path
+    template <class Make>
+    std::string once(const std::string& name, Make make) const {
+        static std::map<std::string, std::string> made;
+        const std::string path = file(name);
+        if (std::filesystem::exists(path)) return path;
+        std::string& bytes = made[name];
+        if (bytes.empty()) {
+            make(path);
+            bytes = read_bytes(path);
+        } else {
+            write_bytes(path, bytes);
+        }
+        return path;
+    }
+
     /// A graph of base().
     std::string graph(const std::string& metric = "l2") const {
-        const std::string path = file(metric + ".gnnd");
-        if (!std::filesystem::exists(path)) good({"build", base(), "-k", "16", "--metric", metric, "-o", path, "-q"});
-        return path;
+        const std::string vectors = base();
+        return once(metric + ".gnnd", [&](const std::string& path) {
+            good({"build", vectors, "-k", "16", "--metric", metric, "-o", path, "-q"});
+        });
     }
 
     TempDir dir_, logs_;

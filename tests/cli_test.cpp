@@ -165,7 +165,7 @@ TEST_F(Cli, BuildTakesEveryParameter) {
         {"threads", "1"},    {"device", "cpu"},  {"device_memory", "1073741824"},
         {"recall", "0.25"},  {"recall_at", "4"}, {"codes", "none"}};
     const std::string path = file("g.gnnd"), stats = file("stats.json");
-    Arguments arguments{"build", base(5000), "-o", path, "--stats", stats, "--json", "--quiet"};
+    Arguments arguments{"build", base(), "-o", path, "--stats", stats, "--json", "--quiet"};
     detail::for_each_field([&]<class T>(const detail::Field<T>& field) {
         ASSERT_TRUE(values.contains(field.name)) << field.name << " is not tried";
         ASSERT_NE(values.at(field.name), detail::text_of(field.standard())) << field.name;
@@ -177,7 +177,7 @@ TEST_F(Cli, BuildTakesEveryParameter) {
     const json report = result.parsed();
     EXPECT_EQ(report, json::parse(read_bytes(stats)));
     EXPECT_EQ(report["graph"], path);
-    EXPECT_EQ(report["n"], 5000);
+    EXPECT_EQ(report["n"], 2000);
     EXPECT_EQ(report["d"], 128);
     EXPECT_EQ(report["dtype"], "u8");
     EXPECT_EQ(report["threads"], 1);
@@ -198,8 +198,8 @@ TEST_F(Cli, BuildTakesEveryParameter) {
     EXPECT_EQ(GraphFile(path).metric(), Metric::L1);
 
     const auto again = [&](const std::string& seed) {
-        good({"build", base(5000), "-k", "4", "-o", file("again"), "--iterations", "1", "--threads", "1", "--device",
-              "cpu", "--seed", seed});
+        good({"build", base(), "-k", "4", "-o", file("again"), "--iterations", "1", "--recall", "0", "--threads", "1",
+              "--device", "cpu", "--seed", seed});
         return read_bytes(file("again"));
     };
     const std::string first = again("1");
@@ -208,7 +208,7 @@ TEST_F(Cli, BuildTakesEveryParameter) {
 }
 
 TEST_F(Cli, BuildDefaultsAreTheLibrarys) {
-    const json params = good({"build", base(), "-o", file("g"), "--json", "-q"}).parsed()["params"];
+    const json params = good({"build", base(200), "-o", file("g"), "--json", "-q"}).parsed()["params"];
     const BuildParams defaults;
     EXPECT_EQ(params["k"], defaults.k);
     EXPECT_EQ(params["iterations"], defaults.iterations);
