@@ -6,6 +6,7 @@
 #include <omp.h>
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 
 #include "faiss_ext/detail/errors.h"
@@ -50,6 +51,17 @@ void copy_from_gpu(const gnnd::VectorView& x, float* out) {
     }
 }
 
+/// What faiss::fvec_renorm_L2() does, by this thread alone. That one asks for threads in each call, and the runtime makes
+/// new ones for a call from a region of ours: a millisecond for a row where there are 16.
+void normalize(float* rows, std::int64_t count, std::int64_t d) {
+    for (float* row = rows; row != rows + count * d; row += d) {
+        const float square = faiss::fvec_norm_L2sqr(row, d);
+        if (square <= 0) continue;
+        const auto factor = float(1.0 / std::sqrt(square));
+        for (std::int64_t c = 0; c < d; ++c) row[c] *= factor;
+    }
+}
+
 }  // namespace
 
 void float_rows(const VectorSource& source, std::int64_t begin, std::int64_t count, float* out) {
@@ -58,7 +70,7 @@ void float_rows(const VectorSource& source, std::int64_t begin, std::int64_t cou
     const gnnd::cpu::Team team{gnnd::cpu::Team::resolve(count > kBlock ? 0 : 1), nullptr};
     team.for_chunks(count, kBlock, [&](int, std::int64_t first, std::int64_t last) {
         gnnd::copy_as_f32(x, begin + first, last - first, out + first * d);
-        if (is_normalized(source.metric())) faiss::fvec_renorm_L2(d, last - first, out + first * d);
+        if (is_normalized(source.metric())) normalize(out + first * d, last - first, d);
     });
 }
 
