@@ -2,6 +2,8 @@
 // Merges and removals of IndexNSGGnnd and IndexHNSWGnnd under every metric, and searches by many threads.
 #include <faiss/impl/IDSelector.h>
 
+#include <cmath>
+#include <random>
 #include <string>
 #include <thread>
 #include <tuple>
@@ -78,6 +80,34 @@ TEST_P(EveryMetric, LosesThreeOfTenAndGetsAsMany) {
     expect_whole(made, flat_, 0.98);
     built.index->add(flat_.ntotal, flat_.get_xb());
     expect_as_good(made, built, flat_, queries_, 0.01);
+}
+
+class VariedLengths : public testing::TestWithParam<GnndKind> {};
+INSTANTIATE_TEST_SUITE_P(All, VariedLengths, testing::ValuesIn(kGnndKinds), testing::PrintToStringParamName());
+
+/// Under inner products all neighbours are long then, and most objects nobody's.
+TEST_P(VariedLengths, FindAtLeastWhatAnIndexOfFaissFinds) {
+    constexpr int kObjects = 5000, kComponents = 16;
+    std::mt19937 random(1);
+    std::normal_distribution<float> normal;
+    std::vector<float> rows(kObjects * kComponents), queries(500 * kComponents);
+    for (float& component : queries) component = normal(random);
+    for (int i = 0; i < kObjects; ++i) {
+        const float length = std::exp(normal(random));
+        for (int c = 0; c < kComponents; ++c) rows[i * kComponents + c] = length * normal(random);
+    }
+    faiss::IndexFlatIP flat(kComponents);
+    faiss::IndexHNSWFlat by_faiss(kComponents, 16, faiss::METRIC_INNER_PRODUCT);
+    const AnyGnndIndex made = GetParam().make(kComponents, faiss::METRIC_INNER_PRODUCT);
+    add_rows(*made.index, flat, rows);
+    by_faiss.add(kObjects, rows.data());
+    expect_whole(made, flat);
+    for (const int beam : {16, 32, 64}) {
+        made.set_beam(beam);
+        by_faiss.hnsw.efSearch = beam;
+        EXPECT_GE(search_recall(*made.index, flat, queries, 10), search_recall(by_faiss, flat, queries, 10))
+            << "beam " << beam;
+    }
 }
 
 class Threads : public testing::TestWithParam<GnndKind> {};

@@ -13,6 +13,7 @@ namespace gnnd::detail {
 namespace {
 
 constexpr int kBeam = 64;                   // of searches for what is not reached
+constexpr int kSpared = 8;                  // of an object's links one in so many may lead to others, and two at least
 constexpr std::size_t kManyReached = 8192;  // from so many on their links are followed by all threads
 constexpr int kEnoughThreads = 4;           // if there are so many: links are read twice then
 
@@ -66,7 +67,8 @@ TreeGrowth::TreeGrowth(ObjectDistances& distances, LinkRows& tree, const Callbac
       callbacks_(callbacks),
       search_({tree.of(0), tree.degree, tree.entry, tree.degree}, kBeam, std::numeric_limits<int>::max(), distances),
       threads_(cpu::Team::resolve(0)),
-      searchers_(threads_) {
+      searchers_(threads_),
+      most_edges_(std::max(tree.degree / kSpared, 2)) {
     tree.parents[tree.entry] = tree.entry;
 }
 
@@ -76,16 +78,17 @@ void TreeGrowth::check_interrupt() const {
 
 void TreeGrowth::attach_others(std::int64_t first) {
     std::vector<std::int32_t> attached;
+    spare_ = std::int32_t(first);  // those before may have given what they can
     for (std::int64_t i = first; i < tree_.n(); ++i) {
         if (tree_.parents[i] >= 0) continue;
         if (attached.size() % 1024 == 0) check_interrupt();
         const auto object = std::int32_t(i);
         search_.find(object);
-        spare_link(search_.found(), object);
-        // Among many equal vectors all that the search finds may be taken; some other reached object never is,
-        // since there are more links than objects to reach.
+        spare_link(search_.found(), object, most_edges_);
+        // All that the search finds may have given what they can, as equal vectors, or long ones under inner products.
+        // Some other reached object never has, since there are fewer edges than objects that are reached.
         while (tree_.parents[object] < 0)
-            if (tree_.parents[spare_] < 0 || !make_link(spare_, object))
+            if (tree_.parents[spare_] < 0 || !make_link(spare_, object, most_edges_))
                 spare_ = std::int32_t((spare_ + 1) % tree_.n());
         follow(object);
         attached.push_back(object);
@@ -101,7 +104,7 @@ void TreeGrowth::mend(const std::vector<std::int32_t>& attached) {
         for (const std::int32_t object : attached) {
             if (search_.find(object)) continue;
             missed = true;
-            spare_link(search_.found(), object);
+            spare_link(search_.found(), object, most_edges_);
         }
         check_interrupt();
     }
@@ -172,13 +175,15 @@ void TreeGrowth::follow_level(std::size_t first, std::size_t end) {
     });
 }
 
-/// Links one object to another, unless all its links are edges of the tree; this becomes one, so that no other takes
-/// its place.
-bool TreeGrowth::make_link(std::int32_t from, std::int32_t to) {
-    tree_.keep(from);
+/// Links one object to another, unless all its links are edges of the tree, or `most`; this becomes one, so that no
+/// other takes its place.
+bool TreeGrowth::make_link(std::int32_t from, std::int32_t to, int most) {
     std::int32_t *links = tree_.row(from), *end = links + tree_.degree, *link = std::find(links, end, to);
+    const auto is_edge = [&](std::int32_t other) { return other >= 0 && tree_.is_edge(from, other); };
+    if (most < tree_.degree && std::count_if(links, end, is_edge) >= most) return false;
+    tree_.keep(from);
     if (link == end) link = std::find(links, end, -1);
-    while (link == end || (*link >= 0 && *link != to && tree_.is_edge(from, *link)))
+    while (link == end || (*link != to && is_edge(*link)))
         if (link-- == links) return false;
     *link = to;
     if (from == tree_.entry) std::rotate(links, link, link + 1);  // narrow searches may follow the first ones only
@@ -189,10 +194,11 @@ bool TreeGrowth::make_link(std::int32_t from, std::int32_t to) {
 
 /// Makes a link to the object from the nearest entry that can take one: of those that the search has walked from, and
 /// where none of them can, of those that it had found but not walked from yet.
-void TreeGrowth::spare_link(const Found& found, std::int32_t object) {
+/// \param most  an entry with so many edges takes none
+void TreeGrowth::spare_link(const Found& found, std::int32_t object, int most) {
     for (const bool is_new : {false, true})
         for (const cpu::Entry& entry : found)
-            if (cpu::is_new(entry) == is_new && make_link(cpu::id_of(entry), object)) return;
+            if (cpu::is_new(entry) == is_new && make_link(cpu::id_of(entry), object, most)) return;
 }
 
 }  // namespace gnnd::detail

@@ -61,7 +61,9 @@ class TreeGrowth {
     TreeGrowth(ObjectDistances& distances, LinkRows& tree, const Callbacks& callbacks = {});
     /// Reaches all that the links of the object lead to, and theirs. The object itself is reached.
     void follow(std::int32_t object);
-    /// Searches for objects that are not reached as a query would, and links them from the nearest found.
+    /// Searches for objects that are not reached as a query would, and links them from the nearest found, but only few
+    /// from each. Under inner products most objects are nobody's neighbour, and searches for all of them end at the few
+    /// long ones: with their links taken no query would get on from there.
     /// \param first  all before this one are reached
     void attach_others(std::int64_t first = 0);
     /// Lets narrow searches, as wide as FAISS's indexes search by default, find what they could not: where one for a
@@ -86,8 +88,8 @@ class TreeGrowth {
     void follow_links(std::int32_t from);
     void follow_level(std::size_t first, std::size_t end);
     void mend(const std::vector<std::int32_t>& attached);
-    bool make_link(std::int32_t from, std::int32_t to);
-    void spare_link(const Found& found, std::int32_t object);
+    bool make_link(std::int32_t from, std::int32_t to, int most);
+    void spare_link(const Found& found, std::int32_t object, int most);
     void lead_to(std::int64_t first, std::size_t searches);
     std::vector<std::int32_t> linked_by(const std::vector<std::int32_t>& objects) const;
     void link(std::vector<std::int32_t> missed);
@@ -106,6 +108,7 @@ class TreeGrowth {
     BeamSearch search_;
     const int threads_;
     std::vector<std::unique_ptr<Searcher>> searchers_;  // of each thread, once it has any
+    const int most_edges_;                              // of an object to which others are attached
 };
 
 }  // namespace gnnd::detail

@@ -81,7 +81,7 @@ void TreeGrowth::link(std::vector<std::int32_t> missed) {
             const std::vector<Ends> ends = where_they_end(&missed[begin], std::int64_t(end - begin));
             for (std::size_t i = begin; i < end; ++i)
                 for (const Found& found : ends[i - begin])
-                    if (!found.empty()) spare_link(found, missed[i]);
+                    if (!found.empty()) spare_link(found, missed[i], tree_.degree);
         }
         missed = not_found(missed.data(), std::int64_t(missed.size()));
     }
