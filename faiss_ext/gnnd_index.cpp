@@ -224,6 +224,7 @@ template <class FaissIndex>
 gnnd::KnnGraph GnndIndex<FaissIndex>::merge(const faiss::IndexFlat& rows, idx_t old, const gnnd::KnnGraph& graph) {
     std::optional<Unmeasured> unmeasured;
     if (detail::compresses(*this->storage)) unmeasured.emplace(builder);
+    const detail::HeldToColumns held(builder, std::min(detail::degree_of(*this), graph_k()));
     return builder.merge(view_rows(rows, 0, old, metric()), graph_, view_rows(rows, old, rows.ntotal, metric()), graph,
                          graph_k());
 }

@@ -44,24 +44,47 @@ INSTANTIATE_TEST_SUITE_P(All, EveryMetric,
                              return std::string(std::get<0>(info.param).name) + '_' + std::string(name_of(metric));
                          });
 
-TEST_P(EveryMetric, MergesAsGoodAsOneBuild) {
-    const AnyGnndIndex one = make(), other = make(), built = make();
+/// What searches of one build find more than those of a merge, for each beam; of sets that are far from each other in
+/// part, and of queries that belong to neither.
+std::vector<double> lost_by_merge(const AnyGnndIndex& one, const AnyGnndIndex& other, const AnyGnndIndex& built,
+                                  const std::vector<int>& beams, unsigned draw) {
+    faiss::IndexFlat flat(kComponentsOfAll, built.index->metric_type);
     // Of so few vectors all pairs would be compared, and a merge be a build.
     for (const AnyGnndIndex* made : {&one, &other, &built}) made->builder->params.iterations = 8;
-    add_rows(*one.index, flat_, random_rows(2000, kComponentsOfAll, false, 1));
-    add_rows(*other.index, flat_, random_rows(1500, kComponentsOfAll, false, 2));
-    built.index->add(flat_.ntotal, flat_.get_xb());
+    add_rows(*one.index, flat, random_rows(2000, kComponentsOfAll, false, 10 * draw + 1));
+    add_rows(*other.index, flat, random_rows(1500, kComponentsOfAll, false, 10 * draw + 2));
+    built.index->add(flat.ntotal, flat.get_xb());
     const std::unique_ptr<faiss::Index> both = faiss_ext::merge_indexes(*one.index, *other.index);
-    EXPECT_EQ(both->metric_type, flat_.metric_type);
+    EXPECT_EQ(both->metric_type, flat.metric_type);
     one.index->merge_from(*other.index);
     EXPECT_NE(one.builder->stats.stop, gnnd::StopReason::exact);
-    expect_whole(one, flat_);
-    // Within 0.003 of a build, and where a beam of 16 leaves the end of searches to chance, twice that.
-    expect_as_good(one, built, flat_, queries_, 0.003, {32, 64});
-    expect_as_good(one, built, flat_, queries_, 0.006, {16});
+    expect_whole(one, flat);
+    const std::vector<float> queries = random_rows(500, kComponentsOfAll, false, 10 * draw + 9);
+    std::vector<double> lost;
+    for (const int beam : beams) {
+        one.set_beam(beam);
+        built.set_beam(beam);
+        lost.push_back(search_recall(*built.index, flat, queries, 10) - search_recall(*one.index, flat, queries, 10));
+    }
     const bool nsg = dynamic_cast<const faiss::IndexNSG*>(&*both) != nullptr;
-    faiss_ext::ParameterSpace().set_index_parameter(&*both, nsg ? "search_L" : "efSearch", 64);
-    EXPECT_GE(search_recall(*both, flat_, queries_, 10), search_recall(*one.index, flat_, queries_, 10) - 0.003);
+    faiss_ext::ParameterSpace().set_index_parameter(&*both, nsg ? "search_L" : "efSearch", beams.back());
+    EXPECT_EQ(search_index(*both, queries, 10), search_index(*one.index, queries, 10));
+    return lost;
+}
+
+TEST_P(EveryMetric, MergesAsGoodAsOneBuild) {
+    constexpr unsigned kDraws = 4;
+    const std::vector<int> beams{16, 32, 64};
+    std::vector<double> lost(beams.size());
+    for (unsigned draw = 0; draw < kDraws; ++draw) {
+        const std::vector<double> here = lost_by_merge(make(), make(), make(), beams, draw);
+        for (std::size_t b = 0; b < beams.size(); ++b) {
+            lost[b] += here[b] / kDraws;
+            // Builds of two seeds differ by 0.007: the end of a narrow search is left to chance.
+            EXPECT_LE(here[b], 0.01) << "beam " << beams[b] << ", draw " << draw;
+        }
+    }
+    for (std::size_t b = 0; b < beams.size(); ++b) EXPECT_LE(lost[b], 0.003) << "beam " << beams[b];
 }
 
 TEST_P(EveryMetric, LosesThreeOfTenAndGetsAsMany) {

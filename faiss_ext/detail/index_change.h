@@ -20,19 +20,34 @@
 
 namespace faiss_ext::detail {
 
-/// A builder measures no recall in the meantime.
-class Unmeasured {
+/// A builder's parameters are others in the meantime.
+class ChangedParams {
   public:
-    explicit Unmeasured(GnndGraphBuilder& builder) : builder_(builder), asked_(builder.params.recall) {
-        builder.params.recall = 0;
-    }
-    Unmeasured(const Unmeasured&) = delete;
-    Unmeasured& operator=(const Unmeasured&) = delete;
-    ~Unmeasured() { builder_.params.recall = asked_; }
+    ChangedParams(const ChangedParams&) = delete;
+    ChangedParams& operator=(const ChangedParams&) = delete;
+
+  protected:
+    explicit ChangedParams(GnndGraphBuilder& builder) : params_(builder.params), before_(builder.params) {}
+    ~ChangedParams() { params_ = before_; }
+
+    GnndParams& params_;
 
   private:
-    GnndGraphBuilder& builder_;
-    float asked_;
+    const GnndParams before_;
+};
+
+/// A builder measures no recall.
+struct Unmeasured : ChangedParams {
+    explicit Unmeasured(GnndGraphBuilder& builder) : ChangedParams(builder) { params_.recall = 0; }
+};
+
+/// The recall that a builder is asked for counts so many columns, unless it was said which. Merges must have it: what
+/// they miss lies between both sets, and the first columns, most of which each set has brought along, show little of
+/// it.
+struct HeldToColumns : ChangedParams {
+    HeldToColumns(GnndGraphBuilder& builder, int columns) : ChangedParams(builder) {
+        if (params_.recall_at == 0) params_.recall_at = columns;
+    }
 };
 
 /// A graph of one object, whose vector is checked as others are.
