@@ -43,8 +43,8 @@ class WithGnnd {
     virtual void set_graph_k(int k) = 0;
 
     /// Takes the objects of another index of the same kind, dimension and metric, which stays as it is, by GGM
-    /// (gnnd::merge()). Its object j becomes ntotal + j. Where `builder.params.recall_at` is 0, so many neighbours count
-    /// as an object has links: these are chosen among them.
+    /// (gnnd::merge()). Its object j becomes ntotal + j. Where `builder.params.recall_at` is 0, so many neighbours
+    /// count as an object has links: these are chosen among them.
     virtual void merge_copy_of(const faiss::Index& other) = 0;
     /// A copy of everything, of the same class.
     virtual std::unique_ptr<faiss::Index> copy() const = 0;

@@ -192,7 +192,8 @@ inline void expect_unmeasured_are_held_to_the_recall(BuildParams params) {
     EXPECT_TRUE(result.stats.stop == StopReason::recall || result.stats.stop == StopReason::exact)
         << name_of(result.stats.stop);
     EXPECT_GT(result.stats.recall_added.objects, kAdded);
-    EXPECT_GE(truth.recall_of(result.graph), 0.94);
+    // The copies are measured beside them and lack nothing: what both may lack these may.
+    EXPECT_GT(truth.recall_of(result.graph), 0.95 - 0.05 * kAdded / kUnmeasured - 1e-4);
     expect_valid_graph(result.graph, vectors);
 }
 
