@@ -21,13 +21,18 @@ constexpr int kOrderedPasses[] = {4, 6, 3};
 static_assert(std::size(kPasses) == std::size(kOrderedPasses));
 
 /// Iterations after which the host waits to decide whether to go on.
-constexpr int kDecisive = 2;
+constexpr int kDecisive = 3;
 constexpr double kHopelessAtFirst = 0.5;
 /// The time of a build that finds too little in the end and goes on with longer lists, in first iterations.
 constexpr double kAllIterations = 40;
 /// If every entry of the lists is a sample: the shares that are missing after two iterations fall by the second
 /// iteration's factor to this power more, and no further (measured: 1.1 to 1.5 on sets that settle).
 constexpr double kTail = 1.15;
+/// From so many iterations on that factor says where lists settle, within a factor of 1.6; where that is so many times
+/// what may be missing, longer lists are what helps, and the rest of the iterations does not. More than kHopelessLater
+/// is not theirs to find.
+constexpr int kTelling = 3;
+constexpr double kShort = 2, kHopelessLater = 0.2;
 /// Going on with longer lists takes as long as so many iterations.
 constexpr double kLongerLists = 8;
 /// Iterations of a projection where nothing tells what it loses.
@@ -140,12 +145,19 @@ double Iterations::iterations_left(double missing, double before) const {
 }
 
 /// Of sets that GNND does not find enough of in the end the first iteration finds less than half (benchs/NOTEBOOK.md).
-bool Iterations::in_vain(const RecallEstimate& recall, double seconds) {
-    const double missing = 1 - recall.value, before = missing_;
-    missing_ = missing;
+bool Iterations::in_vain(double missing, double before, double seconds) const {
     if (missing <= 1 - double(state_.params.recall)) return false;
     if (before < 0) return missing > kHopelessAtFirst && meter_->seconds_of_all_pairs() < kAllIterations * seconds;
     return meter_->seconds_of_all_pairs() < iterations_left(missing, before) * seconds;
+}
+
+/// Lists of this length will settle with far too little; of a graph that is refined or merged the first factors say
+/// nothing of it.
+bool Iterations::settles_short(double missing, double before) const {
+    const bool from_scratch = !state_.input.refines() && !state_.input.merges();
+    if (!from_scratch || missing >= before || missing > kHopelessLater) return false;
+    const double allowed = 1 - double(state_.params.recall);
+    return missing > allowed && missing * std::pow(missing / before, kTail) > kShort * allowed;
 }
 
 void Iterations::await(int iteration) {
@@ -168,8 +180,11 @@ void Iterations::await(int iteration) {
     const bool measured = iteration > 0 && record.found >= 0;
     if (measured && projected()) finer_ = meter_->lost(record) > 1 - double(state_.params.recall);
     if (measured && may_give_up_ && !finer_) {
-        in_vain_ = in_vain_ || in_vain(meter_->estimate_of(record), here.seconds);
-        gave_up_ = in_vain_ && iteration >= iterations_for_bounds(state_.params.k);
+        const double before = missing_;
+        missing_ = 1 - meter_->estimate_of(record).value;
+        in_vain_ = in_vain_ || in_vain(missing_, before, here.seconds);
+        gave_up_ = (in_vain_ && iteration >= iterations_for_bounds(state_.params.k)) ||
+                   (iteration >= kTelling && settles_short(missing_, before));
     }
     converged_ = record.converged;
     reached_ = record.reached;

@@ -24,7 +24,8 @@ class Iterations {
 
     /// Of a projection also until more true neighbours are lost in it than may be missing; without a meter a few times.
     /// \param meter        null: the paper's stopping rule alone
-    /// \param may_give_up  also stop where comparing all pairs takes less time than what is left
+    /// \param may_give_up  also stop where comparing all pairs takes less time than what is left, or where lists will
+    ///                     settle with far too little
     /// \throws InvalidArgument for a vector that no build can work with, Interrupted
     void run(RecallMeter* meter, bool may_give_up);
     /// After run() on a projection: it is what keeps the recall low, as far as that is known.
@@ -36,7 +37,8 @@ class Iterations {
     void measure(int iteration, Record* record);
     void await(int iteration);
     double iterations_left(double missing, double before) const;
-    bool in_vain(const RecallEstimate& recall, double seconds);
+    bool in_vain(double missing, double before, double seconds) const;
+    bool settles_short(double missing, double before) const;
     bool projected() const { return state_.form.components != 0; }
     int most_iterations() const;
     bool ended() const { return converged_ || reached_ || gave_up_ || finer_; }

@@ -15,9 +15,10 @@ namespace gnnd::cuda {
 namespace {
 
 // Chosen by measurement (benchs/NOTEBOOK.md).
-/// Lists get kLonger times as long, at most kRounds times. That takes about as long as kIterationsLeft of the slowest
-/// iterations; where more than kHopeless of the true neighbours is missing it does not help enough.
-constexpr int kLonger = 2, kRounds = 2;
+/// Lists get kLonger times as long, and at least kLong, at most kRounds times. That takes about as long as
+/// kIterationsLeft of the slowest iterations; where more than kHopeless of the true neighbours is missing it does not
+/// help enough.
+constexpr int kLonger = 2, kLong = 128, kRounds = 2;
 constexpr double kIterationsLeft = 8, kHopeless = 0.2;
 /// To finish fewer entries is worthwhile where it saves so many bytes that are read. Of what may be missing one part in
 /// kMissedLast may be lost by it, of all columns, which are measured on fewer objects, kAllMissed of these.
@@ -196,17 +197,17 @@ void reach_recall(BuildState& state, RecallMeter& meter, const Callbacks& callba
     for (int round = 0; round < kRounds && !reached && !detail::limits_lists(state.params); ++round) {
         const double predicted = kIterationsLeft * slowest_iteration(stats);
         const bool may_compare = may_compare_all_pairs(state);
-        if ((1 - stats.recall.value > kHopeless && may_compare) || kLonger * length > kMaxK) break;
+        length = std::max(kLonger * length, kLong);
+        if ((1 - stats.recall.value > kHopeless && may_compare) || length > kMaxK) break;
         // Chance decides which way takes less time, and the graph of a deterministic build must not depend on.
         const bool faster = !state.params.deterministic && meter.seconds_of_all_pairs() < predicted;
         if (faster && may_compare) break;
         KnnGraphView from{state.n, state.params.k, state.params.metric, state.ids, state.distances};
         if (!finished) {
             make_ids_plain(state.lists, state.n, state.stream);
-            from.k = length;
+            from.k = state.lists.length;
             from.ids = reinterpret_cast<const std::int32_t*>(state.lists.ids);
         }
-        length *= kLonger;
         if (!lengthen(state, from, length, round + 1 < kRounds ? form : plain, meter, callbacks, stats)) break;
         finished = true;
         reached = measure(state, graph, state.params.k, state.params.k, meter, stats);
