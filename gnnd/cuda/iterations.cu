@@ -29,14 +29,18 @@ constexpr double kAllIterations = 40;
 /// iteration's factor to this power more, and no further (measured: 1.1 to 1.5 on sets that settle).
 constexpr double kTail = 1.15;
 /// From so many iterations on that factor says where lists settle, within a factor of 1.6; where that is so many times
-/// what may be missing, longer lists are what helps, and the rest of the iterations does not. More than kHopelessLater
-/// is not theirs to find.
+/// what may be missing, longer lists are what helps, and the rest of the iterations does not.
 constexpr int kTelling = 3;
-constexpr double kShort = 2, kHopelessLater = 0.2;
+constexpr double kShort = 2;
 /// Going on with longer lists takes as long as so many iterations.
 constexpr double kLongerLists = 8;
 /// Iterations of a projection where nothing tells what it loses.
 constexpr int kProjectedIterations = 2;
+
+/// The share that will be missing in the end. \param missing, before  after the last two iterations
+double settled(double missing, double before) {
+    return missing * std::pow(missing / before, kTail);
+}
 
 int passes_of(const BuildState& state, int iteration) {
     if (state.variant.update != Update::automatic) return 1;  // those update lists at once
@@ -140,7 +144,7 @@ double Iterations::iterations_left(double missing, double before) const {
     const double factor = missing / before, allowed = 1 - double(state_.params.recall);
     if (factor >= 1 || allowed <= 0) return INFINITY;
     const bool complete = state_.plan.samples >= state_.plan.length;
-    const bool settles_above = complete && missing * std::pow(factor, kTail) > allowed;
+    const bool settles_above = complete && settled(missing, before) > allowed;
     return std::log(missing / allowed) / -std::log(factor) + (settles_above ? kLongerLists : 0);
 }
 
@@ -155,9 +159,8 @@ bool Iterations::in_vain(double missing, double before, double seconds) const {
 /// nothing of it.
 bool Iterations::settles_short(double missing, double before) const {
     const bool from_scratch = !state_.input.refines() && !state_.input.merges();
-    if (!from_scratch || missing >= before || missing > kHopelessLater) return false;
-    const double allowed = 1 - double(state_.params.recall);
-    return missing > allowed && missing * std::pow(missing / before, kTail) > kShort * allowed;
+    if (!from_scratch || missing >= before || missing > kHopeless) return false;
+    return settled(missing, before) > kShort * (1 - double(state_.params.recall));
 }
 
 void Iterations::await(int iteration) {

@@ -15,6 +15,9 @@ inline int iterations_for_bounds(int k) {
     return k > 32 ? 2 : 1;
 }
 
+/// Where more of the true neighbours is missing longer lists do not help enough (benchs/NOTEBOOK.md).
+inline constexpr double kHopeless = 0.2;
+
 /// Runs steps 1 to 4 until the recall is there that was asked for, or little changes: the host stays kAhead iterations
 /// before the device and reads in the meantime what it recorded.
 class Iterations {

@@ -16,10 +16,9 @@ namespace {
 
 // Chosen by measurement (benchs/NOTEBOOK.md).
 /// Lists get kLonger times as long, and at least kLong, at most kRounds times. That takes about as long as
-/// kIterationsLeft of the slowest iterations; where more than kHopeless of the true neighbours is missing it does not
-/// help enough.
+/// kIterationsLeft of the slowest iterations.
 constexpr int kLonger = 2, kLong = 128, kRounds = 2;
-constexpr double kIterationsLeft = 8, kHopeless = 0.2;
+constexpr double kIterationsLeft = 8;
 /// To finish fewer entries is worthwhile where it saves so many bytes that are read. Of what may be missing one part in
 /// kMissedLast may be lost by it, of all columns, which are measured on fewer objects, kAllMissed of these.
 constexpr double kWorthwhile = 4e9, kMissedLast = 50, kAllMissed = 10;
