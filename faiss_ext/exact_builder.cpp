@@ -5,7 +5,6 @@
 
 #include "faiss_ext/detail/errors.h"
 #include "faiss_ext/detail/flat_search.h"
-#include "faiss_ext/detail/gpu.h"
 #include "faiss_ext/detail/print.h"
 #include "faiss_ext/detail/rows.h"
 #include "faiss_ext/detail/timer.h"
@@ -47,21 +46,11 @@ gnnd::KnnGraph ExactGraphBuilder::search(const VectorSource& source, const std::
         }
         const faiss::MetricType searched = *in_faiss;
         const std::int64_t wanted = std::min<std::int64_t>(k, x.n - 1);
-        std::int64_t step = on_gpu ? detail::gpu_block(x.d) : detail::kBlock;
+        detail::FlatSearch flat(source, std::min<std::int64_t>(k + 1 + detail::kSpare, x.n), gpu, device_memory);
+        std::int64_t step = flat.block();
         if (batch != 0) step = on_gpu ? std::min<std::int64_t>(batch, step) : std::int64_t(batch);
         step = std::min(step, total);
-        detail::Found found{std::min<std::int64_t>(k + 1 + detail::kSpare, x.n), {}, {}};
-        found.ids.resize(step * found.m);
-        found.distances.resize(step * found.m);
-        std::unique_ptr<detail::GpuFlatSearch> searcher;
-        std::unique_ptr<detail::FloatMatrix> rows;
-        std::vector<float> queries, query(x.d);
-        if (on_gpu) {
-            searcher = std::make_unique<detail::GpuFlatSearch>(gpu, source, found.m, device_memory);
-        } else {
-            rows = std::make_unique<detail::FloatMatrix>(source);
-            queries.resize(step * x.d);
-        }
+        std::vector<float> query(x.d);
         const detail::Rounding rounding(source, searched, x.dtype);
         std::vector<std::int64_t> doubts;  // rows to search again
 
@@ -69,13 +58,7 @@ gnnd::KnnGraph ExactGraphBuilder::search(const VectorSource& source, const std::
         for (std::int64_t begin = 0; begin < total; begin += step) {
             detail::check_interrupt();
             const std::int64_t count = std::min(step, total - begin);
-            if (on_gpu) {
-                searcher->search(objects.data() + begin, count, found.distances.data(), found.ids.data());
-            } else {
-                for (std::int64_t r = 0; r < count; ++r)
-                    std::copy_n(rows->row(objects[begin + r]), x.d, queries.data() + r * x.d);
-                found.search(searched, queries.data(), count, rows->data(), x.n, x.d);
-            }
+            const detail::Found& found = flat.search(source, objects.data() + begin, count);
             detail::finish_rows(source, objects.data() + begin, count, found.ids.data(), found.m, k, 0,
                                 graph.ids() + begin * k, graph.distances() + begin * k);
             for (std::int64_t r = 0; r < count && found.m < x.n; ++r) {

@@ -87,9 +87,10 @@ void check_queries(const VectorSource& queries) {
 
 class Search {
   public:
-    Search(const VectorSource& source, const VectorSource& queries, int k)
+    Search(const VectorSource& source, const VectorSource& queries, int k, const Gpu& gpu)
         : source_(source),
           queries_(queries),
+          gpu_(gpu),
           n_(source.vectors().n),
           d_(source.vectors().d),
           wanted_(std::min<std::int64_t>(k, n_)),
@@ -107,26 +108,25 @@ class Search {
   private:
     /// \return the queries whose rows are in doubt
     std::vector<std::int64_t> search_by_faiss(faiss::MetricType metric) {
-        const detail::FloatMatrix base(source_);
+        detail::FlatSearch flat(source_, std::min<std::int64_t>(wanted_ + detail::kSpare, n_), gpu_);
         const detail::Rounding rounding(source_, metric, queries_.vectors().dtype);
-        detail::Found found{std::min<std::int64_t>(wanted_ + detail::kSpare, n_), {}, {}};
-        const std::int64_t total = queries_.vectors().n, step = std::min(total, detail::kBlock);
-        found.ids.resize(step * found.m);
-        found.distances.resize(step * found.m);
-        std::vector<float> rows(step * d_);
+        const std::int64_t total = queries_.vectors().n, step = std::min(total, flat.block());
+        std::vector<std::int32_t> asked(step);
+        std::vector<float> row_of_query(d_);
         std::vector<std::int64_t> doubts;
         for (std::int64_t begin = 0; begin < total; begin += step) {
             detail::check_interrupt();
             const std::int64_t count = std::min(step, total - begin);
-            detail::float_rows(queries_, begin, count, rows.data());
-            found.search(metric, rows.data(), count, base.data(), n_, d_);
+            std::iota(asked.begin(), asked.end(), std::int32_t(begin));
+            const detail::Found& found = flat.search(queries_, asked.data(), count);
             for (std::int64_t r = 0; r < count; ++r) {
                 Row row = values_of(begin + r, found.ids.data() + r * found.m, found.m);
                 keep_nearest(row, wanted_);
                 write(begin + r, row);
                 const bool all = found.m == n_ && std::int64_t(row.size()) == wanted_;
                 const float* distances = graph_.distances_of(begin + r);
-                const double bound = rounding.bound(rows.data() + r * d_, distances[wanted_ - 1]);
+                detail::float_rows(queries_, begin + r, 1, row_of_query.data());
+                const double bound = rounding.bound(row_of_query.data(), distances[wanted_ - 1]);
                 if (!all && (std::int64_t(row.size()) < wanted_ ||
                              found.doubtful(r, graph_.ids_of(begin + r), distances, wanted_, bound, similarity_)))
                     doubts.push_back(begin + r);
@@ -192,6 +192,7 @@ class Search {
 
     const VectorSource& source_;
     const VectorSource& queries_;
+    const Gpu gpu_;
     const std::int64_t n_, d_, wanted_;
     const bool similarity_;
     gnnd::KnnGraph graph_;
@@ -200,7 +201,7 @@ class Search {
 
 }  // namespace
 
-gnnd::KnnGraph exact_search(const VectorSource& source, const gnnd::VectorView& queries, int k) {
+gnnd::KnnGraph exact_search(const VectorSource& source, const gnnd::VectorView& queries, int k, const Gpu& gpu) {
     return detail::with_faiss_errors([&] {
         const VectorSource asked(queries, source.metric());
         detail::check_request(source, k);
@@ -208,7 +209,7 @@ gnnd::KnnGraph exact_search(const VectorSource& source, const gnnd::VectorView& 
             detail::fail("exact_search: queries have " + std::to_string(queries.d) + " components, the vectors " +
                          std::to_string(source.vectors().d));
         check_queries(asked);
-        return Search(source, asked, k).run();
+        return Search(source, asked, k, gpu).run();
     });
 }
 

@@ -4,6 +4,7 @@
 
 #include "faiss_ext/adapters.h"
 #include "faiss_ext/evaluate.h"
+#include "faiss_ext/exact_search.h"
 #include "faiss_ext/faiss_resources.h"
 #include "faiss_ext/optimize.h"
 #include "tests/faiss_gpu.h"
@@ -11,6 +12,8 @@
 
 namespace gnnd::test {
 namespace {
+
+using faiss_ext::exact_search;
 
 TEST_F(FaissGpu, TakesRawDevicePointersOfEveryType) {
     for (const DType dtype : {DType::f32, DType::f16, DType::u8, DType::i8})
@@ -84,6 +87,30 @@ TEST_F(FaissGpu, ExactGraphsAreThoseOfTheCpu) {
         const auto few = random_vectors(n, 3, DType::f32);
         expect_valid_graph(ExactGraphBuilder(gpu()).build(VectorSource(few, Metric::L2), 7), few);
     }
+}
+
+TEST_F(FaissGpu, ExactAnswersAreThoseOfTheCpu) {
+    for (const Metric metric : gnnd::kMetrics) {
+        SCOPED_TRACE(std::string(gnnd::name_of(metric)));
+        const auto base = random_vectors(2000, 20, DType::u8), queries = random_vectors(150, 20, DType::u8, true, 2);
+        const VectorSource source(base, metric);
+        for (const int k : {1, 12, 1024}) {
+            const gnnd::KnnGraph found = exact_search(source, queries, k, gpu());
+            const gnnd::KnnGraph expected = exact_search(source, queries, k);
+            EXPECT_TRUE(std::equal(found.ids(), found.ids() + 150 * k, expected.ids())) << k;
+            EXPECT_TRUE(std::equal(found.distances(), found.distances() + 150 * k, expected.distances())) << k;
+        }
+    }
+    // Vectors that FAISS reads where they are.
+    std::vector<float> floats(3000 * 128);
+    gnnd::copy_as_f32(sample(3000), 0, 3000, floats.data());
+    const OnDevice<float> base(2900 * 128, floats.data());
+    const gnnd::VectorView queries{floats.data() + 2900 * 128, 100, 128, DType::f32, 0};
+    const VectorSource on_gpu({base.get(), 2900, 128, DType::f32, 0}, Metric::L2);
+    const VectorSource on_host({floats.data(), 2900, 128, DType::f32, 0}, Metric::L2);
+    const gnnd::KnnGraph found = exact_search(on_gpu, queries, 10, gpu());
+    const gnnd::KnnGraph expected = exact_search(on_host, queries, 10);
+    EXPECT_TRUE(std::equal(found.ids(), found.ids() + 100 * 10, expected.ids()));
 }
 
 TEST_F(FaissGpu, IvfpqGraphsAreLikeThoseOfTheCpu) {

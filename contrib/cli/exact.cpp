@@ -8,6 +8,7 @@
 #include "commands.h"
 #include "common.h"
 #include "faiss_ext/exact_search.h"
+#include "faiss_gpu.h"
 #include "files.h"
 #include "gnnd/io/vector_file.h"
 #include "interrupt.h"
@@ -35,9 +36,11 @@ void answer_queries(const ExactOptions& options) {
         distances =
             std::make_unique<gnnd::io::VectorWriter>(options.distances, queries.n(), options.k, gnnd::DType::f32);
     use_blas();
+    const bool in_faiss = faiss_ext::searched_metric(options.metric).has_value();
+    const FaissGpu gpu(in_faiss ? options.device : gnnd::Device{gnnd::Device::Kind::cpu, 0});
     const auto start = std::chrono::steady_clock::now();
     const gnnd::KnnGraph found = with_row_names({&base}, [&] {
-        return faiss_ext::exact_search({base.view(), options.metric}, queries.view(), options.k);
+        return faiss_ext::exact_search({base.view(), options.metric}, queries.view(), options.k, gpu.get());
     });
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
     stop_if_interrupted();
@@ -50,17 +53,16 @@ void answer_queries(const ExactOptions& options) {
         distances->commit();
     }
     if (options.json) {
-        Json json = {{"base", options.base},
-                     {"queries", queries.n()},
-                     {"k", options.k},
-                     {"metric", name_of(options.metric)},
-                     {"seconds", seconds.count()},
+        Json json = {{"base", options.base},     {"queries", queries.n()},
+                     {"k", options.k},           {"metric", name_of(options.metric)},
+                     {"device", gpu.name(true)}, {"seconds", seconds.count()},
                      {"output", options.graph}};
         if (distances) json["distances"] = options.distances;
         print(json);
         return;
     }
-    std::printf("%lld queries in %.3f s\n", static_cast<long long>(queries.n()), seconds.count());
+    std::printf("%lld queries in %.3f s on %s\n", static_cast<long long>(queries.n()), seconds.count(),
+                gpu.name(true).c_str());
     std::printf("neighbours  %s\n", options.graph.c_str());
     if (distances) std::printf("distances   %s\n", options.distances.c_str());
 }
@@ -86,11 +88,9 @@ void add_exact(CLI::App& app) {
     add_json(command, options->json);
     command.footer(
         "The time grows with the square of the number of vectors; with --queries with the product of both numbers.\n"
-        "Without --queries it is `gnnd build --method exact`; with them it runs on the CPU.");
+        "Without --queries it is `gnnd build --method exact`.");
     command.callback([options] {
         if (options->queries.empty()) return build_baseline(*options);
-        if (options->device.kind == gnnd::Device::Kind::cuda)
-            throw CLI::ValidationError("--device", "--queries are searched on the CPU only");
         answer_queries(*options);
     });
 }

@@ -24,14 +24,33 @@ bool is_integer(gnnd::DType dtype) {
 
 }  // namespace
 
-void Found::search(faiss::MetricType metric, const float* queries, std::int64_t count, const float* base,
-                   std::int64_t n, std::int64_t d) {
-    if (metric == faiss::METRIC_L2)
-        faiss::knn_L2sqr(queries, base, d, count, n, m, distances.data(), ids.data());
-    else if (metric == faiss::METRIC_INNER_PRODUCT)
-        faiss::knn_inner_product(queries, base, d, count, n, m, distances.data(), ids.data());
+FlatSearch::FlatSearch(const VectorSource& source, std::int64_t m, const Gpu& gpu, std::int64_t device_memory)
+    : source_(source), metric_(search_metric(source.metric(), "FlatSearch")), found_{m, {}, {}} {
+    if (gpu.resources)
+        on_gpu_ = std::make_unique<GpuFlatSearch>(gpu, source, m, device_memory);
     else
-        knn_extra_metrics(queries, base, d, count, n, metric, m, distances.data(), ids.data());
+        rows_ = std::make_unique<FloatMatrix>(source);
+}
+
+const Found& FlatSearch::search(const VectorSource& asked, const std::int32_t* objects, std::int64_t count) {
+    const std::int64_t n = source_.vectors().n, d = source_.vectors().d, m = found_.m;
+    found_.ids.resize(std::size_t(count * m));
+    found_.distances.resize(std::size_t(count * m));
+    idx_t* ids = found_.ids.data();
+    float* distances = found_.distances.data();
+    if (on_gpu_) {
+        on_gpu_->search(asked, objects, count, distances, ids);
+        return found_;
+    }
+    queries_.resize(std::size_t(count * d));
+    float_objects(asked, objects, count, queries_.data());
+    if (metric_ == faiss::METRIC_L2)
+        faiss::knn_L2sqr(queries_.data(), rows_->data(), d, count, n, m, distances, ids);
+    else if (metric_ == faiss::METRIC_INNER_PRODUCT)
+        faiss::knn_inner_product(queries_.data(), rows_->data(), d, count, n, m, distances, ids);
+    else
+        knn_extra_metrics(queries_.data(), rows_->data(), d, count, n, metric_, m, distances, ids);
+    return found_;
 }
 
 bool Found::doubtful(std::int64_t row, const std::int32_t* kept, const float* values, std::int64_t count, double bound,

@@ -24,7 +24,7 @@ void check_gpu(const Gpu& gpu, const char* who);
 /// the CPU. False for every other index.
 bool read_gpu_index(const faiss::Index& index, gnnd::VectorView& view, std::unique_ptr<faiss::Index>& copy);
 
-/// Exact search by FAISS of objects of a source among all of them. Vectors that are float32 on the device already are
+/// Exact search by FAISS among all vectors of a source. Vectors that are float32 on the device already are
 /// searched in place; others are copied there, in parts where they do not fit.
 class GpuFlatSearch {
   public:
@@ -32,8 +32,11 @@ class GpuFlatSearch {
     /// \param device_memory  most bytes to copy at a time; 0: most of what is free
     GpuFlatSearch(const Gpu& gpu, const VectorSource& source, std::int64_t neighbours, std::int64_t device_memory);
     ~GpuFlatSearch();
+    /// \param asked    holds the queries: the source itself, or another of its dimension and metric
+    /// \param objects  which of them
     /// The results are count x neighbours, best first.
-    void search(const std::int32_t* objects, std::int64_t count, float* distances, idx_t* ids);
+    void search(const VectorSource& asked, const std::int32_t* objects, std::int64_t count, float* distances,
+                idx_t* ids);
 
   private:
     struct State;

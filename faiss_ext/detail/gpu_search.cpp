@@ -25,10 +25,11 @@ void check(cudaError_t error, const char* call) {
     fail(std::string("GPU search: ") + call + ": " + cudaGetErrorString(error));
 }
 
-bool consecutive(const std::int32_t* objects, std::int64_t count) {
-    for (std::int64_t i = 1; i < count; ++i)
-        if (objects[i] != objects[0] + i) return false;
-    return true;
+/// True where FAISS can read the rows where they are.
+bool is_searchable(const VectorSource& source, int device) {
+    const gnnd::VectorView& x = source.vectors();
+    return source.device() == device && x.dtype == gnnd::DType::f32 &&
+           x.row_bytes() == x.d * std::int64_t(sizeof(float)) && !is_normalized(source.metric());
 }
 
 }  // namespace
@@ -42,9 +43,7 @@ struct GpuFlatSearch::State {
           m(neighbours),
           metric(search_metric(source.metric(), "GpuFlatSearch")),
           resources(gpu) {
-        const gnnd::VectorView& x = source.vectors();
-        in_place = source.device() == gpu.device && x.dtype == gnnd::DType::f32 &&
-                   x.row_bytes() == d * std::int64_t(sizeof(float)) && !is_normalized(source.metric());
+        in_place = is_searchable(source, gpu.device);
         // FAISS 1.7.3 counts components in int.
         part_rows = std::min(n, std::numeric_limits<int>::max() / d);
         if (in_place) return;
@@ -137,19 +136,16 @@ GpuFlatSearch::GpuFlatSearch(const Gpu& gpu, const VectorSource& source, std::in
 
 GpuFlatSearch::~GpuFlatSearch() = default;
 
-void GpuFlatSearch::search(const std::int32_t* objects, std::int64_t count, float* distances, idx_t* ids) {
+void GpuFlatSearch::search(const VectorSource& asked, const std::int32_t* objects, std::int64_t count, float* distances,
+                           idx_t* ids) {
     State& s = *state_;
     const faiss::gpu::DeviceScope scope(s.gpu.device);
     const float* queries = nullptr;
-    const bool in_order = consecutive(objects, count);
-    if (s.in_place && in_order) {
-        queries = static_cast<const float*>(s.source.vectors().data) + objects[0] * s.d;
+    if (is_searchable(asked, s.gpu.device) && is_consecutive(objects, count)) {
+        queries = static_cast<const float*>(asked.vectors().data) + objects[0] * s.d;
     } else {
         s.queries.resize(std::size_t(count * s.d));
-        if (in_order)
-            float_rows(s.source, objects[0], count, s.queries.data());
-        else
-            for (std::int64_t i = 0; i < count; ++i) float_rows(s.source, objects[i], 1, s.queries.data() + i * s.d);
+        float_objects(asked, objects, count, s.queries.data());
         queries = s.queries.data();
     }
     for (std::int64_t begin = 0; begin < s.n; begin += s.part_rows) {

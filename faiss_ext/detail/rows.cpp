@@ -74,6 +74,17 @@ void float_rows(const VectorSource& source, std::int64_t begin, std::int64_t cou
     });
 }
 
+bool is_consecutive(const std::int32_t* objects, std::int64_t count) {
+    for (std::int64_t i = 1; i < count; ++i)
+        if (objects[i] != objects[0] + i) return false;
+    return true;
+}
+
+void float_objects(const VectorSource& source, const std::int32_t* objects, std::int64_t count, float* out) {
+    if (count > 0 && is_consecutive(objects, count)) return float_rows(source, objects[0], count, out);
+    for (std::int64_t i = 0; i < count; ++i) float_rows(source, objects[i], 1, out + i * source.vectors().d);
+}
+
 void fill_storage(faiss::IndexFlat& storage, const VectorSource& source) {
     const std::int64_t n = source.vectors().n;
     // IndexFlat::add() in parts would move all rows each time that it grows.

@@ -27,6 +27,12 @@ bool is_normalized(gnnd::Metric metric);
 /// Copies rows [begin, begin + count) to out (count x d) as float32; under cosine every row is normalised.
 void float_rows(const VectorSource& source, std::int64_t begin, std::int64_t count, float* out);
 
+/// True where objects follow one another.
+bool is_consecutive(const std::int32_t* objects, std::int64_t count);
+
+/// The rows of `count` objects in the same form, in the order in which they are named.
+void float_objects(const VectorSource& source, const std::int32_t* objects, std::int64_t count, float* out);
+
 /// Puts all rows of a source into an empty index: those of a GPU without another copy on the host, and what
 /// gnnd::build() would refuse of them is refused here.
 /// \throws gnnd::InvalidArgument, gnnd::Interrupted, gnnd::DeviceError

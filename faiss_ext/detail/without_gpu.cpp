@@ -57,7 +57,7 @@ GpuFlatSearch::GpuFlatSearch(const Gpu&, const VectorSource&, std::int64_t, std:
     fail_without_gpu();
 }
 GpuFlatSearch::~GpuFlatSearch() = default;
-void GpuFlatSearch::search(const std::int32_t*, std::int64_t, float*, idx_t*) {
+void GpuFlatSearch::search(const VectorSource&, const std::int32_t*, std::int64_t, float*, idx_t*) {
     fail_without_gpu();
 }
 
