@@ -97,8 +97,10 @@ TEST_F(FaissGpu, ExactAnswersAreThoseOfTheCpu) {
         for (const int k : {1, 12, 1024}) {
             const gnnd::KnnGraph found = exact_search(source, queries, k, gpu());
             const gnnd::KnnGraph expected = exact_search(source, queries, k);
-            EXPECT_TRUE(std::equal(found.ids(), found.ids() + 150 * k, expected.ids())) << k;
+            // Of ties beyond what FAISS reports it chooses itself.
             EXPECT_TRUE(std::equal(found.distances(), found.distances() + 150 * k, expected.distances())) << k;
+            const bool same = std::equal(found.ids(), found.ids() + 150 * k, expected.ids());
+            EXPECT_TRUE(same || metric == Metric::Linf) << k;
         }
     }
     // Vectors that FAISS reads where they are.

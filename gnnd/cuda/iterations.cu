@@ -23,6 +23,8 @@ static_assert(std::size(kPasses) == std::size(kOrderedPasses));
 /// Iterations after which the host waits to decide whether to go on.
 constexpr int kDecisive = 3;
 constexpr double kHopelessAtFirst = 0.5;
+/// Where more than so much may be missing the first iteration does not tell.
+constexpr double kMuch = 0.05;
 /// The time of a build that finds too little in the end and goes on with longer lists, in first iterations.
 constexpr double kAllIterations = 40;
 /// If every entry of the lists is a sample: the shares that are missing after two iterations fall by the second
@@ -150,7 +152,9 @@ double Iterations::iterations_left(double missing, double before) const {
 
 /// Of sets that GNND does not find enough of in the end the first iteration finds less than half (benchs/NOTEBOOK.md).
 bool Iterations::in_vain(double missing, double before, double seconds) const {
-    if (missing <= 1 - double(state_.params.recall)) return false;
+    const double allowed = 1 - double(state_.params.recall);
+    if (missing <= allowed) return false;
+    if (before < 0 && allowed > kMuch) return false;
     if (before < 0) return missing > kHopelessAtFirst && meter_->seconds_of_all_pairs() < kAllIterations * seconds;
     return meter_->seconds_of_all_pairs() < iterations_left(missing, before) * seconds;
 }

@@ -19,6 +19,9 @@ namespace {
 /// kIterationsLeft of the slowest iterations.
 constexpr int kLonger = 2, kLong = 128, kRounds = 2;
 constexpr double kIterationsLeft = 8;
+/// Where more than kHopeless is missing, but no more than kWithoutHope, longer lists are tried nevertheless if comparing
+/// all pairs takes so many times as long.
+constexpr double kWithoutHope = 0.5, kWorthTrying = 4;
 /// To finish fewer entries is worthwhile where it saves so many bytes that are read. Of what may be missing one part in
 /// kMissedLast may be lost by it, of all columns, which are measured on fewer objects, kAllMissed of these.
 constexpr double kWorthwhile = 4e9, kMissedLast = 50, kAllMissed = 10;
@@ -197,10 +200,13 @@ void reach_recall(BuildState& state, RecallMeter& meter, const Callbacks& callba
         const double predicted = kIterationsLeft * slowest_iteration(stats);
         const bool may_compare = may_compare_all_pairs(state);
         length = std::max(kLonger * length, kLong);
-        if ((1 - stats.recall.value > kHopeless && may_compare) || length > kMaxK) break;
         // Chance decides which way takes less time, and the graph of a deterministic build must not depend on.
-        const bool faster = !state.params.deterministic && meter.seconds_of_all_pairs() < predicted;
-        if (faster && may_compare) break;
+        const bool timed = !state.params.deterministic;
+        const double missing = 1 - stats.recall.value, all_pairs = meter.seconds_of_all_pairs();
+        const bool faster = timed && all_pairs < predicted;
+        const bool worth_trying = timed && missing <= kWithoutHope && all_pairs > kWorthTrying * predicted;
+        if (may_compare && (faster || (missing > kHopeless && !worth_trying))) break;
+        if (length > kMaxK) break;
         KnnGraphView from{state.n, state.params.k, state.params.metric, state.ids, state.distances};
         if (!finished) {
             make_ids_plain(state.lists, state.n, state.stream);
