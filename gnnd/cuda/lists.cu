@@ -16,6 +16,8 @@ constexpr int kThreads = 256;
 constexpr int kMaxSegments = (kMaxK + kSegmentLength - 1) / kSegmentLength;
 
 /// A thread an owner; see allocate_offsets() of algorithm.h. offsets[owners] is 0 before.
+/// \param counts   owners
+/// \param offsets  owners + 1, written
 __global__ void __launch_bounds__(kThreads)
     allocate_offsets_kernel(const u32* counts, u64* offsets, std::int64_t owners, const StopFlag* stop) {
     const std::int64_t i = std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
@@ -45,11 +47,13 @@ __global__ void clear_kernel(Lists lists, Candidates candidates, std::int64_t n)
     }
 }
 
+/// Beside the bound of each list the bias of its object. \param bias  n, or null
 __global__ void pair_bounds_kernel(Lists lists, const u32* bias, std::int64_t n) {
     const std::int64_t i = std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
     if (i < n) lists.bounds[i * 2 + 1] = bias != nullptr ? __uint_as_float(bias[i]) : 0.0f;
 }
 
+/// Ids without the mark of NEW ones, -1 for none. \param ids  count
 __global__ void make_ids_plain_kernel(u32* ids, std::int64_t count) {
     const std::int64_t i = std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
     if (i >= count) return;
@@ -57,6 +61,7 @@ __global__ void make_ids_plain_kernel(u32* ids, std::int64_t count) {
     ids[i] = id == kNoId ? u32(-1) : id;
 }
 
+/// order[i] = i. \param order  n, written
 __global__ void number_kernel(u32* order, std::int64_t n) {
     const std::int64_t i = std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
     if (i < n) order[i] = u32(i);

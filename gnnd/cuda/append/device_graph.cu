@@ -28,6 +28,7 @@ struct GraphArrays {
 };
 
 /// A warp a row: whether it differs.
+/// \param changed  n, 1 or 0 written
 __global__ void __launch_bounds__(kRowWarps* kWarp)
     find_changed_kernel(GraphArrays before, GraphArrays after, std::int64_t n, std::int64_t k, std::uint8_t* changed) {
     const std::int64_t object = std::int64_t(blockIdx.x) * kRowWarps + threadIdx.x / kWarp;
@@ -40,6 +41,8 @@ __global__ void __launch_bounds__(kRowWarps* kWarp)
 }
 
 /// A warp a row: the rows of the objects, then those from `added` on, without gaps.
+/// \param objects  count
+/// \param out      rows x k, written
 __global__ void __launch_bounds__(kRowWarps* kWarp)
     gather_rows_kernel(GraphArrays graph, std::int64_t k, const std::int32_t* objects, std::int64_t count,
                        std::int64_t added, std::int64_t rows, GraphArrays out) {

@@ -45,6 +45,8 @@ __global__ void __launch_bounds__(kInsertWarps* kWarp) link_back_kernel(Rows row
 }
 
 /// The objects of the batch and behind them the pivots, and their vectors, as one array.
+/// \param objects  batch.count + pivots.count, written
+/// \param vectors  as many x sets.d, written
 template <class T>
 __global__ void __launch_bounds__(kInsertWarps* kWarp)
     gather_kernel(Sets sets, Batch batch, Pivots pivots, u32* objects, T* vectors) {

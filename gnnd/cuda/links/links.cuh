@@ -15,6 +15,8 @@ inline constexpr int kLinkWarps = 8;
 
 /// A warp an object: adds it, with the rank of the link above its number, to the edges of those that it chose. Moves
 /// the offsets.
+/// \param offsets  n: of each object where its edges go on
+/// \param edges    one for each link, written
 __global__ void __launch_bounds__(kLinkWarps* kWarp)
     scatter_links_kernel(Links links, u64* offsets, u64* edges, std::int64_t n) {
     const std::int64_t object = std::int64_t(blockIdx.x) * kLinkWarps + threadIdx.x / kWarp;
@@ -27,6 +29,9 @@ __global__ void __launch_bounds__(kLinkWarps* kWarp)
 }
 
 /// A warp an object: completes its row. Chunks: 32 links each, for the degree.
+/// \param offsets  n: of each object the end of its edges
+/// \param edges    those of scatter_links_kernel()
+/// \param graph    n x k ids
 template <int Chunks>
 __global__ void __launch_bounds__(kLinkWarps* kWarp)
     complete_kernel(Links links, const u64* offsets, const u64* edges, const std::int32_t* graph, std::int64_t k,

@@ -10,6 +10,7 @@
 namespace gnnd::cuda {
 namespace {
 
+/// Each object is its own parent. \param parents  n, written
 __global__ void __launch_bounds__(kRowThreads) own_parents_kernel(std::int32_t* parents, std::int64_t n) {
     const std::int64_t i = thread_number();
     if (i < n) parents[i] = std::int32_t(i);
@@ -33,6 +34,7 @@ __device__ void link(std::int32_t* parents, std::int32_t a, std::int32_t b) {
 }
 
 /// A thread an entry of the first columns.
+/// \param parents  n
 __global__ void __launch_bounds__(kRowThreads) link_kernel(Edges edges, std::int32_t* parents) {
     const std::int64_t e = thread_number(), i = e / edges.columns, j = e - i * edges.columns;
     if (i >= edges.n) return;
@@ -41,6 +43,7 @@ __global__ void __launch_bounds__(kRowThreads) link_kernel(Edges edges, std::int
 }
 
 /// A thread an object.
+/// \param equal, parents  n
 __global__ void __launch_bounds__(kRowThreads)
     link_equal_kernel(const std::int32_t* equal, std::int64_t n, std::int32_t* parents) {
     const std::int64_t i = thread_number();
@@ -49,6 +52,8 @@ __global__ void __launch_bounds__(kRowThreads)
 
 /// A thread an object: its root, and how many each root has. Objects of a warp with the same root are counted at once,
 /// for there may be one that all have. Parents are shortened meanwhile, which leads to the same roots.
+/// \param parents  n
+/// \param counts   n, 0 before
 __global__ void __launch_bounds__(kRowThreads) count_roots_kernel(std::int32_t* parents, std::int64_t n, u32* counts) {
     const std::int64_t i = thread_number();
     const bool there = i < n;
@@ -63,6 +68,8 @@ __global__ void __launch_bounds__(kRowThreads) count_roots_kernel(std::int32_t* 
 }
 
 /// A thread an object, and one more: 1 for a root of `least` objects or more.
+/// \param counts   n
+/// \param numbers  n + 1, written
 __global__ void __launch_bounds__(kRowThreads)
     mark_roots_kernel(const u32* counts, std::int64_t n, u32 least, std::int32_t* numbers) {
     const std::int64_t i = thread_number();

@@ -9,6 +9,7 @@ namespace gnnd::cuda {
 namespace {
 
 /// A warp a row: the order of entries, and ids that no row may hold.
+/// \param first_bad  1: the first row that is bad, which must be more before
 __global__ void __launch_bounds__(kRowThreads) check_rows_kernel(Edges edges, u64* first_bad) {
     const std::int64_t i = warp_number();
     if (i >= edges.n) return;
@@ -24,6 +25,8 @@ __global__ void __launch_bounds__(kRowThreads) check_rows_kernel(Edges edges, u6
 }
 
 /// A thread an entry. Bad values stay as they are. `out` may be `values`.
+/// \param values, out  count
+/// \param first_bad    1: the first entry without a distance
 template <class M>
 __global__ void __launch_bounds__(kRowThreads)
     convert_kernel(const float* values, std::int64_t count, float* out, u64* first_bad) {
@@ -36,6 +39,7 @@ __global__ void __launch_bounds__(kRowThreads)
 }
 
 /// A thread a row.
+/// \param full  1: rows whose entry in column `last` counts
 __global__ void __launch_bounds__(kRowThreads) count_full_kernel(Edges edges, std::int64_t last, u64* full) {
     const std::int64_t i = thread_number();
     const bool counts = i < edges.n && edges.counts(edges.ids_of(i)[last], edges.values_of(i)[last]);

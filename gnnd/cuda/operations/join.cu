@@ -12,6 +12,9 @@ namespace {
 
 /// A warp a row. An entry's place is the number of smaller ids; with k^2 / 32 comparisons a lane that is less than
 /// moving entries about, up to some thousand of them. first_double may be null.
+/// \param keys          n x columns, written
+/// \param lengths       n, written
+/// \param first_double  1: the first row that holds an id twice
 __global__ void __launch_bounds__(kRowThreads)
     sort_rows_kernel(Edges edges, EdgeKey* keys, std::int64_t* lengths, u64* first_double) {
     const std::int64_t i = warp_number();
@@ -47,6 +50,7 @@ __global__ void __launch_bounds__(kRowThreads)
 }
 
 /// A thread an entry: the row that it names, n for none, and what it is there.
+/// \param keys, named, turned  n x columns, the last two written
 __global__ void __launch_bounds__(kRowThreads)
     turn_kernel(EdgeRows rows, const EdgeKey* keys, u32* named, EdgeKey* turned) {
     const std::int64_t e = thread_number();
@@ -58,6 +62,8 @@ __global__ void __launch_bounds__(kRowThreads)
 }
 
 /// A thread a row, and one more: the first place of those that name the row or a later one.
+/// \param named   count, ascending
+/// \param begins  n + 1, written
 __global__ void __launch_bounds__(kRowThreads)
     begins_kernel(const u32* named, std::int64_t count, std::int64_t n, std::int64_t* begins) {
     const std::int64_t i = thread_number();
@@ -73,6 +79,10 @@ __global__ void __launch_bounds__(kRowThreads)
 }
 
 /// A warp a row: every entry of both directions to its place in `joined`, kNoKey for those that go.
+/// \param keys    n x columns, sorted by id
+/// \param turned  n x columns, those of turn_kernel() sorted by the row that they name
+/// \param joined  2 n x columns, written
+/// \param counts  n, written: those that stay
 template <class Rule>
 __global__ void __launch_bounds__(kRowThreads)
     join_kernel(Rule rule, EdgeRows rows, const EdgeKey* keys, const EdgeKey* turned, EdgeKey* joined,
@@ -106,6 +116,9 @@ __global__ void __launch_bounds__(kRowThreads)
 }
 
 /// A warp a row: the entries without gaps.
+/// \param keys             those of rows
+/// \param indptr           n + 1
+/// \param indices, values  indptr[n], written
 __global__ void __launch_bounds__(kRowThreads)
     compact_kernel(EdgeRows rows, const EdgeKey* keys, const std::int64_t* indptr, std::int32_t* indices,
                    float* values) {

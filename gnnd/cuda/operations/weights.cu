@@ -13,6 +13,7 @@ namespace {
 
 /// A warp a row: the Jaccard index of it and each of the rows that it names, 0 behind its end.
 /// \param sets, lengths  of SortedRows: all entries
+/// \param weights  n x k, written
 __global__ void __launch_bounds__(kRowThreads)
     jaccard_kernel(Edges edges, bool with_self, const EdgeKey* sets, const std::int64_t* lengths, float* weights) {
     const std::int64_t i = warp_number();
@@ -39,6 +40,7 @@ __global__ void __launch_bounds__(kRowThreads)
 }
 
 /// A thread a row: the sum of its distances, and how many there are.
+/// \param sums, counts  n, written
 __global__ void __launch_bounds__(kRowThreads) sum_rows_kernel(Edges edges, double* sums, std::int64_t* counts) {
     const std::int64_t i = thread_number();
     if (i >= edges.n) return;
@@ -48,6 +50,8 @@ __global__ void __launch_bounds__(kRowThreads) sum_rows_kernel(Edges edges, doub
 }
 
 /// A thread for kSummedRows rows: their sums one after the other, as the CPU adds them.
+/// \param sums, counts  n
+/// \param sum, count    one for kSummedRows rows, written
 __global__ void __launch_bounds__(kRowThreads)
     sum_up_kernel(const double* sums, const std::int64_t* counts, std::int64_t n, double* sum, std::int64_t* count) {
     const std::int64_t part = thread_number(), begin = part * detail::kSummedRows;
@@ -61,12 +65,14 @@ __global__ void __launch_bounds__(kRowThreads)
 }
 
 /// A thread a row: its distances become weights.
+/// \param values  n x k
 __global__ void __launch_bounds__(kRowThreads) fuzzy_kernel(Edges edges, detail::FuzzyScale scale, float* values) {
     const std::int64_t i = thread_number();
     if (i < edges.n) detail::weigh_row(values + i * edges.k, edges.length_of(i), scale);
 }
 
 /// A thread a row.
+/// \param cores  n, written
 __global__ void __launch_bounds__(kRowThreads) cores_kernel(Edges edges, int min_samples, float* cores) {
     const std::int64_t i = thread_number();
     if (i >= edges.n) return;
@@ -75,6 +81,8 @@ __global__ void __launch_bounds__(kRowThreads) cores_kernel(Edges edges, int min
 }
 
 /// A thread an entry of the first columns.
+/// \param cores   n
+/// \param values  n x k
 __global__ void __launch_bounds__(kRowThreads)
     reach_kernel(Edges edges, const float* cores, float alpha, float* values) {
     const std::int64_t e = thread_number(), i = e / edges.columns, j = e - i * edges.columns;

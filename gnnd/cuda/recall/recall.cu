@@ -84,6 +84,7 @@ __global__ void decide_kernel(DecideArgs args) {
 }
 
 /// A warp an object, four lanes a true neighbour. By products of int8, of which a row has kComponents.
+/// \param objects  count
 __global__ void __launch_bounds__(kThreads)
     lost_kernel(Points points, const u32* objects, u32 count, Lists truth, Lists lists, RecallSums* sums) {
     const u32 i = blockIdx.x * kWarps + threadIdx.x / kWarp;

@@ -17,6 +17,7 @@ __device__ float scale_to_try(const CodeSource& source, int i) {
 }
 
 /// Squared errors of some rows with each scale, in the vectors' own units. One warp a row, one lane a scale.
+/// \param errors  kCodeRows x kCodeScales, written
 template <class T>
 __global__ void code_errors_kernel(RawVectors vectors, CodeSource source, float* errors) {
     const int r = blockIdx.x * kWarps + threadIdx.x / kWarp;
@@ -37,6 +38,7 @@ __global__ void code_errors_kernel(RawVectors vectors, CodeSource source, float*
 }
 
 /// Chooses the scale with the least error, of equal ones the first. One block; sums in the same order always.
+/// \param errors  kCodeRows x kCodeScales
 __global__ void __launch_bounds__(kScaleThreads) code_scale_kernel(CodeSource source, const float* errors) {
     constexpr int kParts = kScaleThreads / kCodeScales;
     __shared__ float parts[kParts][kCodeScales];
@@ -51,6 +53,8 @@ __global__ void __launch_bounds__(kScaleThreads) code_scale_kernel(CodeSource so
 }
 
 /// Writes one row and its bias. One warp a row, four components a lane at a time.
+/// \param rows  n x row_bytes, written
+/// \param bias  n, written
 template <class T>
 __global__ void pack_codes_kernel(RawVectors vectors, CodeSource source, std::uint8_t* rows, int row_bytes, u32* bias) {
     const std::int64_t i = std::int64_t(blockIdx.x) * kWarps + threadIdx.x / kWarp;

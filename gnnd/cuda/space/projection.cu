@@ -61,6 +61,8 @@ __device__ const __half* sampled_row(const Points& halves, int r) {
 
 /// spread = sampled rows' transpose x sampled, or x random signs where `sampled` is null. A block has 32 components of
 /// the rows, a thread 16 columns of one of them.
+/// \param sampled  kSample x kComponents
+/// \param spread   d x kComponents, written
 __global__ void __launch_bounds__(256) combine_kernel(Points halves, const float* sampled, u32 seed, float* spread) {
     constexpr int kRows = 32, kColumns = 16;
     static_assert(kPartComponents * kComponents / kColumns == 256);
@@ -90,6 +92,8 @@ __global__ void __launch_bounds__(256) combine_kernel(Points halves, const float
 }
 
 /// gram = the transpose of a d x kComponents matrix x the matrix. A block has a tile of it, a thread an element.
+/// \param matrix  d x kComponents
+/// \param gram    kComponents x kComponents, written
 __global__ void gram_kernel(const float* matrix, int d, double* gram) {
     const int i = int(blockIdx.y) * kGramTile + threadIdx.y, j = int(blockIdx.x) * kGramTile + threadIdx.x;
     double sum = 0;
@@ -99,6 +103,9 @@ __global__ void gram_kernel(const float* matrix, int d, double* gram) {
 }
 
 /// basis = spread x turn, and its transpose as float16. A block a row.
+/// \param spread, basis  d x kComponents, the latter written
+/// \param turn           kComponents x kComponents
+/// \param directions     kComponents x d, written
 __global__ void turn_kernel(const float* spread, const float* turn, int d, float* basis, __half* directions) {
     __shared__ float row[kComponents];
     const int c = int(blockIdx.x), j = threadIdx.x;
@@ -111,6 +118,8 @@ __global__ void turn_kernel(const float* spread, const float* turn, int d, float
 }
 
 /// sampled = sampled rows x basis. A block has kRowsAtOnce of them.
+/// \param basis    d x kComponents
+/// \param sampled  kSample x kComponents, written
 __global__ void sample_kernel(Points halves, const float* basis, float* sampled) {
     const int d = halves.row_bytes / 2, first = int(blockIdx.x) * kRowsAtOnce, j = threadIdx.x;
     float sums[kRowsAtOnce] = {};
@@ -124,6 +133,7 @@ __global__ void sample_kernel(Points halves, const float* basis, float* sampled)
 
 /// The step of least squared error of the sampled rows, as codes of all components have it (codes.cu). One block, a
 /// warp some of the rows, a lane a scale.
+/// \param sampled  kSample x kComponents
 __global__ void __launch_bounds__(1024) choose_step_kernel(const float* sampled, CodeStep* step) {
     constexpr int kWarps = 1024 / kWarp, kValues = kSample * kComponents;
     __shared__ float parts[kWarps][kWarp];
@@ -156,6 +166,8 @@ __global__ void __launch_bounds__(1024) choose_step_kernel(const float* sampled,
 constexpr int kProjectThreads = 2 * kBlockRows;
 
 /// The codes of kBlockRows rows and their norms.
+/// \param codes  n x kComponents, written
+/// \param bias   n, written
 __global__ void __launch_bounds__(kProjectThreads)
     project_kernel(Points halves, Points directions, const CodeStep* chosen, std::uint8_t* codes, u32* bias) {
     using Arithmetic = TensorProducts<PackedType::f16>;

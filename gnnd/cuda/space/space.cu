@@ -45,6 +45,7 @@ __global__ void reset_kernel(SpaceInfo* info) {
 
 /// The mean of some rows: distances that only see differences lose fewer digits to f16 near 0. Behind the means, the
 /// means of the squares. A block has 32 components, and each of its warps some of the rows.
+/// \param mean  2 x d, written
 template <class T>
 __global__ void __launch_bounds__(kCentreWarps* kWarp) centre_kernel(RawVectors vectors, bool centre, float* mean) {
     __shared__ float sums[kCentreWarps][kWarp], squares[kCentreWarps][kWarp];
@@ -72,6 +73,7 @@ __global__ void __launch_bounds__(kCentreWarps* kWarp) centre_kernel(RawVectors 
 }
 
 /// Finds rows that cannot be used (the same rules as cpu/check.cpp) and the largest component. One warp a row.
+/// \param mean  d
 template <class T>
 __global__ void scan_kernel(RawVectors vectors, Traits traits, const float* mean, SpaceInfo* info) {
     const std::int64_t i = std::int64_t(blockIdx.x) * kWarps + threadIdx.x / kWarp;
@@ -100,6 +102,7 @@ __global__ void scan_kernel(RawVectors vectors, Traits traits, const float* mean
 /// Chooses the power of two that brings the components into the middle of what f16 holds, and what turns list distances
 /// into the metric's values. Cosine is half the squared distance of the normalised vectors, taken from 1: as a
 /// difference it keeps the digits that a product near 1 would lose. By one block; sums in the same order always.
+/// \param mean  2 x d, as centre_kernel() leaves it
 __global__ void __launch_bounds__(kScaleThreads)
     scale_kernel(SpaceInfo* info, const float* mean, std::int64_t d, Traits traits, bool f16) {
     __shared__ float parts[kScaleThreads / kWarp];
@@ -128,6 +131,9 @@ __global__ void __launch_bounds__(kScaleThreads)
 }
 
 /// Writes one packed row and its bias, the squared norm of what was packed. One warp a row.
+/// \param mean  d
+/// \param rows  n x row_bytes, written
+/// \param bias  n, written
 template <class T, PackedType C>
 __global__ void pack_kernel(RawVectors vectors, bool normalized, const float* mean, const SpaceInfo* info,
                             std::uint8_t* rows, int row_bytes, u32* bias) {
@@ -159,6 +165,9 @@ __global__ void pack_kernel(RawVectors vectors, bool normalized, const float* me
 }
 
 /// Writes one row as the sum of two float16, `half_row` of each, and the squared norm of that. One warp a row.
+/// \param mean   d
+/// \param rows   n x 2 x half_row, written
+/// \param norms  n, written
 template <class T>
 __global__ void split_kernel(RawVectors vectors, bool normalized, const float* mean, const SpaceInfo* info,
                              __half* rows, int half_row, u32* norms) {

@@ -14,6 +14,8 @@ constexpr int kThreads = 256, kWarps = kThreads / kWarp;
 // No pair is a hit where one of these is a threshold. Products of integers are less than 2^29 (kMaxSweptBytes).
 constexpr int kNever = -(1 << 30), kAlways = 1 << 29;
 
+/// \param norms    n
+/// \param largest  1, 0 before
 __global__ void largest_norm_kernel(const u32* norms, std::int64_t n, float* largest) {
     float mine = 0;
     for (std::int64_t i = std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x; i < n;
@@ -70,6 +72,7 @@ __device__ Threshold of_floats(float bound) {
     return {0, __float_as_uint(bound + fabsf(bound) * 0x1p-18f)};
 }
 
+/// A thread a place. \param norms  n, see SweepSpace
 __global__ void thresholds_kernel(SweepForm form, BoundArgs args, const u32* norms, const SpaceInfo* info,
                                   HalfTerms terms) {
     const u32 i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -140,6 +143,8 @@ __global__ void __launch_bounds__(kThreads) score_kernel(RawVectors vectors, Sco
 }
 
 /// A warp a row.
+/// \param objects  count: chosen ones; null: all
+/// \param ids      n x stride, of which `width` are looked at
 __global__ void lists_as_hits_kernel(const u32* objects, u32 count, const u32* ids, int stride, int width,
                                      Candidates hits) {
     const u32 i = blockIdx.x * kWarps + threadIdx.x / kWarp;
@@ -156,6 +161,9 @@ __global__ void lists_as_hits_kernel(const u32* objects, u32 count, const u32* i
     if (lane_id() == 0) hits.counts[i] = u32(present);
 }
 
+/// A warp a row: the rows of the objects, without gaps.
+/// \param objects  count
+/// \param to       count x row_bytes / 16, written
 __global__ void gather_rows_kernel(SweptRows from, const u32* objects, u32 count, uint4* to) {
     const u32 pieces = u32(from.row_bytes / 16), i = blockIdx.x * kWarps + threadIdx.x / kWarp;
     if (i >= count) return;
@@ -164,6 +172,7 @@ __global__ void gather_rows_kernel(SweptRows from, const u32* objects, u32 count
 }
 
 /// A warp a list.
+/// \param objects  count
 __global__ void put_back_kernel(Lists chosen, const u32* objects, u32 count, Lists all) {
     const u32 i = blockIdx.x * kWarps + threadIdx.x / kWarp;
     if (i >= count) return;
@@ -185,6 +194,8 @@ __global__ void turn_graph_kernel(Lists lists, std::int64_t n, float sign, bool 
 }
 
 /// A warp a row.
+/// A factor makes the norm of a row 1.
+/// \param factors  n, written
 template <class T>
 __global__ void factors_kernel(RawVectors vectors, float* factors) {
     const std::int64_t i = std::int64_t(blockIdx.x) * kWarps + threadIdx.x / kWarp;

@@ -32,6 +32,7 @@ struct AnyRow {
     }
 };
 
+/// \param factors  n
 template <class M, bool Both>
 __global__ void __launch_bounds__(kFloatThreads, 2)
     sweep_floats_kernel(SweepArgs args, RawVectors vectors, const float* factors, u32 per_block) {
