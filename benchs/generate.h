@@ -59,7 +59,7 @@ struct Mix {
 
     static constexpr int kNearest = 10;
 
-    /// What one row is made of.
+    /// The numbers that one row is made of.
     struct Recipe {
         std::int64_t i, j, l;
         float a, b;

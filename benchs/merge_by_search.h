@@ -18,7 +18,7 @@
 
 namespace gnnd::benchs {
 
-/// What merge_by_search() gives, and the wall time of its steps.
+/// The result of merge_by_search(), and the wall time of its steps.
 struct SearchedMerge {
     KnnGraph graph;             ///< (n1 + n2) x k, object j of the second set is n1 + j
     double index_seconds = 0;   ///< until both indexes were made

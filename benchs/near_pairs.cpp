@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// How many pairs of shards the plan `near` merges, and what they hold of the true neighbours, without building a graph:
-// the base is put into order, the borders are found, and true neighbours of a sample tell how far one comes. One line
-// for each number of shards, from which the growth with the set can be read; with --rows the set grows with them.
+// Counts the pairs of shards that the plan `near` merges, and the true neighbours that they hold, without building a
+// graph: the base is put into order, the borders are found, and true neighbours of a sample tell how far one comes. One
+// line for each number of shards, from which the growth with the set can be read; with --rows the set grows with them.
 //
 //   near_pairs base.u8bin --shards 8,16,32,64,128 --rows 1000 --work /tmp/order
 #include <CLI/CLI.hpp>

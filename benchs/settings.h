@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 /// \file settings.h
-/// What the runners of whole builds share: how a configuration is written, and how a line about it begins.
+/// The runners of whole builds share this: they read configurations the same way, and begin lines about them alike.
 
 #include <malloc.h>
 

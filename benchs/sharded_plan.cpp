@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a graph in shards will take before it is built: time, and bytes on the disk, the bus and the device. Goes
+// Predicts what a graph in shards will take: time, and bytes on the disk, the bus and the device. Goes
 // through the tasks in their order with the contents of device and host memory, as a GPU's executor and the store keep
 // them, and with rates measured on the machine (sharded_bench prints them). One line for each number of shards.
 //

@@ -84,7 +84,7 @@ class Memory {
 
 class Worker;
 
-/// What all workers share.
+/// The state that all workers share.
 struct Host {
     Memory memory;
     std::set<int> has_local;          ///< shards whose local graph a worker has given

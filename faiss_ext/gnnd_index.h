@@ -124,7 +124,7 @@ class GnndIndex : public FaissIndex, public WithGnnd {
     /// \param add_id  0
     void merge_from(faiss::Index& other, idx_t add_id = 0) override;
 
-    /// What merge_from() asks first, as FAISS's IndexIDMap and IndexPreTransform ask the index that they hold.
+    /// merge_from() asks this first, as FAISS's IndexIDMap and IndexPreTransform ask the index that they hold.
     /// \throws faiss::FaissException for another kind, dimension or metric
     void check_compatible_for_merge(const faiss::Index& other) const override;
 

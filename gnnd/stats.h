@@ -29,7 +29,7 @@ struct IterationStats {
     std::int64_t distances = 0;  ///< distances computed
 };
 
-/// Why a build ended.
+/// The reason for which a build ended.
 enum class StopReason {
     converged,   ///< few entries were NEW after an iteration: see BuildParams::delta
     iterations,  ///< BuildParams::iterations was reached

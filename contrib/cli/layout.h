@@ -16,7 +16,7 @@ inline constexpr std::size_t kColumns = 80;
 /// "Example:" or a space.
 std::string filled(const std::string& prose, std::size_t columns = kColumns);
 
-/// What lays the help of the application and of its commands out.
+/// The formatter lays out the help of the application and of its commands.
 std::shared_ptr<CLI::FormatterBase> narrow_help();
 
 }  // namespace cli

@@ -51,8 +51,8 @@ void copy_from_gpu(const gnnd::VectorView& x, float* out) {
     }
 }
 
-/// What faiss::fvec_renorm_L2() does, by this thread alone. That one asks for threads in each call, and the runtime
-/// makes new ones for a call from a region of ours: a millisecond for a row where there are 16.
+/// Does the same as faiss::fvec_renorm_L2(), by this thread alone. That one asks for threads in each call, and the
+/// runtime makes new ones for a call from a region of ours: a millisecond for a row where there are 16.
 void normalize(float* rows, std::int64_t count, std::int64_t d) {
     for (float* row = rows; row != rows + count * d; row += d) {
         const float square = faiss::fvec_norm_L2sqr(row, d);

@@ -135,7 +135,7 @@ int insert_in_registers(Word* list, int length, const Word* offers, int count, W
     return entered;
 }
 #elif defined(__AVX2__)
-/// Whether an entry that is marked NEW is in the list, NEW or OLD. length >= 4
+/// True where an entry, which is marked NEW, is in the list, be it NEW or OLD there. length >= 4
 bool is_in(const Word* list, int length, Word entry) {
     const __m256i wanted = _mm256_set1_epi64x((long long)entry), flag = _mm256_set1_epi64x(1);
     const auto same = [&](int j) {

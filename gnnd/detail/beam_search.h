@@ -41,7 +41,7 @@ class BeamSearch {
     bool find(std::int32_t object);
     /// The same, where what lies as near to the object as half of those that it is linked to is as good.
     bool find_near(std::int32_t object);
-    /// What the last search has found, nearest first.
+    /// The entries that the last search has found, nearest first.
     const std::vector<cpu::Entry>& found() const { return beam_.entries(); }
 
   private:

@@ -14,7 +14,7 @@
 
 namespace gnnd::detail {
 
-/// How many of the first k entries of each object's row are right: no farther than the object's exact k-th neighbour,
+/// Counts those of the first k entries of each object's row that are right: no farther than its exact k-th neighbour,
 /// so that ties count whichever of them was taken, neither the object itself nor an id for the second time. All
 /// distances are computed anew, of the graph only ids count.
 /// \param vectors    n x d in host memory
