@@ -150,13 +150,15 @@ TEST_F(CliSearch, IndexesAreMadeOfVectorsAndGrow) {
         arguments.insert(arguments.end(), {"-o", file("x")});
         EXPECT_TRUE(failed(run(arguments), code, text));
     };
-    refuses({all, "--factory", "GNND64,IVF4"}, 1, "behind GNND64 comes NSG or HNSW, not 'IVF4'");
-    refuses({all, "--factory", "NSG32"}, 1, "names no GNND");
+    refuses({all, "--factory", "GNND9999,NSG32"}, 2, "--factory GNND9999,NSG32: the number of GNND9999");
+    refuses({all, "--factory", "NONSENSE"}, 2, "--factory NONSENSE: ");
+    refuses({all, "--factory", "GNND64,IVF4"}, 2, "behind GNND64 comes NSG or HNSW, not 'IVF4'");
+    refuses({all, "--factory", "NSG32"}, 2, "names no GNND");
     refuses({all, all, "--factory", "GNND,NSG"}, 2, "one name too many");
     refuses({all, "--factory", "GNND,NSG", "--R", "8"}, 2, "--R");
     refuses({all, "--factory", "GNND,NSG", "--type", "nsg"}, 2, "--type");
     refuses({all, "--factory", "GNND,NSG", "--append", made}, 2, "--append");
-    refuses({all, "--factory", "GNND,NSG", "--metric", "chi2"}, 1, "chi2");
+    refuses({all, "--factory", "GNND,NSG", "--metric", "chi2"}, 2, "--metric chi2: ");
     refuses({all, "--append", made, "--metric", "l2"}, 2, "--metric");
     refuses({all, "--append", all}, 1, all);
     refuses({file("narrow.fvecs"), "--append", made}, 1, "3 components");

@@ -2,13 +2,16 @@
 #include "grow_index.h"
 
 #include <faiss/IndexIDMap.h>
+#include <faiss/impl/FaissException.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <memory>
 #include <numeric>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -20,15 +23,36 @@
 #include "gnnd/io/vector_file.h"
 #include "index_file.h"
 #include "interrupt.h"
+#include "messages.h"
 #include "threads.h"
 
 namespace cli {
 
 namespace {
 
+/// \throws CLI::ValidationError for a description, or a metric, that FAISS or GNND cannot follow
+std::unique_ptr<faiss::Index> make_index(const GrowOptions& options, int d) {
+    const auto of_option = [](const std::string& option, const auto& make) {
+        try {
+            return make();
+        } catch (const faiss::FaissException& error) {
+            constexpr std::string_view kWho = "index_factory: ";
+            const std::string message = message_of(error);
+            throw CLI::ValidationError(option, message.starts_with(kWho) ? message.substr(kWho.size()) : message);
+        }
+    };
+    const faiss::MetricType metric = of_option("--metric " + std::string(name_of(options.metric)),
+                                               [&] { return faiss_ext::to_faiss_metric(options.metric); });
+    const std::string factory = "--factory " + options.factory;
+    std::unique_ptr<faiss::Index> index =
+        of_option(factory, [&] { return faiss_ext::index_factory(d, options.factory, metric); });
+    if (faiss_ext::builder_of(*index) == nullptr)
+        throw CLI::ValidationError(factory, "names no GNND; for instance GNND64,NSG32 does");
+    return index;
+}
+
 std::unique_ptr<faiss::Index> open_index(const GrowOptions& options, const gnnd::io::VectorFile& base) {
-    if (!options.factory.empty())
-        return faiss_ext::index_factory(int(base.d()), options.factory, faiss_ext::to_faiss_metric(options.metric));
+    if (!options.factory.empty()) return make_index(options, int(base.d()));
     std::unique_ptr<faiss::Index> older = read_index_file(options.older);
     if (older->d != base.d())
         throw gnnd::InvalidArgument(options.base + " has vectors of " + std::to_string(base.d()) + " components, " +
@@ -55,8 +79,6 @@ void grow_index(const GrowOptions& options) {
     const gnnd::io::VectorFile base(options.base);
     const std::unique_ptr<faiss::Index> index = open_index(options, base);
     faiss_ext::GnndGraphBuilder* builder = faiss_ext::builder_of(*index);
-    if (builder == nullptr)
-        throw gnnd::InvalidArgument("--factory " + options.factory + ": names no GNND; for instance GNND64,NSG32 does");
     builder->params.device = options.device;
     builder->params.recall = options.recall;
     builder->params.threads = allowed_threads(0);
