@@ -174,8 +174,31 @@ TEST_F(CliFiles, WhatIsWrongWithAVectorIsSaidOfARowOfAFile) {
     }
     EXPECT_TRUE(failed(run({"exact", path, "-k", "4", "-o", out}), 1, message));
     EXPECT_TRUE(failed(run({"exact", path, "--queries", path, "-o", file("i.npy")}), 1, message));
+    const std::string whole = file("whole.fbin");
+    io::write_vectors(whole, {rows.data(), 15, 2});
+    EXPECT_TRUE(failed(run({"exact", whole, "--queries", path, "-o", file("i.npy")}), 1, message));
     EXPECT_TRUE(failed(run({"build", base(1), "-o", out}), 1, base(1) + ": 1 vectors; a graph needs 2"));
     EXPECT_FALSE(std::filesystem::exists(out));
+}
+
+TEST_F(CliFiles, IdsTakenForVectorsAreNamed) {
+    const std::vector<std::int32_t> numbers(40, 3);
+    const std::vector<float> rows(40, 1.0f);
+    const std::string ids = file("ids.npy"), vectors = file("v.fbin"), out = file("g");
+    io::write_vectors(ids, {numbers.data(), 20, 2, DType::i32});
+    io::write_vectors(vectors, {rows.data(), 20, 2});
+    const std::vector<Arguments> commands{{"build", ids, "-k", "4", "-o", out, "-q"},
+                                          {"build", ids, "-k", "4", "--dry-run"},
+                                          {"build", ids, "-k", "4", "-o", out, "--method", "exact"},
+                                          {"build", ids, "-k", "4", "--work", file("w")},
+                                          {"build", ids, "-k", "4", "--work", file("w"), "--dry-run"},
+                                          {"exact", ids, "--queries", vectors, "-o", file("i.npy")},
+                                          {"exact", vectors, "--queries", ids, "-o", file("i.npy")},
+                                          {"tune", ids, "-k", "4", "-q"},
+                                          {"index", ids, "--factory", "GNND4,NSG8", "-o", out}};
+    for (const Arguments& arguments : commands)
+        EXPECT_TRUE(failed(run(arguments), 1, "gnnd: " + ids + ": vectors of i32; allowed are f32"))
+            << testing::PrintToString(arguments);
 }
 
 // A file that is opened would get the stream's number, and with it what is printed.

@@ -40,9 +40,9 @@ void build_baseline(const BaselineOptions& options) {
     const FaissGpu gpu(type.gpu ? options.device : gnnd::Device{gnnd::Device::Kind::cpu, 0});
     const Bases bases(base);
     const auto start = std::chrono::steady_clock::now();
-    const faiss_ext::VectorSource source(base.view(), options.metric);
     const std::unique_ptr<faiss_ext::GraphBuilder> builder = type.make(values_for(type, options.values), gpu.get());
-    const gnnd::KnnGraph graph = with_row_names({&base}, [&] { return builder->build(source, options.k); });
+    const gnnd::KnnGraph graph = with_row_names(
+        {&base}, [&] { return builder->build(faiss_ext::VectorSource(base.view(), options.metric), options.k); });
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
     stop_if_interrupted();
     gnnd::io::write_graph(options.graph, graph, bases.unchanged());

@@ -63,8 +63,10 @@ const char* explain(gnnd::Codes codes) {
 /// Prints what the build would choose, its time and its memory.
 void print_plan(const BuildCommand& options) {
     const gnnd::io::VectorFile base(options.base);
-    const gnnd::MemoryPlan plan = with_usage_errors([&] {
-        return gnnd::plan_memory({nullptr, base.n(), base.d(), base.dtype(), 0}, options.params);
+    const gnnd::MemoryPlan plan = with_row_names({&base}, [&] {
+        return with_usage_errors([&] {
+            return gnnd::plan_memory({nullptr, base.n(), base.d(), base.dtype(), 0}, options.params);
+        });
     });
     const gnnd::Choices& choices = plan.choices;
     if (options.json) {

@@ -39,7 +39,7 @@ void answer_queries(const ExactOptions& options) {
     const bool in_faiss = faiss_ext::searched_metric(options.metric).has_value();
     const FaissGpu gpu(in_faiss ? options.device : gnnd::Device{gnnd::Device::Kind::cpu, 0});
     const auto start = std::chrono::steady_clock::now();
-    const gnnd::KnnGraph found = with_row_names({&base}, [&] {
+    const gnnd::KnnGraph found = with_row_names({&base, &queries}, [&] {
         return faiss_ext::exact_search({base.view(), options.metric}, queries.view(), options.k, gpu.get());
     });
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;

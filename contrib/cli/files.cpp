@@ -145,10 +145,16 @@ void require_room(const std::string& path, std::uint64_t bytes) {
 }
 
 std::string name_row(const std::string& error, const std::vector<const gnnd::io::VectorFile*>& files) {
-    constexpr std::string_view kVector = "vector ",
+    constexpr std::string_view kVector = "vector ", kVectors = "vectors of ",
                                kAdded = "append: of the added vectors: ", kShard = "of the vectors from ",
-                               kTooFew = " vectors; a graph needs ";
+                               kTooFew = " vectors; a graph needs ", kQuery = "exact_search: query ";
     std::string_view text = error;
+    if (text.starts_with(kVectors)) {
+        // Of ids, or of a dimension that is too large, which all of the files have.
+        const auto ids =
+            std::find_if(files.begin(), files.end(), [](const auto* one) { return one->dtype() == gnnd::DType::i32; });
+        return (ids == files.end() ? files[0] : *ids)->path() + ": " + error;
+    }
     if (files.size() == 1 && text.find(kTooFew) != std::string_view::npos) return files[0]->path() + ": " + error;
     std::size_t file = 0;
     std::int64_t row = 0;
@@ -166,8 +172,14 @@ std::string name_row(const std::string& error, const std::vector<const gnnd::io:
         row = read_number();
         text.remove_prefix(std::min(text.find(kVector), text.size()));
     }
-    if (!text.starts_with(kVector)) return error;
-    text.remove_prefix(kVector.size());
+    if (text.starts_with(kQuery)) {
+        text.remove_prefix(kQuery.size());
+        file = files.size() - 1;
+    } else if (text.starts_with(kVector)) {
+        text.remove_prefix(kVector.size());
+    } else {
+        return error;
+    }
     row += read_number();
     for (; file + 1 < files.size() && row >= files[file]->n(); ++file) row -= files[file]->n();
     return files[file]->path() + ": row " + std::to_string(row) + std::string(text);

@@ -83,7 +83,7 @@ void grow_index(const GrowOptions& options) {
     builder->params.recall = options.recall;
     builder->params.threads = allowed_threads(0);
     std::vector<float> rows(std::size_t(base.n()) * base.d());
-    gnnd::copy_as_f32(base.view(), 0, base.n(), rows.data());
+    with_row_names({&base}, [&] { gnnd::copy_as_f32(base.view(), 0, base.n(), rows.data()); });
     const auto start = std::chrono::steady_clock::now();
     with_row_names({&base}, [&] {
         if (!index->is_trained) index->train(base.n(), rows.data());
