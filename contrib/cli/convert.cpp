@@ -95,6 +95,7 @@ void convert_vectors(const ConvertOptions& options) {
         if (begin < end) append_rows(file, {begin - first, end - begin}, to, writer);
         first += file.n();
     }
+    for (const gnnd::io::VectorFile& file : files) file.require_unchanged();
     writer.commit();
 }
 

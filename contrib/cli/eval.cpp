@@ -113,9 +113,11 @@ void run(const EvalOptions& options) {
         for (const int at : {1, 10, k})
             if (at <= k) json["recalls"][std::to_string(at)] = recall(at);
         if (comparable) json["build"] = json_of(beside);
+        base.require_unchanged();
         print(json);
         return;
     }
+    base.require_unchanged();
     std::printf("Recall@%d %.4f\n", k, value);
     if (comparable) print_beside(beside);
     std::printf("%lld of %lld objects searched exactly in %.2f s on %s\n", static_cast<long long>(objects.size()),

@@ -216,6 +216,7 @@ void run(const CLI::App& command, GraphOptions options) {
         const gnnd::io::VectorFile base(options.base);
         file.require_fit(base);
         options.equal = equal_rows(base.view(), options.threads, callbacks);
+        base.require_unchanged();
     }
     const auto start = std::chrono::steady_clock::now();
     const Made made = with_usage_errors([&] { return operation.make(options, graph, callbacks); });

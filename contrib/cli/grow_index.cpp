@@ -91,6 +91,7 @@ void grow_index(const GrowOptions& options) {
     });
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
     stop_if_interrupted();
+    base.require_unchanged();
     write_index_file(options.output, *index);
 
     const gnnd::BuildStats& stats = builder->stats;

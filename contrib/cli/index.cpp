@@ -40,6 +40,7 @@ void run(const IndexOptions& options, const faiss_ext::GraphIndexType& type) {
     const std::unique_ptr<faiss::Index> index = type.make(source, graph, values_for(type, options.values), gpu.get());
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
     stop_if_interrupted();
+    base.require_unchanged();
     write_index_file(options.output, *index);
 
     if (options.json) {

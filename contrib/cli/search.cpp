@@ -154,6 +154,7 @@ Outcome search(const SearchOptions& options, faiss::Index& index, const gnnd::io
             if (distance_writer) distance_writer->append(row_distances.data(), 1);
         }
     }
+    queries.require_unchanged();
     if (writer) writer->commit();
     if (distance_writer) distance_writer->commit();
     if (truth) outcome.recall = double(hits) / (double(queries.n()) * options.k);
