@@ -168,6 +168,15 @@ TEST_F(CliFiles, RangesOfRowsThatNoNumberHolds) {
                        "rows from row " + most + " on asked for, " + base() + " has 2000"));
 }
 
+TEST_F(CliFiles, NoFileIsReplacedByAPartOfItself) {
+    const std::string all = base(), g = graph(), vectors = read_bytes(all), neighbours = read_bytes(g);
+    EXPECT_TRUE(failed(run({"convert", all, all, "--count", "10"}), 2, all + " would be overwritten"));
+    EXPECT_TRUE(failed(run({"convert", g, g, "--offset", "10"}), 2, g + " would be overwritten"));
+    EXPECT_TRUE(read_bytes(all) == vectors && read_bytes(g) == neighbours);
+    good({"convert", all, all});
+    EXPECT_TRUE(read_bytes(all) == vectors);
+}
+
 TEST_F(CliFiles, VectorsAreJoined) {
     const std::string out = file("joined.npy"), first = file("a.bvecs"), third = file("c.npy");
     good({"convert", kSample, first, "--count", "10"});
@@ -196,6 +205,16 @@ TEST_F(CliFiles, AFolderOfShardsBecomesOneFile) {
         EXPECT_EQ(one[key], shards[key]) << key;
     good({"eval", out, base(), "--queries", "10"});
     EXPECT_TRUE(failed(run({"eval", out, kSample}), 1, out));
+}
+
+TEST_F(CliFiles, ACopyOfAGraphKnowsItsRecall) {
+    const std::string g = graph(), copy = file("copy.gnnd"), part = file("part.gnnd");
+    const json whole = good({"info", g, "--json"}).parsed();
+    ASSERT_TRUE(whole.contains("recall"));
+    good({"convert", g, copy});
+    EXPECT_EQ(good({"info", copy, "--json"}).parsed(), whole);
+    good({"convert", g, part, "--count", "10"});
+    EXPECT_FALSE(good({"info", part, "--json"}).parsed().contains("recall")) << "that of other rows";
 }
 
 TEST_F(CliFiles, AGraphIsMadeOfIds) {

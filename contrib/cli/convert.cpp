@@ -125,7 +125,7 @@ void write_graph_file(const ConvertOptions& options) {
         return in.sharded()->write(options.out, [] { return caught_signal() != 0; });
     const gnnd::KnnGraph graph = in.read(rows.begin, rows.count);
     if (base)
-        write_graph(options.out, graph, *base);
+        write_graph(options.out, graph, *base, rows.count == in.n() ? in.recall() : gnnd::RecallEstimate{});
     else
         gnnd::io::write_graph(options.out, graph, in.dtype(), in.objects());
 }
@@ -154,7 +154,9 @@ void run(const ConvertOptions& options) {
     if (from_vectors && !imports) gnnd::io::format_of(options.out);  // throws where it is no format of vectors
     std::vector<std::string> kept = options.joined;
     kept.push_back(options.base);
-    require_outputs({options.out}, kept);  // IN may be replaced
+    // IN may be replaced, but not by a part of itself.
+    if (options.offset > 0 || options.count > 0 || options.distances) kept.push_back(options.in);
+    require_outputs({options.out}, kept);
     if (imports) return write_graph_of_ids(options);
     if (from_vectors) return convert_vectors(options);
     if (to_vectors) return convert_graph(options);
