@@ -122,6 +122,7 @@ TEST_F(Cli, TheWordIsBlamedThatIsWrong) {
 
 TEST_F(Cli, AFilesNameReachesTheTerminalPrintable) {
     EXPECT_TRUE(failed(run({"info", file("a\x1b[2Jb.fvecs")}), 1, "a\\x1b[2Jb.fvecs"));
+    EXPECT_TRUE(failed(run({"info", file("a\xc2\x9b[J\xc3\x9c.fvecs")}), 1, "a\\xc2\\x9b[J\xc3\x9c.fvecs"));
 }
 
 TEST_F(Cli, HelpThatCannotBeWrittenIsAnError) {

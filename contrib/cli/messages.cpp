@@ -135,16 +135,20 @@ std::string message_of(const std::exception& error) {
 
 std::string printable(const std::string& text) {
     std::string shown;
-    for (const char c : text) {
-        const auto byte = static_cast<unsigned char>(c);
-        if (c == '\n') {
+    const auto byte = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u; };
+    // In UTF-8 the other half of the control characters, as the short form of ESC [, are c2 80 to c2 9f.
+    const auto begins_control = [&](std::size_t i) {
+        return byte(i) == 0xc2 && byte(i + 1) >= 0x80 && byte(i + 1) <= 0x9f;
+    };
+    for (std::size_t i = 0; i < text.size(); ++i) {
+        if (text[i] == '\n') {
             shown += ' ';
-        } else if (byte < 0x20 || byte == 0x7f) {
+        } else if (byte(i) < 0x20 || byte(i) == 0x7f || begins_control(i) || (i > 0 && begins_control(i - 1))) {
             std::array<char, 5> code{};
-            std::snprintf(code.data(), code.size(), "\\x%02x", unsigned(byte));
+            std::snprintf(code.data(), code.size(), "\\x%02x", byte(i));
             shown += code.data();
         } else {
-            shown += c;
+            shown += text[i];
         }
     }
     return shown;
