@@ -2,6 +2,7 @@
 // The CPU kernels alone: pairs per second of the blocks that a cross-match computes, rows gathered, entries inserted.
 #include <benchmark/benchmark.h>
 
+#include <cstring>
 #include <numeric>
 #include <random>
 #include <string>
@@ -21,15 +22,24 @@ std::vector<std::byte> random_rows(std::int64_t n, std::int64_t d, DType dtype) 
     Random random(1);
     for (std::int64_t i = 0; i < n * d; ++i) {
         const std::uint32_t value = random.below(128);
-        std::byte* at = rows.data() + i * size_of(dtype);
-        if (dtype == DType::f32)
-            *reinterpret_cast<float*>(at) = float(value);
-        else if (dtype == DType::f16)
-            *reinterpret_cast<half*>(at) = to_half(float(value));
-        else if (dtype == DType::bf16)
-            *reinterpret_cast<bfloat16*>(at) = to_bfloat16(float(value));
-        else
-            *at = std::byte(value);
+        const auto put = [at = rows.data() + i * size_of(dtype)](auto x) { std::memcpy(at, &x, sizeof x); };
+        switch (dtype) {
+            case DType::f32:
+                put(float(value));
+                break;
+            case DType::f16:
+                put(to_half(float(value)));
+                break;
+            case DType::bf16:
+                put(to_bfloat16(float(value)));
+                break;
+            case DType::u8:
+            case DType::i8:
+                put(std::uint8_t(value));
+                break;
+            case DType::i32:
+                throw_no_vectors(dtype);
+        }
     }
     return rows;
 }

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "faiss_ext/detail/rows.h"
+#include "gnnd/dtype.h"
 
 namespace faiss_ext::detail {
 
@@ -16,10 +17,6 @@ double length(const float* row, std::int64_t d) {
     double sum = 0;
     for (std::int64_t c = 0; c < d; ++c) sum += double(row[c]) * row[c];
     return std::sqrt(sum);
-}
-
-bool is_integer(gnnd::DType dtype) {
-    return dtype == gnnd::DType::u8 || dtype == gnnd::DType::i8;
 }
 
 }  // namespace
@@ -71,7 +68,8 @@ Rounding::Rounding(const VectorSource& source, faiss::MetricType searched, gnnd:
     : searched_(searched), d_(source.vectors().d) {
     const bool normalized = is_normalized(source.metric());
     constexpr double kMostSquares = 255 * 255 * 2.0, kExact = 1 << 24;
-    if (is_integer(source.vectors().dtype) && is_integer(queries) && !normalized && double(d_) * kMostSquares < kExact)
+    if (gnnd::is_byte(source.vectors().dtype) && gnnd::is_byte(queries) && !normalized &&
+        double(d_) * kMostSquares < kExact)
         return;
     unit_ = double(d_ + 4) * 0x1p-24;
     if (normalized || searched != faiss::METRIC_INNER_PRODUCT) return;

@@ -63,7 +63,9 @@ void check_codes(const BuildParams& params, const Input& input, bool gpu) {
     if (!gpu) refuse("on the CPU");
     if (!has_product(params.metric)) refuse("under " + std::string(name_of(params.metric)));
     if (input.d() > kMaxIntegerDim) refuse("with d = " + std::to_string(input.d()));
-    if (params.codes == Codes::pca && params.metric == Metric::InnerProduct) refuse("under ip");
+    // Projections keep differences, where the length of a vector decides a value they do not keep it.
+    if (params.codes == Codes::pca && !std::isfinite(best_value(params.metric)))
+        refuse("under " + std::string(name_of(params.metric)));
 }
 
 /// \param length  of the lists
