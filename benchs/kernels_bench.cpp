@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The CPU kernels alone: pairs per second of the blocks that a cross-match computes, rows gathered, entries inserted.
+// The CPU kernels alone: pairs per second of the blocks that a cross-match computes, rows gathered, entries taken into
+// lists.
 #include <benchmark/benchmark.h>
 
 #include <cstring>
@@ -69,7 +70,7 @@ void cross_match_block(benchmark::State& state, Metric metric, DType dtype, Isa 
     state.counters["pairs"] = benchmark::Counter(double(pairs), benchmark::Counter::kIsIterationInvariantRate);
 }
 
-void insert(benchmark::State& state) {
+void take(benchmark::State& state) {
     HeapResources heap;
     const std::int64_t n = 1000;  // stays in the cache, and the lists fill up as in late iterations
     Lists lists(n, int(state.range(0)), heap);
@@ -83,7 +84,7 @@ void insert(benchmark::State& state) {
     state.counters["offers"] = benchmark::Counter(1, benchmark::Counter::kIsIterationInvariantRate);
     state.counters["entered"] = double(entered) / double(state.iterations());
 }
-BENCHMARK(insert)->Arg(32)->Arg(64);
+BENCHMARK(take)->Arg(32)->Arg(64);
 
 const int registered = [] {
     for (Isa isa : supported_isas())

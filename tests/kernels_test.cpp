@@ -177,7 +177,7 @@ TEST_P(ScanTest, WithinFindsWhatEitherSideTakes) {
 }
 
 TEST_P(ScanTest, ListsTakeInTheBestOfWhatTheyAreOffered) {
-    const InsertEntries insert = insertion(GetParam());
+    const TakeEntries take = taker(GetParam());
     for (int length = 1; length <= 70; ++length) {
         std::vector<std::uint64_t> list(length, ~std::uint64_t(0));
         const std::uint64_t limit = (200 << 8 | 255);
@@ -195,7 +195,7 @@ TEST_P(ScanTest, ListsTakeInTheBestOfWhatTheyAreOffered) {
                 std::sort(expected.begin(), expected.end());
                 ++entered;
             }
-            EXPECT_EQ(insert(list.data(), length, offers.data(), int(offers.size()), limit), entered);
+            EXPECT_EQ(take(list.data(), length, offers.data(), int(offers.size()), limit), entered);
             ASSERT_EQ(list, expected) << length;
         }
     }

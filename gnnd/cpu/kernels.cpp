@@ -5,20 +5,20 @@ namespace gnnd::cpu {
 
 namespace baseline {
 Kernels kernels(Metric, DType, std::int64_t);
-InsertEntries insertion();
+TakeEntries taker();
 }  // namespace baseline
 #ifdef GNND_X86
 namespace avx2 {
 Kernels kernels(Metric, DType, std::int64_t);
-InsertEntries insertion();
+TakeEntries taker();
 }  // namespace avx2
 namespace avx512 {
 Kernels kernels(Metric, DType, std::int64_t);
-InsertEntries insertion();
+TakeEntries taker();
 }  // namespace avx512
 namespace avx512vnni {
 Kernels kernels(Metric, DType, std::int64_t);
-InsertEntries insertion();
+TakeEntries taker();
 }  // namespace avx512vnni
 #endif
 
@@ -60,14 +60,14 @@ Kernels kernels(Metric metric, DType dtype, std::int64_t d, Isa isa) {
     return baseline::kernels(metric, dtype, d);
 }
 
-InsertEntries insertion(Isa isa) {
+TakeEntries taker(Isa isa) {
 #ifdef GNND_X86
-    if (isa == Isa::avx512vnni) return avx512vnni::insertion();
-    if (isa == Isa::avx512) return avx512::insertion();
-    if (isa == Isa::avx2) return avx2::insertion();
+    if (isa == Isa::avx512vnni) return avx512vnni::taker();
+    if (isa == Isa::avx512) return avx512::taker();
+    if (isa == Isa::avx2) return avx2::taker();
 #endif
     (void)isa;
-    return baseline::insertion();
+    return baseline::taker();
 }
 
 }  // namespace gnnd::cpu

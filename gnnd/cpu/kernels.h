@@ -77,9 +77,9 @@ struct Kernels {
 
 /// Takes those of `offers` into an ascending list that are less than its last entry, not above `limit` and not in it;
 /// returns how many. Entries are those of lists.h, those offered are marked NEW.
-using InsertEntries = int (*)(std::uint64_t* list, int length, const std::uint64_t* offers, int count,
-                              std::uint64_t limit);
-InsertEntries insertion(Isa isa);
+using TakeEntries = int (*)(std::uint64_t* list, int length, const std::uint64_t* offers, int count,
+                            std::uint64_t limit);
+TakeEntries taker(Isa isa);
 
 /// \param d  components of a row: sums of products of bytes are integers up to kMaxIntegerDim
 Kernels kernels(Metric metric, DType dtype, std::int64_t d, Isa isa);

@@ -105,7 +105,7 @@ class Lists {
         while (lock.exchange(1, std::memory_order_acquire) != 0)
             while (lock.load(std::memory_order_relaxed) != 0) pause();
         const float limit = bound(i);
-        const int entered = insert_(list, length_, offers, count, make_entry(limit, kLastId, true));
+        const int entered = take_(list, length_, offers, count, make_entry(limit, kLastId, true));
         if (entered != 0 && last != kEmpty && key_of(last) < limit)
             std::atomic_ref<float>(bounds_[i]).store(key_of(last), std::memory_order_relaxed);
         lock.store(0, std::memory_order_release);
@@ -118,7 +118,7 @@ class Lists {
     Buffer<Entry> entries_;
     Buffer<float> bounds_;
     Buffer<std::uint8_t> locks_;
-    InsertEntries insert_ = insertion(supported_isas().back());
+    TakeEntries take_ = taker(supported_isas().back());
 };
 
 }  // namespace gnnd::cpu

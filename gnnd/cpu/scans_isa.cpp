@@ -81,7 +81,7 @@ int within(const float* row, int begin, int end, float bound, const float* bound
 
 using Word = std::uint64_t;
 
-int insert_one_by_one(Word* list, int length, const Word* offers, int count, Word limit) {
+int take_one_by_one(Word* list, int length, const Word* offers, int count, Word limit) {
     int entered = 0;
     for (int c = 0; c < count; ++c) {
         const Word entry = offers[c];
@@ -105,7 +105,7 @@ int insert_one_by_one(Word* list, int length, const Word* offers, int count, Wor
 /// The same with the list in B registers while it takes in what is offered: every place takes the larger one of the
 /// entry and what stands before it, unless what stands there is less.
 template <int B>
-int insert_in_registers(Word* list, int length, const Word* offers, int count, Word limit) {
+int take_in_registers(Word* list, int length, const Word* offers, int count, Word limit) {
     // The forms with a mask, for GCC 12 warns of the others that they read what is not set.
     constexpr int kLanes = 8;
     constexpr __mmask8 kAll = 0xff;
@@ -148,7 +148,7 @@ bool is_in(const Word* list, int length, Word entry) {
 
 /// The same; but most of what is offered is in the list already (seven of ten offers, measured), and a search for the
 /// place of an entry is long where a comparison with all of them at once is short.
-int insert_unknown(Word* list, int length, const Word* offers, int count, Word limit) {
+int take_unknown(Word* list, int length, const Word* offers, int count, Word limit) {
     constexpr int kAtOnce = 16;
     Word unknown[kAtOnce];
     int entered = 0;
@@ -159,38 +159,38 @@ int insert_unknown(Word* list, int length, const Word* offers, int count, Word l
             unknown[kept] = offers[c];
             kept += !is_in(list, length, offers[c]);
         }
-        entered += insert_one_by_one(list, length, unknown, kept, limit);
+        entered += take_one_by_one(list, length, unknown, kept, limit);
     }
     return entered;
 }
 #endif
 
-int insert(Word* list, int length, const Word* offers, int count, Word limit) {
+int take(Word* list, int length, const Word* offers, int count, Word limit) {
 #if defined(__AVX512F__)
     switch ((length + 7) / 8) {
         case 1:
-            return insert_in_registers<1>(list, length, offers, count, limit);
+            return take_in_registers<1>(list, length, offers, count, limit);
         case 2:
-            return insert_in_registers<2>(list, length, offers, count, limit);
+            return take_in_registers<2>(list, length, offers, count, limit);
         case 3:
-            return insert_in_registers<3>(list, length, offers, count, limit);
+            return take_in_registers<3>(list, length, offers, count, limit);
         case 4:
-            return insert_in_registers<4>(list, length, offers, count, limit);
+            return take_in_registers<4>(list, length, offers, count, limit);
         case 5:
-            return insert_in_registers<5>(list, length, offers, count, limit);
+            return take_in_registers<5>(list, length, offers, count, limit);
         case 6:
-            return insert_in_registers<6>(list, length, offers, count, limit);
+            return take_in_registers<6>(list, length, offers, count, limit);
         case 7:
-            return insert_in_registers<7>(list, length, offers, count, limit);
+            return take_in_registers<7>(list, length, offers, count, limit);
         case 8:
-            return insert_in_registers<8>(list, length, offers, count, limit);
+            return take_in_registers<8>(list, length, offers, count, limit);
         default:
             break;
     }
 #elif defined(__AVX2__)
-    if (length >= 4) return insert_unknown(list, length, offers, count, limit);
+    if (length >= 4) return take_unknown(list, length, offers, count, limit);
 #endif
-    return insert_one_by_one(list, length, offers, count, limit);
+    return take_one_by_one(list, length, offers, count, limit);
 }
 
 }  // namespace
@@ -202,9 +202,9 @@ void add_scans(Kernels& kernels) {
     kernels.within = within;
 }
 
-InsertEntries insertion();
-InsertEntries insertion() {
-    return insert;
+TakeEntries taker();
+TakeEntries taker() {
+    return take;
 }
 
 }  // namespace gnnd::cpu::GNND_ISA
