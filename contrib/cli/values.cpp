@@ -28,27 +28,28 @@ CLI::Option* add_value(CLI::App& app, const std::string& names, T& value, const 
     return app.add_option_function<std::string>(names, assign, help)->type_name(type)->default_str(default_text);
 }
 
+/// Reads a number of a range, which NaN is not of.
+template <class T>
+auto within(T low, T high) {
+    return [low, high](const std::string& text) {
+        const std::optional<T> parsed = read_number<T>(text);
+        return parsed && *parsed >= low && *parsed <= high ? parsed : std::nullopt;
+    };
+}
+
 }  // namespace
 
 template <class T>
 CLI::Option* add_whole(CLI::App& app, const std::string& names, T& value, std::type_identity_t<T> low,
                        std::type_identity_t<T> high, const std::string& help) {
-    const auto parse = [low, high](const std::string& text) {
-        const std::optional<T> parsed = read_number<T>(text);
-        return parsed && *parsed >= low && *parsed <= high ? parsed : std::nullopt;
-    };
-    return add_value(app, names, value, parse, "INT", std::to_string(value),
+    return add_value(app, names, value, within<T>(low, high), "INT", std::to_string(value),
                      "are whole numbers from " + std::to_string(low) + " to " + std::to_string(high), help);
 }
 
 template <class T>
 CLI::Option* add_real(CLI::App& app, const std::string& names, T& value, std::type_identity_t<T> low,
                       std::type_identity_t<T> high, const std::string& help) {
-    const auto parse = [low, high](const std::string& text) {
-        const std::optional<T> parsed = read_number<T>(text);
-        return parsed && *parsed >= low && *parsed <= high ? parsed : std::nullopt;  // false for NaN
-    };
-    return add_value(app, names, value, parse, "NUMBER", number_text(float(value)),
+    return add_value(app, names, value, within<T>(low, high), "NUMBER", number_text(float(value)),
                      "are numbers from " + number_text(float(low)) + " to " + number_text(float(high)), help);
 }
 
