@@ -101,6 +101,8 @@ TEST_F(Cli, UsageIsToldInTheUsersWords) {
     EXPECT_TRUE(failed(run({"info", "a", "b"}), 2, "one argument too many: b (see `gnnd info --help`)"));
     EXPECT_TRUE(failed(run({"build", "b.fvecs", "-o"}), 2, "--output needs a value"));
     EXPECT_TRUE(failed(run({"build", "b.fvecs", "-o", "g", "-k", "1", "-k", "2"}), 2, "--k is given more than once"));
+    EXPECT_TRUE(failed(run({"build", "b.fvecs", "-o", "g", "--deterministic=maybe"}), 2,
+                       "gnnd: --deterministic maybe: allowed are true and false"));
 }
 
 TEST_F(Cli, TheWordIsBlamedThatIsWrong) {

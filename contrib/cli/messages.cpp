@@ -86,6 +86,13 @@ std::string count_message(const std::string& text) {
     return text;
 }
 
+/// The same for a flag with a value that is neither true nor false, "Could not convert: NAME = VALUE".
+std::string flag_message(const std::string& text) {
+    const std::size_t name = text.find(": "), value = text.find(" = ");
+    if (name == std::string::npos || value == std::string::npos || value < name) return text;
+    return text.substr(name + 2, value - name - 2) + " " + text.substr(value + 3) + ": allowed are true and false";
+}
+
 }  // namespace
 
 std::string usage_message(const CLI::App& app, const CLI::ParseError& error) {
@@ -109,8 +116,9 @@ std::string usage_message(const CLI::App& app, const CLI::ParseError& error) {
     if (mark != unknown.end()) unknown.erase(mark);
     if (too_much && !before && !unknown.empty()) return "one argument too many: " + unknown[0] + where;
     if (given.empty() && too_little) return "a command is required" + where;
-    const bool miscounted = dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr;
-    return (miscounted ? count_message(error.what()) : error.what()) + where;
+    if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr) return count_message(error.what()) + where;
+    if (dynamic_cast<const CLI::ConversionError*>(&error) != nullptr) return flag_message(error.what()) + where;
+    return error.what() + where;
 }
 
 std::string parameter_message(const std::string& error) {
