@@ -16,6 +16,7 @@
 
 #include "any_graph.h"
 #include "faiss_ext/check_index.h"
+#include "faiss_ext/detail/checked_reader.h"
 #include "gnnd/error.h"
 #include "gnnd/io/detail/atomic_file.h"
 #include "messages.h"
@@ -121,7 +122,9 @@ std::unique_ptr<faiss::Index> read_index_file(const std::string& path) {
         throw gnnd::IoError(path + ": is no regular file");
     if (std::filesystem::exists(status)) verify_checksum(path);
     try {
-        std::unique_ptr<faiss::Index> index(faiss::read_index(path.c_str()));
+        faiss::FileIOReader file(path.c_str());
+        faiss_ext::detail::CheckedReader reader(file);
+        std::unique_ptr<faiss::Index> index(faiss::read_index(&reader));
         require_whole(path, *index);
         return index;
     } catch (const faiss::FaissException& error) {
