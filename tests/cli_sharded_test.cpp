@@ -115,8 +115,8 @@ TEST_F(CliSharded, BuildsWhatTheOtherCommandsRead) {
 
 TEST_F(CliSharded, TellsProgressAndPlan) {
     const Result result = good(arguments());
-    EXPECT_TRUE(matches(result.err, "0 of 15 tasks done, 15 left, time left unknown, 0.00 GB read, 0.00 GB written\n"));
-    EXPECT_TRUE(matches(result.err, "15 of 15 tasks done, 0 left, 0 s left, [0-9.]+ GB read, [0-9.]+ GB written\n$"));
+    EXPECT_TRUE(matches(result.err, "^0 of 15 tasks done, time left unknown, 0.00 GB read, 0.00 GB written\n"));
+    EXPECT_TRUE(matches(result.err, "15 of 15 tasks done, 0 s left, [0-9.]+ GB read, [0-9.]+ GB written\n$"));
     EXPECT_TRUE(matches(result.out, "\ntasks +15, of 5 shards\n"));
     EXPECT_EQ(good(arguments({"--resume", "-q"})).err, "");
     std::filesystem::remove_all(work());

@@ -45,8 +45,9 @@ class ShardedProgress {
         const bool last = progress.tasks_done == progress.tasks;
         if (quiet_ || (shown_ && !last && now - *shown_ < std::chrono::seconds(1))) return;
         shown_ = now;
-        std::fprintf(stderr, "%d of %d tasks done, %d left, %s, %s\n", progress.tasks_done, progress.tasks,
-                     progress.tasks - progress.tasks_done, time_left(progress.seconds_left).c_str(),
+        // How many are left is not told: with hundreds of thousands the line would be wider than a terminal.
+        std::fprintf(stderr, "%d of %d tasks done, %s, %s\n", progress.tasks_done, progress.tasks,
+                     time_left(progress.seconds_left).c_str(),
                      traffic(progress.bytes_read, progress.bytes_written).c_str());
         if (progress.workers.size() < 2) return;
         for (const gnnd::WorkerProgress& worker : progress.workers)
