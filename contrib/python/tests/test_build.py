@@ -229,3 +229,19 @@ def test_a_bad_vector_is_named(x, bad):
     broken[77, 3] = bad
     with pytest.raises(ValueError, match="vector 77"):
         gnnd.build(broken, k=5)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, 0, None])
+def test_vectors_that_change_meanwhile_end_no_process(x, value):
+    """What is in the graph is not known: an entry may even be there twice, by two distances."""
+    random = np.random.default_rng(0)
+    changing, changes = x.copy(), []
+
+    def change(progress):
+        changes.append(progress)
+        changing[::2] = random.normal(size=changing[::2].shape) if value is None else value
+
+    graph = gnnd.build(changing, k=10, recall=0, iterations=4, device="cpu", progress=change)
+    assert changes and graph.ids.min() >= 0 and graph.ids.max() < 1200
+    assert np.isfinite(graph.distances).all()
+    assert gnnd.build(x, k=10, device="cpu").recall >= 0.99
