@@ -11,6 +11,7 @@ import numpy as np
 
 from . import _native
 from ._arrays import dtype_name, on_host, vectors
+from ._digits import require_digits_of_file
 from ._graph import Graph, Measured, graph_of, recall_of, require_graph
 from ._paths import Path, existing, path_of
 from ._process import named
@@ -122,8 +123,12 @@ def save(graph: Graph | ShardedGraph, path: Path) -> None:
 
 
 def read_vectors(path: Path) -> np.ndarray:
-    """The vectors, or ids, of a file: fvecs, bvecs, ivecs, fbin, f16bin, bf16bin, u8bin, i8bin, ibin or npy."""
+    """The vectors, or ids, of a file: fvecs, bvecs, ivecs, fbin, f16bin, bf16bin, u8bin, i8bin, ibin or npy.
+
+    :raises ValueError: for float64, where float32 lacks the digits by which the vectors differ
+    """
     name = existing(path)
+    require_digits_of_file(name)
     rows, columns, dtype = _native.shape_of_file(name)
     if dtype == "bf16":
         import ml_dtypes
@@ -174,7 +179,8 @@ def build_sharded(
     :param dtype: of a function's rows: float32, float16, bfloat16, uint8 or int8
     :param params: as for :func:`gnnd.build`
     :raises TypeError: for a function without shape and dtype, and a file with one of them
-    :raises ValueError: where the function gives rows of another shape or type; what it raises comes as it is
+    :raises ValueError: where the function gives rows of another shape or type; what it raises comes as it is; of a file
+        as for :func:`read_vectors`
     """
     if callable(base) != (shape is not None) or callable(base) != (dtype is not None):
         raise TypeError("shape and dtype are those of a function's rows, which needs both; a file tells its own")
@@ -196,7 +202,9 @@ def build_sharded(
             name = dtype_name(dtype)
             _native.build_sharded_by(n, d, name, _reader(base), build_params, shard_params, report)
         else:
-            _native.build_sharded(existing(base, "base"), build_params, shard_params, report)
+            name = existing(base, "base")
+            require_digits_of_file(name)
+            _native.build_sharded(name, build_params, shard_params, report)
     return ShardedGraph(work)
 
 

@@ -32,6 +32,29 @@ def test_digits_that_float32_lacks_are_told(dtype):
     assert (np.sort(gnnd.build_exact(moved, k=3).ids) == np.sort(ids)).mean() > 0.99
 
 
+@pytest.mark.parametrize("change", [np.ascontiguousarray, np.asfortranarray])
+def test_digits_of_files_are_told(tmp_path, change):
+    x = np.random.default_rng(0).normal(size=(5000, 4))
+    np.save(tmp_path / "lost.npy", change(x + 1e12))
+    np.save(tmp_path / "fine.npy", change(x))
+    for call in (gnnd.read_vectors, lambda path: gnnd.build_sharded(path, tmp_path / "graph", k=3, shards=2)):
+        with pytest.raises(ValueError, match=r"lost.npy is of float64, .* Subtract their mean"):
+            call(tmp_path / "lost.npy")
+        assert not (tmp_path / "graph").exists()
+    np.testing.assert_array_equal(gnnd.read_vectors(tmp_path / "fine.npy"), x.astype(np.float32))
+    assert gnnd.build_sharded(tmp_path / "fine.npy", tmp_path / "graph", k=3, shards=2, device="cpu").n == 5000
+
+
+@pytest.mark.parametrize("size", [0, 60, 128, 2000])
+def test_files_that_are_cut_off_are_told_by_who_reads_them(tmp_path, size):
+    path = tmp_path / "x.npy"
+    np.save(path, np.random.default_rng(0).normal(size=(5000, 4)))
+    with open(path, "r+b") as file:
+        file.truncate(size)
+    with pytest.raises(OSError, match="x.npy"):
+        gnnd.read_vectors(path)
+
+
 def test_whole_numbers_in_lists():
     assert gnnd.build([[0, 1], [2, 3], [5, 5]], k=1).ids.tolist() == [[1], [0], [1]]
     with pytest.raises(ValueError, match="x holds .* float64 has whole numbers up to 9007199254740992"):
