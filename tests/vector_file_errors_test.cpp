@@ -6,9 +6,12 @@
 #include <cstring>
 #include <filesystem>
 #include <limits>
+#include <random>
+#include <vector>
 
 #include "gnnd/error.h"
 #include "gnnd/io/vector_file.h"
+#include "gnnd/io/vector_reader.h"
 #include "tests/io_conditions.h"
 #include "tests/temp_dir.h"
 
@@ -153,6 +156,34 @@ TEST_F(BadVectorFile, RowsOfAnotherType) {
     for (int i = 0; i < 5000; ++i) many += bytes_of({1, i});
     many.replace(many.size() - 8, 4, bytes_of({2}));
     EXPECT_EQ(open("a.ivecs", many), "a.ivecs: row 4999 has d = 2, the first row has 1");
+}
+
+/// Of a thousand rows and more a sample is looked at.
+TEST_F(BadVectorFile, DigitsThatFloat32Lacks) {
+    const std::string path = dir_.file("a.npy");
+    const auto write = [&](double offset, bool fortran_order) {
+        std::mt19937 random(1);
+        std::vector<double> values(3000 * 4);
+        for (double& value : values) value = offset + std::normal_distribution<double>()(random);
+        values[5] = 1e30;  // one that lies elsewhere changes nothing
+        const std::string data(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(double));
+        write_bytes(path, npy(std::string("{'descr': '<f8', 'fortran_order': ") + (fortran_order ? "True" : "False") +
+                                  ", 'shape': (3000, 4)}",
+                              data));
+    };
+    for (const bool fortran_order : {false, true}) {
+        write(1e12, fortran_order);
+        const VectorFile file(path);
+        float row[4];
+        const std::string message = message_of<InvalidArgument>([&] { file.read(0, 1, row); });
+        EXPECT_TRUE(message.starts_with(path + " is of float64, and differs by less than float32 has digits for"));
+        EXPECT_EQ(message_of<InvalidArgument>([&] { file.view(); }), message);
+        EXPECT_EQ(message_of<InvalidArgument>([&] { VectorReader{file}; }), message);
+        for (const double fine : {0.0, 1e4}) {
+            write(fine, fortran_order);
+            EXPECT_EQ(VectorFile(path).view().n, 3000);
+        }
+    }
 }
 
 TEST_F(BadVectorFile, ValuesThatCannotBeConverted) {

@@ -10,6 +10,7 @@
 
 #include "gnnd/error.h"
 #include "gnnd/io/detail/atomic_file.h"
+#include "gnnd/io/detail/digits.h"
 #include "gnnd/io/detail/mapped_file.h"
 #include "gnnd/io/detail/vector_layouts.h"
 #include "gnnd/names.h"
@@ -116,6 +117,8 @@ struct VectorFile::Contents {
     std::once_flag once;
     std::exception_ptr error;
     std::vector<std::byte> converted;
+    std::once_flag digits_once;
+    std::exception_ptr lost_digits;
 
     Contents(const std::string& path, VectorFormat format)
         : file(path), shape(layout_of(format).open(path, file, dtype_of(format))) {}
@@ -140,8 +143,22 @@ std::string VectorFile::converted_from() const {
     return text;
 }
 
+void VectorFile::require_digits() const {
+    Contents& contents = *contents_;
+    if (contents.shape.stored != detail::StoredAs::float64) return;
+    std::call_once(contents.digits_once, [&]() noexcept {  // as in view()
+        try {
+            detail::require_digits(path_, contents.file, contents.shape);
+        } catch (...) {
+            contents.lost_digits = std::current_exception();
+        }
+    });
+    if (contents.lost_digits) std::rethrow_exception(contents.lost_digits);
+}
+
 const VectorView& VectorFile::view() const {
     Contents& contents = *contents_;
+    require_digits();
     if (contents.shape.mapped() && view_.stride == 0) return view_;
     // Nothing is thrown inside: with some C libraries, and under the thread sanitizer, the next call would wait for
     // ever (GCC bug 66146).
@@ -167,6 +184,7 @@ void VectorFile::read(std::int64_t begin, std::int64_t count, void* out) const {
     if (begin < 0 || count < 0 || begin > view_.n - count)
         throw InvalidArgument(path_ + ": rows " + std::to_string(begin) + " + " + std::to_string(count) +
                               " are outside of 0 to " + std::to_string(view_.n));
+    require_digits();
     const detail::MappedFile& file = contents_->file;
     const detail::FileShape& shape = contents_->shape;
     std::byte* to = static_cast<std::byte*>(out);

@@ -89,11 +89,16 @@ class VectorFile {
     /// which ends a process that does not handle it, as with every mapping: no exception can be made of it, and signals
     /// are the program's. The tool does handle it; who must not end uses read(), as build_sharded() does. For the *vecs
     /// formats the view has a stride, and the first call reads d of every row, which touches most of the
-    /// file's pages. \throws IoError when a row of a *vecs file has another d than the first
+    /// file's pages. \throws IoError when a row of a *vecs file has another d than the first; as require_digits()
     const VectorView& view() const;
 
+    /// Of a file of float64, which becomes float32: a sample of it tells whether the vectors differ in digits that
+    /// float32 has. view() and read() ask first. \throws InvalidArgument where they do not, as 1e12 + i; IoError
+    void require_digits() const;
+
     /// Reads rows [begin, begin + count) into out, row-major, in the file's own type; nothing else is read.
-    /// \throws InvalidArgument for a range outside of [0, n), IoError when one of these rows of a *vecs file has
+    /// \throws InvalidArgument for a range outside of [0, n) and as require_digits(), IoError when one of these rows of
+    /// a *vecs file has
     ///         another d than the first, or the file was truncated after it was opened
     void read(std::int64_t begin, std::int64_t count, void* out) const;
 

@@ -8,7 +8,9 @@
 
 namespace gnnd::io {
 
-VectorReader::VectorReader(const VectorFile& file) : n_(file.n()), d_(file.d()), dtype_(file.dtype()), file_(&file) {}
+VectorReader::VectorReader(const VectorFile& file) : n_(file.n()), d_(file.d()), dtype_(file.dtype()), file_(&file) {
+    file.require_digits();  // before anything is made of it
+}
 
 VectorReader::VectorReader(std::int64_t n, std::int64_t d, DType dtype, ReadVectors read)
     : n_(n), d_(d), dtype_(dtype), read_(std::move(read)) {

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from . import _native
+
 # The sample by which narrowed() tells what float32 takes: vectors, and at most so many components of them.
 _SAMPLE, _COMPONENTS = 1000, 1 << 22
 
@@ -30,51 +32,9 @@ def narrowed(x: np.ndarray, name: str) -> np.ndarray:
 
 
 def require_digits(x: np.ndarray, name: str) -> None:
-    """float32 has the digits of float64 vectors, which may lie in a file.
+    """float32 has the digits of float64 vectors, as a sample tells. Files of them are looked at where they are opened.
 
-    :raises ValueError: where it lacks those by which they differ, as of 1e12 + i. It is a sample that tells: the error
-        of more than half of its vectors is more than 1/256 of their distance from the median
+    :raises ValueError: where it lacks those by which they differ, as of 1e12 + i
     """
-    rows = np.asarray(x[:: max(1, len(x) // _SAMPLE, x.size // _COMPONENTS)], np.float64)
-    with np.errstate(all="ignore"):
-        error = rows.astype(np.float32) - rows
-        finite = np.isfinite(error).all(axis=1)
-        rows, error = rows[finite], error[finite]
-        if not rows.size:
-            return
-        scale = np.abs(rows).max() or 1.0  # squares of very large and very small numbers are none
-        spread, lost = (
-            float(np.median(np.linalg.norm(one / scale, axis=1)) * scale)
-            for one in (rows - np.median(rows, axis=0), error)
-        )
-    if lost > spread / 256 > 0:
-        raise ValueError(
-            f"{name} is of float64, and differs by less than float32 has digits for: the vectors lie {spread:.2g} from "
-            f"their median, and float32, in which vectors are compared, moves them by {lost:.2g}. Subtract their mean, "
-            "which changes no l2, l1 and linf, or scale them"
-        )
-
-
-def require_digits_of_file(path: str) -> None:
-    """As :func:`require_digits`, of a file in NumPy's format; other formats hold no float64. Of one that cannot be read
-    nothing is said here."""
-    try:
-        x = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError, EOFError):
-        return
-    if isinstance(x, np.memmap) and x.ndim == 2 and x.dtype.kind == "f" and x.dtype.itemsize > 4:
-        require_digits(_sample_of(path, x), path)
-
-
-def _sample_of(path: str, x: np.memmap) -> np.ndarray:
-    """Some rows of a matrix in a file, which are read and not mapped: the system would end the process where another
-    one shortens the file."""
-    apart = max(1, len(x) // _SAMPLE, x.size // _COMPONENTS)
-    across, length = (x.T, len(x[::apart])) if x.flags.f_contiguous else (x[::apart], x.shape[1])
-    parts = []
-    with open(path, "rb") as file:
-        for row in across:
-            file.seek(x.offset + row.ctypes.data - x.ctypes.data)
-            parts.append(np.fromfile(file, x.dtype, length))
-    whole = np.stack([part for part in parts if len(part) == length] or [np.empty(length, x.dtype)])
-    return whole.T if x.flags.f_contiguous else whole
+    rows = np.ascontiguousarray(x[:: max(1, len(x) // _SAMPLE, x.size // _COMPONENTS)], np.float64)
+    _native.require_digits(name, rows.ctypes.data, *rows.shape)

@@ -11,7 +11,6 @@ import numpy as np
 
 from . import _native
 from ._arrays import dtype_name, on_host, vectors
-from ._digits import require_digits_of_file
 from ._graph import Graph, Measured, graph_of, recall_of, require_graph
 from ._paths import Path, existing, path_of
 from ._process import named
@@ -128,7 +127,6 @@ def read_vectors(path: Path) -> np.ndarray:
     :raises ValueError: for float64, where float32 lacks the digits by which the vectors differ
     """
     name = existing(path)
-    require_digits_of_file(name)
     rows, columns, dtype = _native.shape_of_file(name)
     if dtype == "bf16":
         import ml_dtypes
@@ -203,7 +201,6 @@ def build_sharded(
             _native.build_sharded_by(n, d, name, _reader(base), build_params, shard_params, report)
         else:
             name = existing(base, "base")
-            require_digits_of_file(name)
             _native.build_sharded(name, build_params, shard_params, report)
     return ShardedGraph(work)
 

@@ -14,6 +14,7 @@
 #include "arrays.h"
 #include "convert.h"
 #include "gnnd/io/base_identity.h"
+#include "gnnd/io/detail/digits.h"
 #include "gnnd/io/graph_file.h"
 #include "gnnd/io/vector_file.h"
 #include "gnnd/io/vector_reader.h"
@@ -145,6 +146,13 @@ void bind_files(nb::module_& module) {
                nb::arg("recall").none());
     module.def("load", &load, nb::arg("path"));
     module.def("shape_of_file", &shape_of_file, nb::arg("path"));
+    module.def(
+        "require_digits",
+        [](const std::string& name, std::uintptr_t rows, std::int64_t n, std::int64_t d) {
+            const nb::gil_scoped_release released;
+            io::detail::require_digits(name, reinterpret_cast<const double*>(rows), n, d);
+        },
+        nb::arg("name"), nb::arg("rows"), nb::arg("n"), nb::arg("d"));
     module.def("read_vectors", &read_vectors, nb::arg("path"), nb::arg("out"), nb::arg("begin") = 0);
     const auto base = nb::arg("base"), params = nb::arg("params"), shards = nb::arg("shards");
     module.def(

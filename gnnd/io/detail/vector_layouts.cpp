@@ -159,23 +159,25 @@ void check_row_header(const std::string& path, std::int64_t row, const std::byte
                       ", the first row has " + std::to_string(d));
 }
 
+void read_stored(const MappedFile& file, const FileShape& shape, std::int64_t begin, std::int64_t count,
+                 std::byte* out) {
+    const std::size_t size = shape.component_bytes(), d = std::size_t(shape.d), rows = std::size_t(count);
+    if (!shape.fortran_order) return file.read(shape.offset + std::size_t(begin) * d * size, rows * d * size, out);
+    std::vector<std::byte> column(rows * size);
+    for (std::size_t j = 0; j < d; ++j) {
+        file.read(shape.offset + (j * std::size_t(shape.n) + std::size_t(begin)) * size, rows * size, column.data());
+        for (std::size_t i = 0; i < rows; ++i) std::memcpy(out + (i * d + j) * size, column.data() + i * size, size);
+    }
+}
+
 void read_converted(const std::string& path, const MappedFile& file, const FileShape& shape, std::int64_t begin,
                     std::int64_t count, std::byte* out) {
     const std::size_t size = shape.component_bytes(), d = std::size_t(shape.d);
     const std::size_t chunk = std::max<std::size_t>(1, kChunkBytes / (d * size));
-    std::vector<std::byte> raw(std::min(chunk, std::size_t(count)) * d * size), column(raw.size() / d);
+    std::vector<std::byte> raw(std::min(chunk, std::size_t(count)) * d * size);
     for (std::int64_t first = begin; first < begin + count; first += std::int64_t(chunk)) {
         const std::size_t rows = std::min(chunk, std::size_t(begin + count - first));
-        if (shape.fortran_order) {
-            for (std::size_t j = 0; j < d; ++j) {
-                file.read(shape.offset + (j * std::size_t(shape.n) + std::size_t(first)) * size, rows * size,
-                          column.data());
-                for (std::size_t i = 0; i < rows; ++i)
-                    std::memcpy(raw.data() + (i * d + j) * size, column.data() + i * size, size);
-            }
-        } else {
-            file.read(shape.offset + std::size_t(first) * d * size, rows * d * size, raw.data());
-        }
+        read_stored(file, shape, first, std::int64_t(rows), raw.data());
         const std::int64_t bad = convert(shape, raw.data(), std::int64_t(rows * d), out);
         if (bad < std::int64_t(rows * d))
             throw IoError(path + ": row " + std::to_string(first + bad / shape.d) + " holds a value that " +

@@ -52,6 +52,10 @@ extern const Layout kNpyLayout;
 /// \throws IoError unless `bytes`, before a row of a file with row headers, tell the d of the file
 void check_row_header(const std::string& path, std::int64_t row, const std::byte* bytes, std::int64_t d);
 
+/// Rows [begin, begin + count) of a file that is not mapped() to out, row-major, in the type that is stored.
+void read_stored(const MappedFile& file, const FileShape& shape, std::int64_t begin, std::int64_t count,
+                 std::byte* out);
+
 /// Rows [begin, begin + count) of a file that is not mapped() to out, row-major, converted.
 /// \throws IoError for a value that the type cannot hold; float64 is rounded to float32
 void read_converted(const std::string& path, const MappedFile& file, const FileShape& shape, std::int64_t begin,

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+/// \file digits.h
+/// Numbers of float64 that become float32: none of the digits by which vectors differ is lost without a word.
+
+#include <cstdint>
+#include <string>
+
+#include "gnnd/io/detail/mapped_file.h"
+#include "gnnd/io/detail/vector_layouts.h"
+
+namespace gnnd::io::detail {
+
+/// A sample by which it is told what float32 takes: of so many vectors, and at most so many components of them.
+inline constexpr std::int64_t kDigitsSample = 1000, kDigitsComponents = std::int64_t(1) << 22;
+
+/// \param name  whose vectors these are
+/// \param rows  a sample of them, n x d
+/// \throws InvalidArgument where float32 lacks the digits by which they differ, as of 1e12 + i: the error of more than
+///         half of them is more than 1/256 of their distance from the median
+void require_digits(const std::string& name, const double* rows, std::int64_t n, std::int64_t d);
+
+/// The same of a file of float64.
+void require_digits(const std::string& path, const MappedFile& file, const FileShape& shape);
+
+}  // namespace gnnd::io::detail
