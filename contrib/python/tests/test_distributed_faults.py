@@ -269,8 +269,8 @@ def test_a_base_that_changes_from_reading_to_reading(tmp_path):
     real = hands._cut._reading._base.read
 
     class Changing:
-        def read(self, begin, count):
-            rows = real(begin, count)
+        def read(self, begin, count, threads):
+            rows = real(begin, count, threads)
             rows.array[0, 0] += next(reads)
             return rows
 

@@ -18,6 +18,7 @@ from ._storage import is_url
 
 _GAP = 1 << 16  # bytes: what lies farther apart is not read between
 _READERS = 16
+_BLOCK = 32 << 20  # bytes of a file that a thread reads at a time
 _NUMPY = {"f32": np.float32, "f16": np.float16, "bf16": np.uint16, "u8": np.uint8, "i8": np.int8}
 _OF_VECTORS = {name: dtype for name, dtype in _native.vector_formats.items() if dtype in _native.vector_dtypes}
 _BIN = {name: dtype for name, dtype in _OF_VECTORS.items() if name.endswith("bin")}
@@ -49,8 +50,9 @@ class Base(Protocol):
 
     record: dict[str, Any]
 
-    def read(self, begin: int, count: int) -> Rows:
-        """Rows [begin, begin + count). :raises OSError: truncated, or it cannot be read"""
+    def read(self, begin: int, count: int, threads: int = 1) -> Rows:
+        """Rows [begin, begin + count), of a file by so many threads. :raises OSError: truncated, or it cannot be
+        read"""
 
 
 class File:
@@ -64,10 +66,20 @@ class File:
         if self.record["dtype"] not in _NUMPY:
             raise ValueError(f"{path} holds {self.record['dtype']}, no vectors")
 
-    def read(self, begin: int, count: int) -> Rows:
+    def read(self, begin: int, count: int, threads: int = 1) -> Rows:
         dtype = self.record["dtype"]
         rows = Rows(np.empty((count, self.record["d"]), _NUMPY[dtype]), dtype)
-        _native.read_vectors(self._path, rows.native, begin)
+        block = max(1, _BLOCK // max(1, rows.array[:1].nbytes))
+
+        def read(at: int) -> None:
+            _native.read_vectors(self._path, Rows(rows.array[at : at + block], dtype).native, begin + at)
+
+        if threads == 1 or count <= block:
+            _native.read_vectors(self._path, rows.native, begin)
+        else:
+            with ThreadPoolExecutor(threads) as readers:
+                for _ in readers.map(read, range(0, count, block)):
+                    """What a reader raises is raised here."""
         return rows
 
 
@@ -127,7 +139,7 @@ class Remote:
         self._row = self._skip + d * np.dtype(_NUMPY[dtype]).itemsize
         return n, d, dtype
 
-    def read(self, begin: int, count: int) -> Rows:
+    def read(self, begin: int, count: int, threads: int = 1) -> Rows:
         data = self._reader.read(self._begin + begin * self._row, count * self._row)
         rows = np.frombuffer(data, np.uint8).reshape(count, self._row)
         if self._skip:

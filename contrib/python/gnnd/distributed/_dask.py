@@ -87,6 +87,7 @@ def build(
         engine = _Engine(cluster, Records(place, begun), begun, (name, *given), progress)
         engine.run()
         clean_up(place)
+        engine.release()
     return None if is_url(name) else ShardedGraph(name)
 
 
@@ -131,6 +132,11 @@ class _Engine:
         finally:
             for future, _ in self._running.values():
                 future.cancel()
+
+    def release(self) -> None:
+        """Workers forget what they hold: two shards are much of their memory."""
+        with contextlib.suppress(Exception):  # of a worker that is lost
+            self._client.run(_forget, self._given[0], self._plan.id, workers=list(self._held), on_error="ignore")
 
     def _hear_the_end(self) -> None:
         """The graph may be there before Dask tells that its last task is done."""
@@ -250,6 +256,11 @@ class _Engine:
             self._progress(
                 {"tasks_done": done, "tasks": tasks, "seconds": seconds, "seconds_left": left, "bytes": self._bytes}
             )
+
+
+def _forget(work: str, build_id: str) -> None:
+    """On a worker, when a build is finished."""
+    _mine.pop((work, build_id), None)
 
 
 def _carry_out(

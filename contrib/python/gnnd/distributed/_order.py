@@ -28,7 +28,7 @@ class Order:
 
     def __init__(self, plan: Plan, records: Records, base: Base, threads: int) -> None:
         self._plan, self._records, self._base, self._threads = plan, records, base, threads
-        self._reading = Reading(plan, base)
+        self._reading = Reading(plan, base, threads)
         self._parts: dict[int, Record] = {}  # as they were read last
         self._rows: np.ndarray | None = None
         self._read = 0  # bytes of pieces

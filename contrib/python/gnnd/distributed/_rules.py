@@ -39,4 +39,4 @@ class AllPairs:
         return self.recall.measure(schedule, self.recall.truth()) if self._plan.recall_objects else None
 
     def _made_cut(self) -> Cut:
-        return ByRows(self._plan, self._base)
+        return ByRows(self._plan, self._base, int(self._params["threads"]))

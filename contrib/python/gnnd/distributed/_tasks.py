@@ -7,9 +7,11 @@ import contextlib
 import os
 import re
 import time
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar
+
+import numpy as np
 
 from .. import _native
 from .._process import named
@@ -19,9 +21,13 @@ from ._plan import BUILD, MANIFEST, SAMPLE, Plan, finished
 from ._records import Graph, Records, parts
 from ._rules import AllPairs
 from ._schedule import Task
-from ._storage import Storage
+from ._storage import Folder, Storage
 
 T = TypeVar("T")
+
+_FOR_TWO = 4  # threads of a worker, from which on two others move files at the same time
+_BLOCK = 16 << 20  # bytes that a thread works on at a time
+_MOST_THREADS = 8  # more do not copy faster
 
 # The files that builds write beside records and leases, whole or not.
 _MADE = re.compile(
@@ -43,6 +49,7 @@ class Carrier:
         own = {"build": self._build, "merge": self._merge, "finish": self._finish}
         self._tasks: dict[str, Callable[[Task], None]] = {**own, **self._rules.tasks}
         self._kept: dict[tuple[str, int], Any] = {}
+        self.phases: dict[str, float] = {}  # seconds of the last task, of the thread that computes
 
     @property
     def moved(self) -> int:
@@ -60,6 +67,7 @@ class Carrier:
         :raises Damaged: an object that it needs is altered; it is withdrawn, and what it held to be done again
         :raises OSError, MemoryError, ValueError: as the storage and the library
         """
+        self.phases = {}
         # Threads that check files would spin after it, on processors that other workers are to have.
         before = _native.limit_threads(self._threads)
         try:
@@ -70,6 +78,14 @@ class Carrier:
         finally:
             _native.limit_threads(before)
         self._kept = {key: value for key, value in self._kept.items() if key[1] in task.shards}
+
+    @contextlib.contextmanager
+    def _phase(self, name: str) -> Iterator[None]:
+        began = time.monotonic()
+        try:
+            yield
+        finally:
+            self.phases[name] = self.phases.get(name, 0) + time.monotonic() - began
 
     def _keep(self, what: str, shard: int, make: Callable[[], T]) -> T:
         key = (what, shard)
@@ -89,27 +105,35 @@ class Carrier:
         shard = task.first
         state = self.records.state()
         begin, rows = self.plan.begin(shard), self.plan.rows(shard)
-        vectors = self._vectors(shard)
+        with self._phase("reading"):
+            vectors = self._vectors(shard)
         if shard not in state.nearest:
             start = time.monotonic()
-            with self._cut.naming(shard):
+            with self._phase("sample"), self._cut.naming(shard):
                 nearest = self._recall.nearest(shard, vectors)
             self.records.save(f"nearest-{shard:05d}", nearest, rows, time.monotonic() - start, 0)
         if shard in state.local and state.at(shard) >= 0:
             return
         start = time.monotonic()
-        with self._cut.naming(shard):
+        with self._phase("build"), self._cut.naming(shard):
             run = _native.Run(None, -1, 0, None, None)
             (ids, distances), stats, _ = _native.build(vectors.native, self._rules.build_params, run)
         columns = self.plan.manifest.local_columns
-        local = ids[:, :columns].copy(), distances[:, :columns].copy()
-        seconds, samples = time.monotonic() - start, int(stats["choices"]["samples"])
-        if state.at(shard) < 0:
-            ids = ids.astype(self.plan.id_type, copy=False)
-            ids[ids >= 0] += begin
-            self._save_lists(state.schedule.lists_name(shard, 0), shard, (ids, distances), seconds, samples)
-        if shard not in state.local:
-            self.records.save(f"local-{shard:05d}", local, rows, 0, 0)
+        with self._phase("writing"), self._movers() as movers:
+            local = _columns(self._threads, ids, columns), _columns(self._threads, distances, columns)
+            seconds, samples = time.monotonic() - start, int(stats["choices"]["samples"])
+            lists = state.schedule.lists_name(shard, 0)
+            written: dict[str, tuple[Any, Future[bool]]] = {}
+            if shard not in state.local:
+                written["local"] = local, movers.submit(self.records.save, f"local-{shard:05d}", local, rows, 0, 0)
+            if state.at(shard) < 0:
+                ids = ids.astype(self.plan.id_type, copy=False)
+                _in_blocks(self._threads, lambda block: np.add(block, begin, out=block, where=block >= 0), ids)
+                about = lists, (ids, distances), seconds, samples
+                written["lists"] = about, movers.submit(self._save_lists, lists, shard, *about[1:])
+            for what, (made, created) in written.items():
+                if created.result():  # another's may be another one
+                    self._kept[what, shard] = made
 
     def _merge(self, task: Task) -> None:
         plan, state = self.plan, self.records.state()
@@ -117,26 +141,38 @@ class Carrier:
         if not sides or not schedule.knows(task):
             return
         before = dict(zip(task.shards, schedule.before(task), strict=True))
-        # One thread alone moves files of graphs, while this one reads vectors and computes.
-        with ThreadPoolExecutor(1, initializer=_native.limit_threads, initargs=(self._threads,)) as mover:
-            loading = mover.submit(lambda: [self._local(shard) for shard in task.shards])
-            first, second = self._vectors(task.first), self._vectors(task.second)
-            graphs = [parts(local, plan.metric) for local in loading.result()]
-            lists = mover.submit(
-                lambda: {side: self._lists(schedule.lists_name(side, before[side]), side) for side in sides}
-            )
+        # Others move files of graphs, while this thread reads vectors and computes.
+        with self._movers() as movers:
+            with self._phase("reading"):
+                loading = [movers.submit(self._local, shard) for shard in task.shards]
+                first, second = self._vectors(task.first), self._vectors(task.second)
+                graphs = [parts(one.result(), plan.metric) for one in loading]
+            lists = {side: movers.submit(self._lists, schedule.lists_name(side, before[side]), side) for side in sides}
             start, params = time.monotonic(), self._rules.merge_params(schedule, task)
-            found, stats = _native.merge_across(first.native, graphs[0], second.native, graphs[1], params)
+            with self._phase("merge"):
+                found, stats = _native.merge_across(first.native, graphs[0], second.native, graphs[1], params)
             seconds = (time.monotonic() - start) / len(sides)
             samples = int(stats["choices"]["samples"])
             written = []
             for side in sides:
-                graph, taken, most = lists.result()[side]
-                self._fold(task, side, found, graph)
+                with self._phase("reading"):
+                    graph, taken, most = lists[side].result()
+                with self._phase("fold"):
+                    self._fold(task, side, found, graph)
                 name = schedule.lists_name(side, task.round)
-                written.append(mover.submit(self._put_lists, name, side, graph, taken + seconds, max(most, samples)))
-            for one in written:
-                one.result()
+                about = name, graph, taken + seconds, max(most, samples)
+                written.append((side, about, movers.submit(self._save_lists, name, side, *about[1:])))
+            for side, about, created in written:
+                with self._phase("writing"):
+                    created.result()
+                self._replaced(side, about, created.result())
+
+    def _movers(self) -> ThreadPoolExecutor:
+        """Threads that move files of graphs: two where there are processors for it, since one alone copies to a file
+        no faster than the system gives it pages. Objects are moved in parts by several threads in any case."""
+        count = 2 if self._threads >= _FOR_TWO and isinstance(self._storage, Folder) else 1
+        threads = max(1, self._threads // count)
+        return ThreadPoolExecutor(count, initializer=_native.limit_threads, initargs=(threads,))
 
     def _fold(self, task: Task, side: int, found: Graph, lists: Graph) -> None:
         """Takes what a merge has found of one of its shards into that one's lists."""
@@ -164,13 +200,13 @@ class Carrier:
         sample = self._recall.of_lists(shard, lists)
         return self.records.save(name, lists, self.plan.n, seconds, samples, sample=sample)
 
-    def _put_lists(self, name: str, shard: int, lists: Graph, seconds: float, samples: int) -> None:
-        """The version before stays, in case that this one is damaged before the next is there."""
-        created = self._save_lists(name, shard, lists, seconds, samples)
+    def _replaced(self, shard: int, lists: tuple[str, Graph, float, int], created: bool) -> None:
+        """A new version of a shard's lists is there, this one's or another's. The version before stays, in case that
+        this one is damaged before the next is there."""
         self._kept.pop(("lists", shard), None)
         if not created:
             return
-        self._kept["lists", shard] = name, lists, seconds, samples
+        self._kept["lists", shard] = lists
         state = self.records.state()
         for one in sorted(state.versions.get(shard, ()))[:-2]:
             self.records.drop(state.schedule.lists_name(shard, one))
@@ -192,6 +228,26 @@ class Carrier:
         manifest = plan.manifest.completed(files, merges, seconds, samples, recall)
         self._storage.replace(MANIFEST, manifest.text().encode())
         clean(self._storage, {name for name, _, _ in files})
+
+
+def _in_blocks(threads: int, action: Callable[..., object], *arrays: np.ndarray) -> None:
+    """Does it to all of the arrays' rows, by several threads where there are many."""
+    pieces = max(1, arrays[0].nbytes // _BLOCK)
+    blocks = [np.array_split(array, pieces) for array in arrays]
+    if min(threads, pieces) == 1:
+        for block in zip(*blocks, strict=True):
+            action(*block)
+        return
+    with ThreadPoolExecutor(min(threads, _MOST_THREADS)) as pool:
+        for _ in pool.map(action, *blocks):
+            """What a thread raises is raised here."""
+
+
+def _columns(threads: int, rows: np.ndarray, count: int) -> np.ndarray:
+    """A copy of the first columns."""
+    array = np.empty((len(rows), min(count, rows.shape[1])), rows.dtype)
+    _in_blocks(threads, np.copyto, array, rows[:, :count])
+    return array
 
 
 def clean_up(storage: Storage) -> None:

@@ -199,7 +199,8 @@ class Worker:
             if not self.is_finished():
                 log.warning("%s: %s; made anew", task, error)
             return
-        log.info("%s: %.1f s", task, time.monotonic() - began)
+        phases = ", ".join(f"{name} {seconds:.2f}" for name, seconds in self._carrier.phases.items())
+        log.info("%s: %.2f s%s", task, time.monotonic() - began, f" ({phases})" if phases else "")
 
 
 def main(arguments: Sequence[str]) -> int:
