@@ -20,6 +20,7 @@ from gnnd.distributed._dask import _Engine
 from gnnd.distributed._plan import read_plan
 from gnnd.distributed._records import Records
 from gnnd.distributed._schedule import Schedule
+from gnnd.distributed._sizing import first_that_fits
 from gnnd.distributed._storage import storage
 from shards import K, check_finished, make_base, make_flat_base, worker
 
@@ -56,6 +57,23 @@ def test_a_build(client, tmp_path):
     assert gnnd.distributed.build(base, work, K, shards=6, client=client).n == 600
     with pytest.raises(OSError, match="holds another graph"):
         gnnd.distributed.build(base, work, K, shards=5, client=client)
+
+
+def test_as_many_shards_as_workers_need(client, tmp_path):
+    base, work = make_base(tmp_path), tmp_path / "work"
+    assert gnnd.distributed.build(base, work, K, threads=1).shards == 4  # two for each
+    assert gnnd.distributed.build(base, work, K).shards == 4
+    gnnd.distributed.start(base, tmp_path / "begun", K, shards=3)
+    assert gnnd.distributed.build(base, tmp_path / "begun", K, threads=1).shards == 3
+
+
+def test_more_shards_where_two_do_not_fit():
+    def plan(n, d, dtype, params):
+        return {"total": n * 1000, "free": 4_000_000}
+
+    assert first_that_fits([4, 5, 6, 7], 6000, 12, "u8", "cpu", {"k": 8}, plan) == 4
+    assert first_that_fits([4, 5, 6, 7], 9000, 12, "u8", "cpu", {"k": 8}, plan) == 6
+    assert first_that_fits([4, 5, 6, 7], 90000, 12, "u8", "cpu", {"k": 8}, plan) == 7
 
 
 def test_near_pairs(client, tmp_path):

@@ -19,6 +19,7 @@ from .._paths import path_of
 from ._plan import Plan, finished, read_plan
 from ._records import Records
 from ._schedule import FINISH, Task
+from ._sizing import begun_shards, shards_for, workers_of
 from ._storage import is_url, storage
 from ._tasks import clean_up
 from ._worker import STORAGE_OPTIONS, Worker, patiently, start
@@ -32,7 +33,6 @@ _LOSSES = 20  # of workers that a task may cost: then it is the task
 _LOOK = 0.5  # seconds, after which new workers are looked for
 _PATIENCE = 10.0  # seconds, in which Dask tells of what is done
 _MOST = 0.8  # of a worker's memory limit: there Dask pauses it, and ends it a little above
-
 _mine: dict[tuple[str, str], Worker] = {}  # of this process: the place and the build that it works on
 _one_at_a_time = threading.Lock()
 
@@ -43,7 +43,7 @@ def build(
     k: int = 32,
     metric: str = "l2",
     *,
-    shards: int,
+    shards: int | None = None,
     client: distributed.Client | None = None,
     recall: float = 0.99,
     plan: str = "all",
@@ -60,6 +60,8 @@ def build(
 
     :param base: file of vectors that all workers read, by a path or URL
     :param work: folder that they share, or URL; it becomes the graph
+    :param shards: None: as were begun, or two for each worker that there is, and more where two of these do not fit
+        the memory of a worker or its device
     :param client: of the cluster; None: the current one
     :param plan: as for :func:`gnnd.distributed.start`
     :param device, threads: of every worker: see :func:`gnnd.build`
@@ -79,6 +81,9 @@ def build(
     cluster = client or get_client()
     name = path_of(work, "work")
     name = name if is_url(name) else os.path.abspath(name)
+    if shards is None:
+        words = {"k": k, "metric": metric, "recall": recall, **params}
+        shards = begun_shards(name, options) or shards_for(cluster, base, str(device), words, options)
     start(base, name, k, metric, shards=shards, recall=recall, plan=plan, **params)
     place = storage(name, **options)
     begun = read_plan(place)
@@ -152,9 +157,8 @@ class _Engine:
 
     def _workers(self) -> tuple[list[str], dict[str, int] | None]:
         """Addresses of those that get tasks, and the resources that a task takes."""
-        there = self._client.scheduler_info(n_workers=-1)["workers"]
-        gpus = {address: about for address, about in there.items() if about.get("resources", {}).get("GPU", 0) >= 1}
-        return self._large_enough(gpus or there), {"GPU": 1} if gpus else None
+        workers, resources = workers_of(self._client)
+        return self._large_enough(workers), resources
 
     def _large_enough(self, workers: dict[str, Any]) -> list[str]:
         """Those whose memory limit a task does not pass: Dask would end the others again and again."""
