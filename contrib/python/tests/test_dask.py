@@ -153,6 +153,25 @@ def test_workers_that_are_killed_and_helpers(own_cluster, tmp_path):
 
 
 @pytest.mark.disturbed
+def test_a_lost_worker_s_task_is_free_at_once(own_cluster, tmp_path):
+    """Dask knows that it is gone: nobody waits until its lease runs out."""
+    base, work, lost = make_base(tmp_path, 20_000), tmp_path / "work", []
+    with distributed.Client(own_cluster) as client:
+        processes = client.run(os.getpid)
+
+        def kill(now) -> None:
+            busy = [address for address, tasks in client.processing().items() if tasks]
+            if not lost and now["tasks_done"] >= 2 and busy and list((work / "leases").iterdir()):
+                lost.append(busy[0])
+                os.kill(processes[busy[0]], signal.SIGKILL)
+
+        began = time.monotonic()
+        gnnd.distributed.build(base, work, K, shards=4, client=client, threads=1, lease_seconds=100, progress=kill)
+    assert lost and time.monotonic() - began < 50
+    check_finished(work, base)
+
+
+@pytest.mark.disturbed
 @pytest.mark.parametrize("plan, times", [("all", 2), ("near", 1)])
 def test_a_scheduler_that_is_killed(tmp_path, plan, times):
     """With all that it knew. Another one on the same folder goes on."""

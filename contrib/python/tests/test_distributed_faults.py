@@ -101,6 +101,24 @@ def test_leases_do_not_look_at_clocks(tmp_path):
         assert held
 
 
+def test_leases_of_the_lost_are_freed(tmp_path):
+    """Of those by name, and no others; one that is alive after all takes nothing back."""
+    place, task, other = Folder(tmp_path, create=True), Task("build", 3), Task("merge", 1, 2, 1)
+    lost, living = Leases(place, 100, "tcp://a:1"), Leases(place, 100, "tcp://a:12")
+    taker = Leases(place, 100)
+    with lost.held(task), living.held(other):
+        assert taker.free({"tcp://a:1"}) == ["build-00003.0"]
+        with taker.held(other) as held:
+            assert not held
+        with taker.held(task) as held:
+            assert held
+            lost._storage.replace("leases/build-00003.0", lost._content(1))
+            with Leases(place, 100).held(task) as again:
+                assert not again
+        assert taker.free({"tcp://b:1"}) == []
+    assert {path.name for path in (tmp_path / "leases").iterdir()} <= {"build-00003.0"}
+
+
 def test_one_of_several_gets_a_lease(tmp_path):
     place = Folder(tmp_path, create=True)
     got, all_there = [], threading.Barrier(8)

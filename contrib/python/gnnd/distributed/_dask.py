@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from .._files import ShardedGraph
 from .._paths import path_of
+from ._leases import Leases
 from ._plan import Plan, finished, read_plan
 from ._records import Records
 from ._schedule import FINISH, Task
@@ -112,6 +113,7 @@ class _Engine:
         self._held: dict[str, tuple[int, ...]] = {}  # shards of a worker's last task
         self._losses: dict[Task, int] = {}
         self._small: set[str] = set()  # workers that were told to be too small
+        self._there: set[str] = set()  # all workers, as they were seen last
         self._over: dict[str, float] = {}  # since when the storage tells that a worker's task is done
         self._began, self._before = time.monotonic(), patiently(records.state).done()
         self._tasks = len(records.schedule)  # as it was told last
@@ -158,6 +160,10 @@ class _Engine:
     def _workers(self) -> tuple[list[str], dict[str, int] | None]:
         """Addresses of those that get tasks, and the resources that a task takes."""
         workers, resources = workers_of(self._client)
+        lost, self._there = self._there - set(workers), set(workers)
+        if lost:  # others need not wait until their leases run out
+            ended = patiently(lambda: Leases(self._records.storage, 0).free(lost))
+            log.info("%s lost%s", ", ".join(sorted(lost)), f", free again: {', '.join(ended)}" if ended else "")
         return self._large_enough(workers), resources
 
     def _large_enough(self, workers: dict[str, Any]) -> list[str]:
@@ -291,7 +297,8 @@ def _carry_out(
             if plan is None:
                 return get_worker().address, 0
             _mine.clear()
-            _mine[key] = Worker(place, plan, base, device, threads, lease_seconds, options.get("storage_options"))
+            about = device, threads, lease_seconds, options.get("storage_options"), get_worker().address
+            _mine[key] = Worker(place, plan, base, *about)
         mine = _mine[key]
         before = mine.moved
         while not patiently(lambda: mine.is_finished() or not mine.records.state().is_ready(task)):

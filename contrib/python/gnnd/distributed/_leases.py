@@ -9,18 +9,21 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from ._schedule import Task
 from ._storage import Storage, new_attempt
+
+_FREE = b"free\n"  # the content of a lease that nobody holds
 
 
 class Leases:
     """Those of a build, as one worker sees them."""
 
-    def __init__(self, storage: Storage, seconds: float) -> None:
+    def __init__(self, storage: Storage, seconds: float, name: str = "") -> None:
+        """:param name: by which an engine knows this worker, without spaces"""
         self._storage, self.seconds = storage, seconds
-        self._owner = new_attempt()
+        self._owner, self._name = new_attempt(), name
         self._seen: dict[str, tuple[bytes, float]] = {}  # content, and since when it is that
 
     @contextlib.contextmanager
@@ -41,6 +44,22 @@ class Leases:
             with contextlib.suppress(OSError):  # then it runs out
                 self._storage.delete(name)
 
+    def free(self, workers: Collection[str]) -> list[str]:
+        """Ends the leases of workers by these names, which somebody knows to be lost. One that lives on nevertheless
+        goes on with its task, as one does that was not heard of for too long.
+
+        :return: the leases' names
+        """
+        ended = []
+        for lease in sorted(self._storage.names("leases")):
+            task, _, number = lease.rpartition(".")
+            holder = (self._storage.read(f"leases/{lease}") or b"").decode(errors="replace").split()[2:]
+            if not holder or holder[0] not in workers or not number.isdecimal():
+                continue
+            if self._storage.create(f"leases/{task}.{int(number) + 1}", _FREE):
+                ended.append(lease)
+        return ended
+
     def _taken(self, task: Task) -> str | None:
         """The lease, which is this worker's now. Each that runs out is followed by one of the next number, which one
         of those who want it can create."""
@@ -50,7 +69,9 @@ class Leases:
             number = max(there)
             name = f"leases/{task.name}.{number}"
             content = self._storage.read(name)
-            if content is not None:
+            if content == _FREE:
+                number += 1
+            elif content is not None:
                 seen, since = self._seen.get(name, (None, 0.0))
                 if seen != content:
                     self._seen[name] = (content, time.monotonic())
@@ -72,7 +93,7 @@ class Leases:
         return [int(ending) for ending in endings if ending.isdecimal() and len(ending) < 10]
 
     def _content(self, beat: int) -> bytes:
-        return f"{self._owner} {beat}\n".encode()
+        return " ".join([self._owner, str(beat), *([self._name] if self._name else [])]).encode() + b"\n"
 
     def _beat(self, name: str, stop: threading.Event) -> None:
         beat = 0

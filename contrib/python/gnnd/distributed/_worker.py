@@ -157,7 +157,9 @@ class Worker:
         threads: int,
         lease_seconds: float,
         storage_options: dict[str, Any] | None = None,
+        name: str = "",
     ) -> None:
+        """:param name: by which an engine knows it, without spaces"""
         _native.real("lease_seconds", lease_seconds, 0, float("inf"))
         _native.whole("threads", threads, 0)
         vectors = open_base(base or plan.manifest.base["path"], storage_options)
@@ -166,7 +168,7 @@ class Worker:
                 raise OSError(f"{vectors.record['path']}: not the base that the graph is built of: {field} differs")
         self._place, self._plan = place, plan
         self._carrier = Carrier(place, plan, vectors, device, threads)
-        self._leases = Leases(place, lease_seconds)
+        self._leases = Leases(place, lease_seconds, name)
         self.records: Records = self._carrier.records
 
     @property
