@@ -18,6 +18,7 @@ import gnnd
 import gnnd.distributed
 from gnnd.distributed._dask import _Engine
 from gnnd.distributed._plan import read_plan
+from gnnd.distributed._quiet import quiet
 from gnnd.distributed._records import Records
 from gnnd.distributed._schedule import Schedule
 from gnnd.distributed._sizing import first_that_fits
@@ -57,6 +58,38 @@ def test_a_build(client, tmp_path):
     assert gnnd.distributed.build(base, work, K, shards=6, client=client).n == 600
     with pytest.raises(OSError, match="holds another graph"):
         gnnd.distributed.build(base, work, K, shards=5, client=client)
+
+
+def test_dask_s_processes_are_quiet_meanwhile(client, tmp_path):
+    """Its profiler and clocks have their pace again afterwards."""
+
+    def pace(dask_worker):
+        callbacks = dask_worker.periodic_callbacks
+        return {
+            name: callbacks[name].callback_time for name in ("profile", "tick", "memory_monitor") if name in callbacks
+        }
+
+    before = client.run(pace), client.run(pace, nanny=True)
+    seen = []
+    gnnd.distributed.build(
+        make_base(tmp_path),
+        tmp_path / "work",
+        K,
+        shards=2,
+        threads=1,
+        progress=lambda _: seen.append(client.run(pace, nanny=True)),
+    )
+    assert (client.run(pace), client.run(pace, nanny=True)) == before
+    for nanny in seen[0].values():
+        assert nanny["tick"] == 500
+    worker = client.submit(_paces_of_a_worker, pure=False).result()
+    assert worker["tick"] == 500 and all(often >= 500 for often in worker.values())
+
+
+def _paces_of_a_worker():
+    with quiet(distributed.get_worker()):
+        callbacks = distributed.get_worker().periodic_callbacks
+        return {name: callbacks[name].callback_time for name in ("profile", "tick") if name in callbacks}
 
 
 def test_as_many_shards_as_workers_need(client, tmp_path):

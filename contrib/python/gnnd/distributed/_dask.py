@@ -18,6 +18,7 @@ from .._files import ShardedGraph
 from .._paths import path_of
 from ._leases import Leases
 from ._plan import Plan, finished, read_plan
+from ._quiet import quiet, quiet_nannies
 from ._records import Records
 from ._schedule import FINISH, Task
 from ._sizing import begun_shards, shards_for, workers_of
@@ -34,6 +35,7 @@ _LOSSES = 20  # of workers that a task may cost: then it is the task
 _LOOK = 0.5  # seconds, after which new workers are looked for
 _PATIENCE = 10.0  # seconds, in which Dask tells of what is done
 _MOST = 0.8  # of a worker's memory limit: there Dask pauses it, and ends it a little above
+
 _mine: dict[tuple[str, str], Worker] = {}  # of this process: the place and the build that it works on
 _one_at_a_time = threading.Lock()
 
@@ -91,7 +93,8 @@ def build(
     if begun is not None:
         given = (path_of(base, "base"), str(device), threads, lease_seconds, options)
         engine = _Engine(cluster, Records(place, begun), begun, (name, *given), progress)
-        engine.run()
+        with quiet_nannies(cluster):
+            engine.run()
         clean_up(place)
         engine.release()
     return None if is_url(name) else ShardedGraph(name)
@@ -289,7 +292,7 @@ def _carry_out(
     """
     from distributed import get_worker
 
-    with _one_at_a_time:
+    with _one_at_a_time, quiet(get_worker()):
         key = work, build_id
         if key not in _mine:
             place = storage(work, **options)

@@ -26,6 +26,7 @@ from ._storage import Folder, Storage
 T = TypeVar("T")
 
 _FOR_TWO = 4  # threads of a worker, from which on two others move files at the same time
+_ROOM = 256 << 20  # bytes at most of what is kept of other shards than the last task's
 _BLOCK = 16 << 20  # bytes that a thread works on at a time
 _MOST_THREADS = 8  # more do not copy faster
 
@@ -37,7 +38,8 @@ _MADE = re.compile(
 
 
 class Carrier:
-    """A worker's hands and memory: it keeps the vectors, local graphs and lists of the shards of its last task."""
+    """A worker's hands and memory: it keeps the vectors, local graphs and lists of the shards of its last task, and
+    of more where they are small."""
 
     def __init__(self, storage: Storage, plan: Plan, base: Base, device: str = "auto", threads: int = 0) -> None:
         self.plan, self.records = plan, Records(storage, plan)
@@ -49,6 +51,7 @@ class Carrier:
         own = {"build": self._build, "merge": self._merge, "finish": self._finish}
         self._tasks: dict[str, Callable[[Task], None]] = {**own, **self._rules.tasks}
         self._kept: dict[tuple[str, int], Any] = {}
+        self._last: tuple[int, ...] = ()  # shards of the last task
         self.phases: dict[str, float] = {}  # seconds of the last task, of the thread that computes
 
     @property
@@ -59,7 +62,7 @@ class Carrier:
     @property
     def held(self) -> set[int]:
         """Shards that it need not read."""
-        return {shard for _, shard in self._kept}
+        return {shard for _, shard in self._kept}.intersection(self._last)
 
     def do(self, task: Task) -> None:
         """Carries out the task as far as it is not done.
@@ -77,7 +80,22 @@ class Carrier:
             raise
         finally:
             _native.limit_threads(before)
-        self._kept = {key: value for key, value in self._kept.items() if key[1] in task.shards}
+        self._last = task.shards
+        self._forget()
+
+    def _forget(self) -> None:
+        """Keeps what belongs to the shards of the last task, and of others what does not change, while it is little:
+        where shards are small, reading them is not."""
+        kept = {key: value for key, value in self._kept.items() if key[1] in self._last}
+        room = min(_ROOM, self.plan.task_bytes)
+        for key, value in reversed(self._kept.items()):  # what was used last first
+            if key in kept or key[0] == "lists":
+                continue
+            room -= sum(part.nbytes for part in ((value.array,) if isinstance(value, Rows) else value))
+            if room < 0:
+                break
+            kept[key] = value
+        self._kept = dict(reversed(kept.items()))
 
     @contextlib.contextmanager
     def _phase(self, name: str) -> Iterator[None]:
@@ -91,6 +109,7 @@ class Carrier:
         key = (what, shard)
         if key not in self._kept:
             self._kept[key] = make()
+        self._kept[key] = self._kept.pop(key)  # as the one that was used last
         return self._kept[key]  # type: ignore[no-any-return]
 
     def _vectors(self, shard: int) -> Rows:
