@@ -2,13 +2,16 @@
 // Builds in shards whose lists have ids of 64 bits: the same graphs as with those of 32, and plans for more objects
 // than these tell apart.
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include "gnnd/io/graph_file.h"
 #include "gnnd/io/vector_reader.h"
 #include "gnnd/shards/manifest.h"
+#include "gnnd/shards/restore.h"
 #include "tests/io_conditions.h"
 #include "tests/shard_fixture.h"
 #include "tests/shard_recall.h"
@@ -107,6 +110,50 @@ TEST_F(ShardedIds, ListsThatAreGoneAreMadeAgain) {
     expect_wide_lists();
 }
 
+/// An order of more rows than 32 bits tell apart, nearly all of which is not there: the last rows of the base are the
+/// last ones of two shards, and each has the next one as its neighbour.
+TEST_F(ShardedIds, OfAnOrderLeadBackToRowsPast31Bits) {
+    shards::Manifest manifest;
+    manifest.base.n = (std::int64_t(1) << 31) + 12'288;
+    manifest.base.d = 1;
+    manifest.plan = MergePlan::near;
+    manifest.id_bytes = 8;
+    manifest.params.k = 1;
+    manifest.shards.resize(1024);
+    const std::size_t bytes = std::size_t(manifest.base.n) * sizeof(std::int64_t);
+    void* const memory =
+        mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED) GTEST_SKIP() << "no room for " << bytes << " bytes of addresses";
+    auto* const order = static_cast<std::int64_t*>(memory);
+    constexpr int kResult = 1023, kHolders[] = {3, 1000};
+    const std::int64_t begin = manifest.begin(kResult), rows = manifest.rows(kResult);
+    const auto place_of = [&](std::int64_t row) {  // of even rows in one of them, of odd ones in the other
+        return manifest.begin(kHolders[row % 2] + 1) - rows / 2 + row / 2;
+    };
+    for (std::int64_t row = 0; row < rows; ++row) order[place_of(row)] = begin + row;
+    for (const int holder : kHolders) {
+        std::vector<std::int64_t> ids(std::size_t(manifest.rows(holder)), -1);
+        const std::vector<float> distances(ids.size(), 2.f);
+        for (std::int64_t row = holder == kHolders[1]; row < rows; row += 2)
+            ids[std::size_t(place_of(row) - manifest.begin(holder))] = place_of((row + 1) % rows);
+        io::write_graph(dir_.file(std::to_string(holder)),
+                        WideGraphView{std::int64_t(ids.size()), 1, Metric::L2, ids.data(), distances.data()}, DType::u8,
+                        manifest.base.n);
+    }
+    shards::Ordered ordered{nullptr, "the order",
+                            [&](int shard) { return io::GraphFile(dir_.file(std::to_string(shard))); }};
+    ordered.wide = order;
+    std::vector<std::int64_t> ids(static_cast<std::size_t>(rows));
+    std::vector<float> distances(ids.size());
+    restore_rows(ordered, manifest, kResult, ids.data(), distances.data(), 1, {});
+    std::int64_t wrong = 0;
+    for (std::int64_t row = 0; row < rows; ++row) wrong += ids[std::size_t(row)] != begin + (row + 1) % rows;
+    EXPECT_EQ(wrong, 0);
+    EXPECT_GT(ids[0], std::int64_t(1) << 30);
+    EXPECT_GT(ids[std::size_t(rows) - 2], std::int64_t(1) << 31);
+    munmap(memory, bytes);
+}
+
 /// Ten billion rows, none of which is anywhere.
 TEST_F(ShardedIds, OfTenBillionAreWhatIsPlanned) {
     constexpr std::int64_t kRows = 10'000'000'000, kDim = 128;
@@ -130,7 +177,7 @@ TEST_F(ShardedIds, OfTenBillionAreWhatIsPlanned) {
     EXPECT_EQ(plan_sharded(many, params_, chosen).builds, 10) << "as few as there may be";
     chosen.plan = MergePlan::near;
     EXPECT_EQ(message_of<InvalidArgument>([&] { plan_sharded(many, params_, chosen); }),
-              "ShardParams::plan = near of 10000000000 vectors; allowed are 2147483647");
+              "ShardParams::plan = near of 10000000000 vectors; allowed are 4294967295");
     EXPECT_EQ(message_of<InvalidArgument>([&] { with_ids(5).validate(); }),
               "ShardParams::id_bytes = 5, allowed are 0, 4 and 8");
 }

@@ -55,7 +55,7 @@ std::uint64_t disk_need(const Manifest& manifest, int workers, bool checkpoints)
     constexpr std::uint64_t kHeader = 8;
     const auto n = std::uint64_t(manifest.base.n);
     merging += kHeader + n * std::uint64_t(manifest.base.d) * size_of(manifest.base.dtype);
-    return bytes + kHeader + n * sizeof(std::int32_t) + lists + std::max(merging, lists);
+    return bytes + kHeader + n * std::uint64_t(manifest.id_bytes) + lists + std::max(merging, lists);
 }
 
 io::GraphFile open_local(const std::string& folder, const Manifest& manifest, int shard) {

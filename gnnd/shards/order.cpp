@@ -2,6 +2,7 @@
 #include "gnnd/shards/order.h"
 
 #include <algorithm>
+#include <cstring>
 #include <numeric>
 #include <vector>
 
@@ -100,12 +101,13 @@ void order_base(const io::VectorReader& base, const Manifest& manifest, const Bu
         next_in_cell.resize(sizes.size());
         std::exclusive_scan(sizes.begin(), sizes.end(), next_in_cell.begin(), std::int64_t(0));
     }
-    io::VectorWriter ordered(vectors, n, base.d(), base.dtype()), rows_of(order, n, 1, DType::i32);
+    const std::size_t id_bytes = std::size_t(manifest.id_bytes), width = id_bytes / sizeof(std::int32_t);
+    io::VectorWriter ordered(vectors, n, base.d(), base.dtype()), rows_of(order, n, std::int64_t(width), DType::i32);
     std::vector<std::int64_t> filled;  // places of the shards' next rows
     for (int shard = 0; shard < manifest.count(); ++shard) filled.push_back(manifest.begin(shard));
     const std::size_t row = row_bytes(manifest);
     std::vector<std::byte> moved(std::size_t(rows) * row);
-    std::vector<std::int32_t> ids(static_cast<std::size_t>(rows)), shards(static_cast<std::size_t>(rows));
+    std::vector<std::int32_t> ids(std::size_t(rows) * width), shards(static_cast<std::size_t>(rows));
     for_blocks(base, rows, [&](const VectorView& block, std::int64_t begin) {
         if (interrupt && interrupt()) throw Interrupted("interrupted by the caller");
         find_shards(manifest, cells.data() + begin, block.n, next_in_cell, shards.data());
@@ -117,14 +119,15 @@ void order_base(const io::VectorReader& base, const Manifest& manifest, const Bu
         for (std::int64_t i = 0; i < block.n; ++i) {
             const auto place = std::size_t(to[std::size_t(shards[std::size_t(i)])]++);
             std::copy_n(block.row(i), row, moved.data() + place * row);
-            ids[place] = std::int32_t(begin + i);
+            const std::int64_t id = begin + i;
+            std::memcpy(ids.data() + place * width, &id, id_bytes);  // the low half first
         }
         for (int shard = 0; shard < manifest.count(); ++shard) {
             const auto from = std::size_t(starts[std::size_t(shard)]);
             const std::int64_t count = to[std::size_t(shard)] - std::int64_t(from);
             if (count == 0) continue;
             ordered.put(filled[std::size_t(shard)], moved.data() + from * row, count);
-            rows_of.put(filled[std::size_t(shard)], ids.data() + from, count);
+            rows_of.put(filled[std::size_t(shard)], ids.data() + from * width, count);
             filled[std::size_t(shard)] += count;
         }
     });
@@ -136,7 +139,8 @@ std::uint64_t order_bytes(const Manifest& manifest) {
     const std::uint64_t row = row_bytes(manifest), cells = std::uint64_t(1) << levels_for(manifest);
     const std::uint64_t planes = cells * std::uint64_t(manifest.base.d) * sizeof(float);
     const std::uint64_t first = std::uint64_t(sampled(manifest)) * (row + 8) + planes;
-    const std::uint64_t second = 2 * std::uint64_t(block_rows(manifest)) * (row + 2 * sizeof(std::int32_t));
+    const std::uint64_t numbers = sizeof(std::int32_t) + std::uint64_t(manifest.id_bytes);
+    const std::uint64_t second = 2 * std::uint64_t(block_rows(manifest)) * (row + numbers);
     return std::uint64_t(manifest.base.n) * sizeof(std::uint16_t) + std::max(first, planes + second);
 }
 

@@ -39,6 +39,9 @@ std::uint64_t cpu_work_bytes(const Manifest& manifest, std::int64_t rows, const 
 /// comparing them takes is little beside the builds (benchs/NOTEBOOK.md).
 constexpr std::int64_t kCpuObjects = 1024;
 
+/// Vectors that a file of those in the order of the shards can hold.
+constexpr std::int64_t kMaxOrdered = std::numeric_limits<std::uint32_t>::max();
+
 std::string manifest_path(const ShardParams& given) {
     return given.work + "/" + kManifestName;
 }
@@ -102,9 +105,9 @@ void check_plan(MergePlan plan, const BuildParams& params, std::int64_t n) {
             "ShardParams::plan = near, which needs a BuildParams::recall of more than 0 and less "
             "than 1 to end with; it is " +
             detail::text_of(params.recall));
-    if (n > kMaxObjects)
+    if (n > kMaxOrdered)
         throw InvalidArgument("ShardParams::plan = near of " + std::to_string(n) + " vectors; allowed are " +
-                              std::to_string(kMaxObjects));
+                              std::to_string(kMaxOrdered));
 }
 
 void check(const io::VectorReader& base, const BuildParams& params, const ShardParams& given) {

@@ -29,8 +29,10 @@ void sort_ties(std::int64_t k, Id* ids, const float* distances) {
 template <class Id>
 void restore_as(Folder& folder, const Manifest& manifest, int threads, const std::function<bool()>& interrupt) {
     const io::VectorFile order_file = folder.open_order();
-    const Ordered ordered{static_cast<const std::int32_t*>(order_file.view().data), order_file.path(),
-                          [&](int shard) { return folder.open_lists(shard); }};
+    const void* const order = order_file.view().data;
+    Ordered ordered{static_cast<const std::int32_t*>(order), order_file.path(),
+                    [&](int shard) { return folder.open_lists(shard); }};
+    if (order_file.d() == 2) ordered.wide = static_cast<const std::int64_t*>(order);
     const std::int64_t k = manifest.params.k;
     for (int result = 0; result < manifest.count(); ++result) {
         if (manifest.shards[result].result) continue;
@@ -43,21 +45,19 @@ void restore_as(Folder& folder, const Manifest& manifest, int threads, const std
     }
 }
 
-}  // namespace
-
-template <class Id>
-void restore_rows(const Ordered& ordered, const Manifest& manifest, int result, Id* result_ids, float* result_distances,
-                  int threads, const std::function<bool()>& interrupt) {
-    const std::int32_t* const order = ordered.order;
+/// \tparam Row  of the order
+template <class Row, class Id>
+void restore_by(const Row* order, const Ordered& ordered, const Manifest& manifest, int result, Id* result_ids,
+                float* result_distances, int threads, const std::function<bool()>& interrupt) {
     const std::int64_t k = manifest.params.k, n = manifest.base.n;
     const std::int64_t begin = manifest.begin(result), rows = manifest.rows(result);
     const cpu::Team team{cpu::Team::resolve(threads), &interrupt};
     const auto refuse = [&] { throw IoError(ordered.name + ": altered: it is no order of the base"); };
     std::vector<char> filled(static_cast<std::size_t>(rows));
     for (int shard = 0; shard < manifest.count(); ++shard) {
-        const std::int32_t *first = order + manifest.begin(shard), *last = order + manifest.begin(shard + 1);
-        const std::int32_t* const from = std::lower_bound(first, last, begin);
-        const std::int32_t* const to = std::lower_bound(from, last, begin + rows);
+        const Row *first = order + manifest.begin(shard), *last = order + manifest.begin(shard + 1);
+        const Row* const from = std::lower_bound(first, last, begin);
+        const Row* const to = std::lower_bound(from, last, begin + rows);
         if (from == to) continue;
         const io::GraphFile lists = ordered.open_lists(shard);
         team.for_chunks(to - from, kRows, [&](int, std::int64_t chunk, std::int64_t end) {
@@ -70,7 +70,7 @@ void restore_rows(const Ordered& ordered, const Manifest& manifest, int result, 
                 Id* const ids = result_ids + row * k;
                 for (std::int64_t j = 0; j < k; ++j) {
                     const Id place = places[std::size_t(i * k + j)];
-                    ids[j] = place < 0 ? -1 : order[place];
+                    ids[j] = place < 0 ? Id(-1) : Id(order[place]);
                     if (ids[j] < -1 || ids[j] >= n) refuse();
                 }
                 std::copy_n(distances.data() + i * k, k, result_distances + row * k);
@@ -79,6 +79,17 @@ void restore_rows(const Ordered& ordered, const Manifest& manifest, int result, 
         });
     }
     if (std::find(filled.begin(), filled.end(), 0) != filled.end()) refuse();
+}
+
+}  // namespace
+
+template <class Id>
+void restore_rows(const Ordered& ordered, const Manifest& manifest, int result, Id* ids, float* distances, int threads,
+                  const std::function<bool()>& interrupt) {
+    if (ordered.wide != nullptr)
+        restore_by(ordered.wide, ordered, manifest, result, ids, distances, threads, interrupt);
+    else
+        restore_by(ordered.order, ordered, manifest, result, ids, distances, threads, interrupt);
 }
 template void restore_rows(const Ordered&, const Manifest&, int, std::int32_t*, float*, int,
                            const std::function<bool()>&);

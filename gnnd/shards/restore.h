@@ -24,6 +24,7 @@ struct Ordered {
     const std::int32_t* order;  ///< for each place the row of the base, ascending within a shard
     std::string name;           ///< of the order, for messages
     std::function<io::GraphFile(int shard)> open_lists;
+    const std::int64_t* wide = nullptr;  ///< the order of rows that 32 bits do not tell apart, instead of `order`
 };
 /// Makes one result: as many rows of the base as the shard of its number has, from begin() on.
 /// \param ids, distances  rows x k
