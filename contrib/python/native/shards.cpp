@@ -19,6 +19,7 @@
 #include "arrays.h"
 #include "convert.h"
 #include "files.h"
+#include "gnnd/cpu/parallel.h"
 #include "gnnd/detail/checks.h"
 #include "gnnd/detail/fold.h"
 #include "gnnd/detail/params_table.h"
@@ -155,7 +156,8 @@ nb::tuple save_rows(const std::filesystem::path& path, const nb::tuple& graph, c
     });
 }
 
-/// All rows of such a file, verified, into the caller's arrays, which tell n, k and the type of ids.
+/// All rows of such a file, verified, into the caller's arrays, which tell n, k and the type of ids. All threads that
+/// OpenMP gives read.
 /// \throws IoError where it is another one than was recorded, or altered
 void load_rows(const std::filesystem::path& path, std::uint64_t bytes, std::uint64_t checksum, const nb::tuple& graph,
                std::int64_t objects) {
@@ -163,7 +165,12 @@ void load_rows(const std::filesystem::path& path, std::uint64_t bytes, std::uint
         const nb::gil_scoped_release released;
         const io::GraphFile file = recorded_file(path.native(), bytes, checksum, view.n, view.k, objects);
         if (file.id_bytes() != sizeof(Id)) throw IoError(path.native() + ": altered: ids of another type");
-        file.read_into(0, view.n, const_cast<Id*>(view.ids), const_cast<float*>(view.distances));
+        const cpu::Team team{cpu::Team::resolve(0)};
+        team.for_chunks(view.n, file.block_rows(), [&](int, std::int64_t begin, std::int64_t end) {
+            const std::int64_t place = begin * view.k;
+            file.read_into(begin, end - begin, const_cast<Id*>(view.ids) + place,
+                           const_cast<float*>(view.distances) + place);
+        });
     });
 }
 
