@@ -30,7 +30,7 @@ def test_every_pair_meets_once(shards):
     for turn in range(1, schedule.rounds + 1):
         busy = [shard for task in schedule.merges if task.round == turn for shard in task.shards]
         assert len(busy) == len(set(busy)) >= shards - 1
-    assert len(schedule) == shards + shards * (shards - 1) // 2 + 1
+    assert len(schedule) == shards + shards * (shards - 1) // 2 + shards + 1
 
 
 @pytest.mark.parametrize("shards", [1, 2, 5])
@@ -47,8 +47,8 @@ def test_tasks_come_when_what_they_need_is_there(shards):
         if task.kind == "build":
             names |= {f"local-{task.first:05d}", f"nearest-{task.first:05d}", f"lists-{task.first:05d}.0000"}
         else:
-            names |= {f"lists-{shard:05d}.{task.round:04d}" for shard in task.shards}
-    assert sorted(done, key=str) == sorted(schedule.builds + schedule.merges, key=str)
+            names |= {f"lists-{shard:05d}.{task.round:04d}" for shard in task.shards} | set(task.records)
+    assert sorted(done, key=str) == sorted(schedule.builds + schedule.merges + schedule.checks, key=str)
     assert State.of(schedule, names).done() == len(schedule) - 1
 
 
@@ -56,11 +56,11 @@ def test_tasks_come_when_what_they_need_is_there(shards):
 def test_no_task_is_overlooked(shards):
     """Those that are ready, and how many are done, are what looking at every task finds, whatever is lost."""
     random, schedule = np.random.default_rng(shards), Schedule(shards)
-    names = {f"{what}-{shard:05d}" for shard in range(shards) for what in ("local", "nearest")}
+    names = {f"{what}-{shard:05d}" for shard in range(shards) for what in ("local", "nearest", "checked")}
     names |= {f"lists-{shard:05d}.{turn:04d}" for shard in range(shards) for turn in range(schedule.rounds + 1)}
     for part in np.linspace(0, 1, 50):
         state = State.of(schedule, {name for name in sorted(names) if random.random() < part})
-        tasks = [*schedule.builds, *schedule.merges]
+        tasks = [*schedule.builds, *schedule.merges, *schedule.checks]
         ready = [task for task in tasks if state.is_ready(task)]
         assert state.done() == sum(map(state.is_done, tasks))
         assert set(state.ready()) == set(ready or [FINISH] * state.is_ready(FINISH))
@@ -71,10 +71,16 @@ def test_what_is_lost_is_a_task_again():
     names = {f"{what}-0000{shard}" for what in ("local", "nearest") for shard in (0, 1)}
     names |= {"lists-00000.0000", "lists-00001.0001", "lists-00001.0000"}
     state = State.of(schedule, names)
-    assert state.ready() == schedule.merges and state.sides(schedule.merges[0]) == [0]
-    assert State.of(schedule, names - {"local-00001"}).ready() == [schedule.builds[1]]
-    assert State.of(schedule, names - {"lists-00000.0000"}).ready() == [schedule.builds[0]]
-    assert State.of(schedule, names | {"lists-00000.0001"} - {"local-00001"}).ready() == [FINISH]
+    first, second = schedule.checks  # the second one's lists need not wait for the first one's
+    assert state.ready() == [*schedule.merges, second] and state.sides(schedule.merges[0]) == [0]
+    assert State.of(schedule, names - {"local-00001"}).ready() == [schedule.builds[1], second]
+    assert State.of(schedule, names - {"lists-00000.0000"}).ready() == [schedule.builds[0], second]
+    all_merged = names | {"lists-00000.0001"} - {"local-00001"}
+    assert State.of(schedule, all_merged).ready() == [first, second]
+    assert State.of(schedule, all_merged | {"checked-00000"}).ready() == [second]
+    assert State.of(schedule, all_merged | {"checked-00000", "checked-00001"}).ready() == [FINISH]
+    unmerged = State.of(schedule, names | {"checked-00000", "checked-00001"})  # of lists that are lost
+    assert unmerged.ready() == schedule.merges and not unmerged.is_done(first) and unmerged.is_done(second)
     strange = {"lists-00009.0001", "lists-00000.0009", "nearest-00002", "lists-00000.1", "x", "local-00000.tmp"}
     assert State.of(schedule, names | strange).ready() == state.ready()
 

@@ -28,5 +28,5 @@ def test_two_roots():
     done = subprocess.run([EXAMPLE, sys.executable], capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     told = re.findall(r"is finished, (\d+) tasks of it done here", done.stderr)
-    assert len(told) == 2 and sum(map(int, told)) >= 6 + 15 + 1
+    assert len(told) == 2 and sum(map(int, told)) >= 6 + 15 + 6 + 1
     assert re.search(r"^20000 x 10 in 6 shards, recall (1\.0|0\.99)", done.stdout, re.M)

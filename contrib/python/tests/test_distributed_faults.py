@@ -9,6 +9,8 @@ import itertools
 import os
 import random
 import signal
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -24,11 +26,12 @@ from gnnd.distributed._base import open_base
 from gnnd.distributed._leases import Leases
 from gnnd.distributed._plan import read_plan
 from gnnd.distributed._schedule import FINISH, Schedule, Task
-from gnnd.distributed._storage import Folder
+from gnnd.distributed._storage import Damaged, Folder
 from gnnd.distributed._tasks import Carrier
-from shards import K, carrier, check_finished, finish_with_kills, flip_a_bit_in_each, make_base, worker
+from shards import LEASE, K, carrier, check_finished, finish_with_kills, flip_a_bit_in_each, make_base, worker
 
 KILLS = int(os.environ.get("GNND_TEST_KILLS", "4"))
+UNCHECKED = 4 + 6  # tasks of four shards, until what is there in the end is to be checked
 
 
 def begin(folder: Path, shards: int = 4, n: int = 600) -> tuple[Path, Path]:
@@ -151,7 +154,7 @@ def test_two_finish_one_task(tmp_path):
     second.do(merge)
     assert {path.name: path.read_bytes() for path in work.rglob("*") if path.is_file()} == files
     third = carrier(base, work)
-    first.do(FINISH)
+    do_some(first, 3)
     with pytest.raises(OSError):  # too late: all that it needs is cleaned away
         third.do(FINISH)
     check_finished(work, base)
@@ -202,11 +205,11 @@ def test_a_flipped_byte_in_any_object(tmp_path, tasks):
     check_finished(work, base)
 
 
-@pytest.mark.parametrize("kind", ["local-00001", "lists-00003.0002"])
+@pytest.mark.parametrize("kind", ["local-00001", "lists-00003.0002", "lists-00003.0003"])
 @pytest.mark.parametrize("harm", ["file gone", "file cut", "file of another shard", "record gone"])
 def test_an_object_that_is_lost(tmp_path, kind, harm):
     base, work = begin(tmp_path)
-    do_some(carrier(base, work), len(Schedule(4)) - 1)
+    do_some(carrier(base, work), UNCHECKED)
     (file,) = work.glob(f"{kind}-*.gnnd")
     other = next(path for path in sorted(work.glob(f"{kind.partition('-')[0]}-*.gnnd")) if path != file)
     match harm:
@@ -219,6 +222,82 @@ def test_an_object_that_is_lost(tmp_path, kind, harm):
         case "record gone":
             (work / "done" / kind).unlink()
     gnnd.distributed.work(work)
+    check_finished(work, base)
+
+
+def flip_a_byte(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 4
+    path.write_bytes(data)
+
+
+def test_a_check_finds_a_flipped_byte(tmp_path):
+    """What it read is withdrawn, and merged and checked once more; other shards are not."""
+    base, work = begin(tmp_path)
+    hands = carrier(base, work)
+    do_some(hands, UNCHECKED)
+    assert hands.records.state().ready() == hands.plan.schedule.checks
+    (file,) = work.glob("lists-00002.0003-*.gnnd")
+    flip_a_byte(file)
+    with pytest.raises(Damaged, match="altered"):
+        hands.do(Task("check", 2))
+    assert not file.exists() and not (work / "done" / "lists-00002.0003").exists()
+    do_some(hands, 1)
+    assert list(work.glob("lists-00002.0003-*.gnnd")) not in ([], [file])
+    assert hands.records.state().ready() == hands.plan.schedule.checks
+    assert gnnd.distributed.work(work) == 4 + 1
+    check_finished(work, base)
+
+
+def test_a_check_of_what_is_withdrawn_does_not_count(tmp_path):
+    """Lists that were lost after they were checked, and made anew, are checked anew."""
+    base, work = begin(tmp_path)
+    hands = carrier(base, work)
+    do_some(hands, UNCHECKED + 4)
+    assert hands.records.state().ready() == [FINISH]
+    hands.records.withdraw("lists-00002.0003", hands.records.read("lists-00002.0003"))
+    (merge,) = hands.records.state().ready()
+    assert merge.kind == "merge" and hands.records.state().done() == UNCHECKED + 4 - 2
+    hands.do(merge)
+    (file,) = work.glob("lists-00002.0003-*.gnnd")
+    with pytest.raises(Damaged, match=f"which is {file.name} now"):
+        hands.do(FINISH)
+    assert hands.records.state().ready() == [Task("check", 2)]
+    flip_a_byte(file)
+    gnnd.distributed.work(work)
+    check_finished(work, base)
+
+
+@pytest.mark.parametrize("harm", ["gone", "cut"])
+def test_a_file_that_is_lost_after_its_check(tmp_path, harm):
+    base, work = begin(tmp_path)
+    do_some(carrier(base, work), UNCHECKED + 4)
+    (file,) = work.glob("lists-00002.0003-*.gnnd")
+    if harm == "gone":
+        file.unlink()
+    else:
+        file.write_bytes(file.read_bytes()[:-9])
+    gnnd.distributed.work(work)
+    check_finished(work, base)
+
+
+def test_a_worker_that_is_killed_in_a_check(tmp_path):
+    base, work = begin(tmp_path)
+    do_some(carrier(base, work), UNCHECKED)
+    program = """
+import sys, time, gnnd.distributed
+from gnnd.distributed._records import Records
+Records.load_lists = lambda *_: time.sleep(100)
+gnnd.distributed.work(sys.argv[1])
+"""
+    killed = subprocess.Popen([sys.executable, "-c", program, work])
+    while not (work / "leases" / "check-00000.0").exists():
+        assert killed.poll() is None
+        time.sleep(0.005)
+    killed.kill()
+    killed.wait()
+    assert not list((work / "done").glob("checked-*"))
+    assert gnnd.distributed.work(work, lease_seconds=LEASE) == 4 + 1
     check_finished(work, base)
 
 

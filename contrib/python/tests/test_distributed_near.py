@@ -57,9 +57,9 @@ def test_tasks_come_when_what_they_need_is_there():
             names |= {schedule.lists_name(shard, task.round) for shard in task.shards}
         else:
             names |= set(task.records)
-    order = {"partition": 0, "assign": 1, "divide": 2, "restore": 4}
+    order = {"partition": 0, "assign": 1, "divide": 2, "restore": 4, "check": 5}
     stages = [order.get(task.kind, 3) for task in done]
-    assert stages == sorted(stages) and [stages.count(stage) for stage in range(5)] == [1, 5, 5, 1 + 5 + 4 + 3, 5]
+    assert stages == sorted(stages) and [stages.count(stage) for stage in range(6)] == [1, 5, 5, 1 + 5 + 4 + 3, 5, 5]
     assert len(done) == len(schedule) - 1 == State.of(schedule, names).done()
     # What followed another choice does not count.
     other = Schedule(5, [Batch(batches[0].merges, "d1", {})])
@@ -98,7 +98,7 @@ def test_other_types_of_vectors(tmp_path):
 
 def test_one_shard_has_no_order(tmp_path):
     base, work = begin(tmp_path, shards=1, n=600)
-    assert gnnd.distributed.work(work) == 2
+    assert gnnd.distributed.work(work) == 3
     check_finished(work, base)
 
 

@@ -44,7 +44,7 @@ def test_workers_that_are_killed(tmp_path):
             return
 
 
-@pytest.mark.parametrize("kind", ["partition", "assign", "divide", "borders", "choose", "restore", "finish"])
+@pytest.mark.parametrize("kind", ["partition", "assign", "divide", "borders", "choose", "restore", "check", "finish"])
 def test_a_worker_that_is_lost_in_a_task(tmp_path, monkeypatch, kind):
     """Ended before it has recorded anything; another does the task."""
     base, work = begin(tmp_path, shards=4, n=1200)
@@ -84,7 +84,7 @@ def test_a_flipped_byte_in_any_object(tmp_path, kind, tasks):
         ("parts-00001", "merge"),
         ("borders", "choose"),
         ("lists-00001", "restore"),
-        ("result-00001", "finish"),
+        ("result-00001", "check"),
     ],
 )
 def test_an_object_that_is_lost(tmp_path, caplog, name, until, harm):
@@ -180,6 +180,7 @@ def test_a_result_that_comes_after_the_end(tmp_path):
         "divide": Task("divide", 2),
         "borders": Task("borders"),
         "restore": Task("restore", 3),
+        "check": Task("check", 3),
     }.items():
         do_until(late, kind)
         seen[task] = late.records.state()

@@ -75,7 +75,7 @@ def test_a_build(bucket, tmp_path):
         gnnd.distributed.start(f"{url}/base.npy", f"{url}/work", K, shards=4, storage_options=options)
     staging = tmp_path / "staging"
     given = {"storage_options": options, "staging": str(staging), "staging_bytes": 200_000}
-    assert gnnd.distributed.work(f"{url}/work", **given) == 7
+    assert gnnd.distributed.work(f"{url}/work", **given) == 10
     check(url, options, tmp_path / "graph")
     assert gnnd.distributed.work(f"{url}/work", **given) == 0
     gc.collect()
@@ -160,7 +160,7 @@ def test_two_processes_and_all_faults_at_once(bucket, tmp_path):
         one.join(120)
     assert [one.exitcode for one in workers] == [0, 0]
     disturbance.share = 0.0
-    assert done.get() + done.get() >= 11
+    assert done.get() + done.get() >= 15
     check(url, options, tmp_path / "graph")
 
 

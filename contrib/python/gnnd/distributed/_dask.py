@@ -235,7 +235,8 @@ class _Engine:
                     who, moved = future.result(timeout=_PATIENCE)
                 except asyncio.TimeoutError:  # it was lost with its worker; the task is done, as the storage tells
                     who, moved = worker, 0
-                self._held[who] = task.shards
+                if task.kind != "check":  # of which nothing is held
+                    self._held[who] = task.shards
                 self._bytes += moved
                 self._tell(task)
                 continue

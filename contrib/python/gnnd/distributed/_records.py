@@ -8,7 +8,7 @@ import hashlib
 import os
 import socket
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -125,6 +125,35 @@ class Records:
         """Those of a shard, or what the graph has of as many rows: see :meth:`load`."""
         return self.load(name, self.plan.rows(shard), self.plan.k, self.plan.n, self.plan.id_type)
 
+    def look(self, name: str) -> Record:
+        """The record, whose file is there and has its size.
+
+        :raises Damaged: it is not; record and file are withdrawn then
+        """
+        record = self.read(name)
+        try:
+            self.storage.read_range(record.file, record.size, 0, 1)
+        except Damaged:
+            self.withdraw(name, record)
+            raise
+        return record
+
+    def note(self, name: str, of: Record, seconds: float) -> None:
+        """Creates a record that has no file of its own, but tells of another one's."""
+        if self._create(name, replace(of, seconds=seconds, samples=0, about={})) and self._is_too_late():
+            self.withdraw(name)
+
+    def noted(self, name: str, of: Record) -> Record:
+        """What :meth:`note` has created.
+
+        :raises Damaged: as :meth:`read`, or it tells of another file than the record does now, and is withdrawn
+        """
+        note = self.read(name)
+        if (note.file, note.size, note.checksum) != (of.file, of.size, of.checksum):
+            self.withdraw(name)
+            raise Damaged(f"{self.storage.url}/done/{name}: of {note.file}, which is {of.file} now")
+        return note
+
     def save(self, name: str, graph: Graph, objects: int, seconds: float, samples: int, **about: Any) -> bool:
         """Writes the graph to a file of its own and then the record. False where another has been faster."""
 
@@ -180,27 +209,35 @@ class Records:
         try:
             size, checksum = write(attempt)
             self.moved += size
-            content: dict[str, Any] = {
-                "what": name,
-                "build": self.plan.id,
-                "file": attempt,
-                "bytes": size,
-                "file_checksum": checksum,
-                "seconds": seconds,
-                "samples": samples,
-                "about": about,
-                "worker": f"{socket.gethostname()} {os.getpid()}",
-            }
-            created = self.storage.create(f"done/{name}", seal(content))
+            created = self._create(name, Record(attempt, size, checksum, seconds, samples, about))
         except OSError:
             self._forget(attempt)
             raise
         if not created:
             self.storage.delete(attempt)
-        elif self.storage.read(MANIFEST) is not None:  # all was finished meanwhile, and cleaned up
+        elif self._is_too_late():
             self.withdraw(name)
             self.storage.delete(attempt)
         return created
+
+    def _create(self, name: str, record: Record) -> bool:
+        """False where there is another one."""
+        content: dict[str, Any] = {
+            "what": name,
+            "build": self.plan.id,
+            "file": record.file,
+            "bytes": record.size,
+            "file_checksum": record.checksum,
+            "seconds": record.seconds,
+            "samples": record.samples,
+            "about": record.about,
+            "worker": f"{socket.gethostname()} {os.getpid()}",
+        }
+        return self.storage.create(f"done/{name}", seal(content))
+
+    def _is_too_late(self) -> bool:
+        """True where all was finished meanwhile, and cleaned up."""
+        return self.storage.read(MANIFEST) is not None
 
     def withdraw(self, name: str, record: Record | None = None) -> None:
         """Takes back what is damaged, or not needed any more."""

@@ -21,16 +21,18 @@ _RECORDS = {
     "divide": ("rows-{:05d}", "parts-{:05d}"),
     "borders": ("borders",),
     "restore": ("result-{:05d}",),
+    "check": ("checked-{:05d}",),
 }
 
 
 @dataclass(frozen=True)
 class Task:
-    """A build of shard ``first``, a merge of the pair in a round, or the end; and where the base is put into an order
-    by its parts (``near``): how the space is parted, the cells of a range of rows, their division among the shards, the
-    borders of the shards, the choice of the next batch of merges, and the way back to the rows of a range."""
+    """A build of shard ``first``, a merge of the pair in a round, a check of what is stored of the graph in the end, or
+    the end; and where the base is put into an order by its parts (``near``): how the space is parted, the cells of a
+    range of rows, their division among the shards, the borders of the shards, the choice of the next batch of merges,
+    and the way back to the rows of a range."""
 
-    kind: str  # "build", "merge", "finish"; "partition", "assign", "divide", "borders", "choose", "restore"
+    kind: str  # "build", "merge", "check", "finish"; "partition", "assign", "divide", "borders", "choose", "restore"
     first: int = -1  # the shard, or the range of rows
     second: int = -1
     round: int = 0  # of a merge, from 1 on; the number of a batch, from 1 on
@@ -107,7 +109,7 @@ def in_rounds(merges: Iterable[Pair]) -> list[list[Pair]]:
 class Schedule:
     """The tasks in stages, each of which begins when all of the one before are done. In one of them every shard is
     built, and pairs of shards are merged once: all, or of an ordered base those that were chosen so far. A merge waits
-    for both shards' merges before, not for the round."""
+    for both shards' merges before, not for the round; where all pairs are merged a check waits for its shard's last."""
 
     def __init__(self, shards: int, batches: Sequence[Batch] | None = None) -> None:
         """:param batches: of an ordered base, as far as they are decided; None: all pairs are merged"""
@@ -121,6 +123,7 @@ class Schedule:
         )
         self.rounds = len(self._chosen)
         self.builds = [Task("build", shard) for shard in range(shards)]
+        self.checks = [Task("check", shard) for shard in range(shards)]
         self.merges: list[Task] = []
         self._before: dict[Task, tuple[int, int]] = {}
         self._next: dict[tuple[int, int], Task] = {}
@@ -134,7 +137,7 @@ class Schedule:
                 self._last[a] = self._last[b] = turn
         self.table = np.array([(*task.shards, task.round) for task in self.merges], np.int32).reshape(-1, 3).T
         if batches is None:
-            self.stages = [self.builds, [FINISH]]
+            self.stages = [[*self.builds, *self.checks], [FINISH]]
         else:
             choices = len(self.batches) + (0 if self.over else 1)
             self.stages = [
@@ -143,6 +146,7 @@ class Schedule:
                 [Task("divide", part) for part in range(shards)],
                 [BORDERS, *self.builds, *(Task("choose", round=1 + choice) for choice in range(choices))],
                 [Task("restore", part) for part in range(shards)],
+                self.checks,
                 [FINISH],
             ]
         self.stage_of = {task.kind: number for number, stage in enumerate(self.stages) for task in stage}
@@ -227,10 +231,16 @@ class State:
             return not self.sides(task)
         if task.kind == "choose":
             return task.round <= len(self.schedule.batches)
+        if task.kind == "check" and not self._is_there(task.first):  # what was checked is lost
+            return False
         if task.kind != "build":
             return task != FINISH and self.names.issuperset(task.records)
         shard = task.first
         return self.at(shard) >= 0 and shard in self.nearest and (shard in self.local or self._is_merged)
+
+    def _is_there(self, shard: int) -> bool:
+        """True where what the graph has in the end is there."""
+        return self.schedule.result(shard) in self.names
 
     @functools.cached_property
     def _is_merged(self) -> bool:
@@ -268,6 +278,8 @@ class State:
         if task.kind == "choose":  # the last that there is to do in its stage
             others = [BORDERS, *schedule.builds]
             return self._merges_done == len(schedule.merges) and all(map(self.is_done, others))
+        if task.kind == "check":
+            return self._is_there(task.first)
         if task.kind != "merge":
             return True
         before = dict(zip(task.shards, schedule.before(task), strict=True))
@@ -275,12 +287,15 @@ class State:
 
     def ready(self, held: Iterable[int] = (), by_others: Iterable[int] = ()) -> list[Task]:
         """Tasks that can be done now: first those of shards that the worker holds, then those of shards that no other
-        does, by their rounds. Of merges only those can be that a shard is to have next: there are many more."""
+        does, by their rounds; checks last, which nothing but the end waits for. Of merges only those can be that a
+        shard is to have next: there are many more."""
         following = (self.schedule.next(shard, self.at(shard)) for shard in range(self.schedule.shards))
         merges = dict.fromkeys(task for task in following if task is not None)
         tasks = [task for task in [*self.schedule.stages[self.stage], *merges] if self.is_ready(task)]
         mine, others = set(held), set(by_others)
-        return sorted(
-            tasks,
-            key=lambda task: (-len(mine.intersection(task.shards)), len(others.intersection(task.shards)), task.round),
-        )
+
+        def order(task: Task) -> tuple[int, ...]:
+            held_here, held_there = (len(shards.intersection(task.shards)) for shards in (mine, others))
+            return task.kind == "check", -held_here, held_there, task.round
+
+        return sorted(tasks, key=order)

@@ -48,7 +48,7 @@ class Carrier:
         self._params = {**plan.manifest.params, "device": named(device), "threads": threads}
         self._rules = (Near if plan.is_ordered else AllPairs)(plan, self.records, base, self._params)
         self._cut, self._recall = self._rules.cut, self._rules.recall
-        own = {"build": self._build, "merge": self._merge, "finish": self._finish}
+        own = {"build": self._build, "merge": self._merge, "check": self._check, "finish": self._finish}
         self._tasks: dict[str, Callable[[Task], None]] = {**own, **self._rules.tasks}
         self._kept: dict[tuple[str, int], Any] = {}
         self._last: tuple[int, ...] = ()  # shards of the last task
@@ -80,8 +80,9 @@ class Carrier:
             raise
         finally:
             _native.limit_threads(before)
-        self._last = task.shards
-        self._forget()
+        if task.kind != "check":  # merges may follow
+            self._last = task.shards
+            self._forget()
 
     def _forget(self) -> None:
         """Keeps what belongs to the shards of the last task, and of others what does not change, while it is little:
@@ -230,17 +231,25 @@ class Carrier:
         for one in sorted(state.versions.get(shard, ()))[:-2]:
             self.records.drop(state.schedule.lists_name(shard, one))
 
+    def _check(self, task: Task) -> None:
+        """Reads what is stored of the graph in the end once more, whoever has written it."""
+        start, name = time.monotonic(), self.records.state().schedule.result(task.first)
+        record = self.records.read(name)
+        with self._phase("reading"):
+            self.records.load_lists(name, task.first)
+        self.records.note(task.records[0], record, time.monotonic() - start)
+
     def _finish(self, _: Task) -> None:
-        """Reads every list once more: what it declares finished is whole."""
+        """Declares finished what was checked."""
         plan, schedule = self.plan, self.records.state().schedule
         files, seconds, samples = [], 0.0, 0
-        for shard in range(plan.manifest.count):
-            name = schedule.result(shard)
-            self.records.load_lists(name, shard)
-            result, lists = self.records.read(name), self.records.read(schedule.last_lists(shard))
+        for shard, check in enumerate(schedule.checks):
+            result, lists = self.records.look(schedule.result(shard)), self.records.read(schedule.last_lists(shard))
+            seconds += lists.seconds + self.records.noted(check.records[0], result).seconds
             files.append((result.file, result.size, result.checksum))
-            seconds, samples = seconds + lists.seconds, max(samples, lists.samples)
-        for name in (name for stage in schedule.stages for task in stage for name in task.records):
+            samples = max(samples, lists.samples)
+        others = (task for stage in schedule.stages for task in stage if task.kind != "check")
+        for name in (name for task in others for name in task.records):
             seconds += self.records.read(name).seconds
         merges = [task.pair for task in schedule.merges]
         recall = self._rules.recall_in_the_end(schedule)
