@@ -228,7 +228,10 @@ def _of_dlpack(x: Any, stream: Any, name: str) -> Vectors:
     if kind == _CUDA:
         use_cuda()
         number = stream_of(stream, x, index)
-        return Vectors(_native.Array.from_dlpack(x.__dlpack__(stream=number)), x, number)
+        try:
+            return Vectors(_native.Array.from_dlpack(x.__dlpack__(stream=number)), x, number)
+        except ValueError as error:
+            raise ValueError(f"{name}: {error}") from None
     if dtype == "float64":
         return _of_numpy(np.from_dlpack(x), name)
     try:

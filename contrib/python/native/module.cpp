@@ -5,7 +5,9 @@
 #include <nanobind/stl/string.h>
 #include <omp.h>
 
+#include <cctype>
 #include <string>
+#include <string_view>
 
 #include "arrays.h"
 #include "build.h"
@@ -28,11 +30,22 @@ namespace gnnd::python {
 
 namespace {
 
+/// "BuildParams::k = 2000" as "k = 2000": in Python it is an argument.
+std::string in_python(std::string text) {
+    constexpr std::string_view kParams = "Params::";
+    for (std::size_t at = text.find(kParams); at != std::string::npos; at = text.find(kParams)) {
+        std::size_t begin = at;
+        while (begin > 0 && std::isalpha(static_cast<unsigned char>(text[begin - 1])) != 0) --begin;
+        text.erase(begin, at + kParams.size() - begin);
+    }
+    return text;
+}
+
 /// Exceptions of Python's kinds, with the C++ text.
 void translate(const std::exception_ptr& pointer, void* /*payload*/) {
     // A message may hold a file's name, which need be no text.
     const auto raise = [](PyObject* type, const std::exception& error) {
-        PyErr_SetObject(type, to_str(error.what()).ptr());
+        PyErr_SetObject(type, to_str(in_python(error.what())).ptr());
     };
     try {
         std::rethrow_exception(pointer);

@@ -200,7 +200,7 @@ def test_every_parameter_is_taken(x):
     "params, error, text",
     [
         ({"k": 0}, ValueError, "k = 0"),
-        ({"k": 1025}, ValueError, "1024"),
+        ({"k": 1025}, ValueError, "^k = 1025, allowed are 1 to 1024"),
         ({"k": 2.0}, TypeError, "k must be an int, not float"),
         ({"k": True}, TypeError, "k must be an int, not bool"),
         ({"k": 2**70}, ValueError, "k"),
