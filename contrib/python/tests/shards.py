@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 
 import gnnd
+import gnnd.distributed
 from conftest import check_graph, clustered, recall_of
 from gnnd.distributed._base import open_base
 from gnnd.distributed._plan import read_plan
@@ -100,3 +101,16 @@ def check_finished(work: Path, base: Path, metric: str = "l2", at_least: float =
     files = {path.name for path in work.rglob("*") if path.is_file()}
     assert len(files) == graph.shards + 2 and {"manifest.json", "lock"} < files
     return graph
+
+
+def begin(folder: Path, shards: int = 4, n: int = 600) -> tuple[Path, Path]:
+    """A build in shards that nobody works on yet: its base, and where it is."""
+    base, work = make_base(folder, n), folder / "work"
+    gnnd.distributed.start(base, work, K, shards=shards)
+    return base, work
+
+
+def do_some(hands: Carrier, tasks: int) -> None:
+    """So many tasks, each the first that is ready."""
+    for _ in range(tasks):
+        hands.do(hands.records.state().ready()[0])
