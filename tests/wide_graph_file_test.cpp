@@ -78,9 +78,9 @@ TEST_F(WideGraphFile, KeepsIdsBeyond32Bits) {
     EXPECT_EQ(test::message_of<IoError>([&] { file.read(); }), message);
     EXPECT_EQ(test::message_of<IoError>([&] { file.read_into(0, 1, narrow.data(), distances.data()); }), message);
     // Several threads look for such rows: the one that is named need not be the first.
-    const std::string message = test::message_of<InvalidArgument>([&] { write_graph(path_, view(), DType::u8, 1000); });
-    EXPECT_TRUE(message.starts_with(path_ + ": cannot write the graph: row ")) << message;
-    EXPECT_TRUE(message.ends_with(", expected -1 to 999")) << message;
+    const std::string refused = test::message_of<InvalidArgument>([&] { write_graph(path_, view(), DType::u8, 1000); });
+    EXPECT_TRUE(refused.starts_with(path_ + ": cannot write the graph: row ")) << refused;
+    EXPECT_TRUE(refused.ends_with(", expected -1 to 999")) << refused;
     EXPECT_EQ(test::message_of<InvalidArgument>([&] { write_graph(path_, view(), DType::u8, kMaxShardedObjects + 1); }),
               path_ + ": cannot write the graph: objects = 1099511626753, expected 1 to 1099511626752");
 }
