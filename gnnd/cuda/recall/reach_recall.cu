@@ -19,8 +19,8 @@ namespace {
 /// kIterationsLeft of the slowest iterations.
 constexpr int kLonger = 2, kLong = 128, kRounds = 2;
 constexpr double kIterationsLeft = 8;
-/// Where more than kHopeless is missing, but no more than kWithoutHope, longer lists are tried nevertheless if comparing
-/// all pairs takes so many times as long.
+/// Where more than kHopeless is missing, but no more than kWithoutHope, longer lists are tried nevertheless if
+/// comparing all pairs takes so many times as long.
 constexpr double kWithoutHope = 0.5, kWorthTrying = 4;
 /// To finish fewer entries is worthwhile where it saves so many bytes that are read. Of what may be missing one part in
 /// kMissedLast may be lost by it, of all columns, which are measured on fewer objects, kAllMissed of these.
