@@ -61,7 +61,7 @@ def test_as_many_bytes_as_there_must_be(tmp_path):
         gnnd.distributed.start(base, tmp_path / "work", K, shards=4, id_bytes=4)
     with pytest.raises(ValueError, match="two shards may have 2147483647 at most"):
         gnnd.distributed.start(base, tmp_path / "work", K, shards=2)
-    with pytest.raises(ValueError, match="plan = near of 2147483654"):
+    with pytest.raises(ValueError, match="plan = 'near' of 2147483654"):
         gnnd.distributed.start(base, tmp_path / "work", K, shards=4, plan="near")
     with pytest.raises(ValueError, match="id_bytes = 5"):
         gnnd.distributed.start(base, tmp_path / "work", K, shards=4, id_bytes=5)
