@@ -154,8 +154,9 @@ double Iterations::iterations_left(double missing, double before) const {
 bool Iterations::in_vain(double missing, double before, double seconds) const {
     const double allowed = 1 - double(state_.params.recall);
     if (missing <= allowed) return false;
-    if (before < 0 && allowed > kMuch) return false;
-    if (before < 0) return missing > kHopelessAtFirst && meter_->seconds_of_all_pairs() < kAllIterations * seconds;
+    if (before < 0)
+        return allowed <= kMuch && missing > kHopelessAtFirst &&
+               meter_->seconds_of_all_pairs() < kAllIterations * seconds;
     return meter_->seconds_of_all_pairs() < iterations_left(missing, before) * seconds;
 }
 

@@ -62,6 +62,28 @@ VectorFormat writable_format(const std::string& path, std::int64_t n, std::int64
                   (only ? std::string(name_of(*only)) + " only" : "no " + type) + "; for " + type + " use " + fitting);
 }
 
+/// What is done once, and throws the same whenever it is asked for.
+class Once {
+  public:
+    /// Nothing is thrown inside: with some C libraries, and under the thread sanitizer, the next call would wait for
+    /// ever (GCC bug 66146).
+    template <class Action>
+    void operator()(const Action& action) {
+        std::call_once(flag_, [&]() noexcept {
+            try {
+                action();
+            } catch (...) {
+                error_ = std::current_exception();
+            }
+        });
+        if (error_) std::rethrow_exception(error_);
+    }
+
+  private:
+    std::once_flag flag_;
+    std::exception_ptr error_;
+};
+
 VectorView view_of(const detail::FileShape& shape, const detail::MappedFile& file) {
     return {shape.mapped() ? file.data() + shape.offset : nullptr, shape.n, shape.d, shape.dtype, shape.stride};
 }
@@ -110,15 +132,12 @@ VectorFormat format_of(const std::string& path) {
                   ", known vector formats are " + kNames.known());
 }
 
-/// The findings of view(), and the rows that it has made.
+/// The findings of view() and require_digits(), and the rows that view() has made.
 struct VectorFile::Contents {
     detail::MappedFile file;
     detail::FileShape shape;
-    std::once_flag once;
-    std::exception_ptr error;
+    Once looked_at, digits;
     std::vector<std::byte> converted;
-    std::once_flag digits_once;
-    std::exception_ptr lost_digits;
 
     Contents(const std::string& path, VectorFormat format)
         : file(path), shape(layout_of(format).open(path, file, dtype_of(format))) {}
@@ -146,37 +165,23 @@ std::string VectorFile::converted_from() const {
 void VectorFile::require_digits() const {
     Contents& contents = *contents_;
     if (contents.shape.stored != detail::StoredAs::float64) return;
-    std::call_once(contents.digits_once, [&]() noexcept {  // as in view()
-        try {
-            detail::require_digits(path_, contents.file, contents.shape);
-        } catch (...) {
-            contents.lost_digits = std::current_exception();
-        }
-    });
-    if (contents.lost_digits) std::rethrow_exception(contents.lost_digits);
+    contents.digits([&] { detail::require_digits(path_, contents.file, contents.shape); });
 }
 
 const VectorView& VectorFile::view() const {
     Contents& contents = *contents_;
     require_digits();
     if (contents.shape.mapped() && view_.stride == 0) return view_;
-    // Nothing is thrown inside: with some C libraries, and under the thread sanitizer, the next call would wait for
-    // ever (GCC bug 66146).
-    std::call_once(contents.once, [&]() noexcept {
-        try {
-            if (contents.shape.mapped()) {
-                for (std::int64_t i = 0; i < view_.n; ++i)
-                    detail::check_row_header(path_, i, view_.row(i) - layout_of(format_).row_header, view_.d);
-                return;
-            }
-            contents.converted.resize(std::size_t(view_.n * view_.row_bytes()));
-            detail::read_converted(path_, contents.file, contents.shape, 0, view_.n, contents.converted.data());
-            view_.data = contents.converted.data();
-        } catch (...) {
-            contents.error = std::current_exception();
+    contents.looked_at([&] {
+        if (contents.shape.mapped()) {
+            for (std::int64_t i = 0; i < view_.n; ++i)
+                detail::check_row_header(path_, i, view_.row(i) - layout_of(format_).row_header, view_.d);
+            return;
         }
+        contents.converted.resize(std::size_t(view_.n * view_.row_bytes()));
+        detail::read_converted(path_, contents.file, contents.shape, 0, view_.n, contents.converted.data());
+        view_.data = contents.converted.data();
     });
-    if (contents.error) std::rethrow_exception(contents.error);
     return view_;
 }
 

@@ -97,9 +97,9 @@ class VectorFile {
     void require_digits() const;
 
     /// Reads rows [begin, begin + count) into out, row-major, in the file's own type; nothing else is read.
-    /// \throws InvalidArgument for a range outside of [0, n) and as require_digits(), IoError when one of these rows of
-    /// a *vecs file has
-    ///         another d than the first, or the file was truncated after it was opened
+    /// \throws InvalidArgument for a range outside of [0, n) and as require_digits(),
+    ///         IoError when one of these rows of a *vecs file has another d than the first, or the file was truncated
+    ///         after it was opened
     void read(std::int64_t begin, std::int64_t count, void* out) const;
 
     /// \throws IoError when the file was written to since it was opened, as its size and time of modification tell

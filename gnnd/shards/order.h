@@ -18,9 +18,8 @@ namespace gnnd::shards {
 /// may lie in two, and one of equal rows in many. Within a shard objects are in the order of the base, so that what is
 /// found for them goes back in streams, too.
 /// \param vectors    file to write: the vectors in that order
-/// \param order      file to write, of i32: for each place the row of the base, n x 1, or n x 2 where ids have 64 bits,
-/// of
-///                   which these are the halves
+/// \param order      file to write, of i32: for each place the row of the base, n x 1, or where ids have 64 bits their
+///                   halves, n x 2
 /// \param params     of these metric, seed and threads matter
 /// \param interrupt  asked often; true ends the call, and neither file is there
 /// \throws Interrupted, IoError, and InvalidArgument that names the first row that the metric cannot work with

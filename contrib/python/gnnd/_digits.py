@@ -24,17 +24,10 @@ def widened(x: np.ndarray, name: str) -> np.ndarray:
 def narrowed(x: np.ndarray, name: str) -> np.ndarray:
     """float64 vectors as float32, which is the widest that vectors are compared in.
 
-    :raises ValueError: as :func:`require_digits`
-    """
-    require_digits(x, name)
-    with np.errstate(all="ignore"):  # infinities are found, and their row is named
-        return x.astype(np.float32)
-
-
-def require_digits(x: np.ndarray, name: str) -> None:
-    """float32 has the digits of float64 vectors, as a sample tells. Files of them are looked at where they are opened.
-
-    :raises ValueError: where it lacks those by which they differ, as of 1e12 + i
+    :raises ValueError: where it lacks the digits by which they differ, as of 1e12 + i. A sample tells; files of float64
+        are looked at where they are opened
     """
     rows = np.ascontiguousarray(x[:: max(1, len(x) // _SAMPLE, x.size // _COMPONENTS)], np.float64)
     _native.require_digits(name, rows.ctypes.data, *rows.shape)
+    with np.errstate(all="ignore"):  # infinities are found, and their row is named
+        return x.astype(np.float32)

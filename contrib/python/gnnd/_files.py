@@ -200,8 +200,7 @@ def build_sharded(
             name = dtype_name(dtype)
             _native.build_sharded_by(n, d, name, _reader(base), build_params, shard_params, report)
         else:
-            name = existing(base, "base")
-            _native.build_sharded(name, build_params, shard_params, report)
+            _native.build_sharded(existing(base, "base"), build_params, shard_params, report)
     return ShardedGraph(work)
 
 

@@ -15,6 +15,7 @@ import numpy as np
 from .. import _native
 from .._paths import path_of
 from ._storage import is_url
+from ._threads import in_threads
 
 _GAP = 1 << 16  # bytes: what lies farther apart is not read between
 _READERS = 16
@@ -69,17 +70,12 @@ class File:
     def read(self, begin: int, count: int, threads: int = 1) -> Rows:
         dtype = self.record["dtype"]
         rows = Rows(np.empty((count, self.record["d"]), _NUMPY[dtype]), dtype)
-        block = max(1, _BLOCK // max(1, rows.array[:1].nbytes))
+        block = max(1, count if threads == 1 else _BLOCK // max(1, rows.array[:1].nbytes))
 
         def read(at: int) -> None:
             _native.read_vectors(self._path, Rows(rows.array[at : at + block], dtype).native, begin + at)
 
-        if threads == 1 or count <= block:
-            _native.read_vectors(self._path, rows.native, begin)
-        else:
-            with ThreadPoolExecutor(threads) as readers:
-                for _ in readers.map(read, range(0, count, block)):
-                    """What a reader raises is raised here."""
+        in_threads(threads, read, range(0, count, block))
         return rows
 
 

@@ -7,13 +7,13 @@ import contextlib
 import os
 import zlib
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol
 
 import numpy as np
 
 from ._base import Base, Rows
 from ._plan import Plan
+from ._threads import in_threads
 
 Places = tuple[np.ndarray, np.ndarray]
 
@@ -62,11 +62,7 @@ class Reading:
     def _sums_of(self, array: np.ndarray) -> list[int]:
         """Of its blocks."""
         block = max(1, _BLOCK // max(1, self._plan.row_bytes))
-        blocks = [array[at : at + block] for at in range(0, len(array), block)]
-        if min(self._threads, len(blocks)) == 1:
-            return list(map(sum_of, blocks))
-        with ThreadPoolExecutor(self._threads) as threads:
-            return list(threads.map(sum_of, blocks))
+        return in_threads(self._threads, sum_of, [array[at : at + block] for at in range(0, len(array), block)])
 
 
 def sum_of(array: np.ndarray) -> int:

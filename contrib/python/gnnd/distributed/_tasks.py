@@ -22,6 +22,7 @@ from ._records import Graph, Records, parts
 from ._rules import AllPairs
 from ._schedule import Task
 from ._storage import Folder, Storage
+from ._threads import in_threads
 
 T = TypeVar("T")
 
@@ -261,14 +262,8 @@ class Carrier:
 def _in_blocks(threads: int, action: Callable[..., object], *arrays: np.ndarray) -> None:
     """Does it to all of the arrays' rows, by several threads where there are many."""
     pieces = max(1, arrays[0].nbytes // _BLOCK)
-    blocks = [np.array_split(array, pieces) for array in arrays]
-    if min(threads, pieces) == 1:
-        for block in zip(*blocks, strict=True):
-            action(*block)
-        return
-    with ThreadPoolExecutor(min(threads, _MOST_THREADS)) as pool:
-        for _ in pool.map(action, *blocks):
-            """What a thread raises is raised here."""
+    blocks = zip(*(np.array_split(array, pieces) for array in arrays), strict=True)
+    in_threads(min(threads, _MOST_THREADS), lambda block: action(*block), blocks)
 
 
 def _columns(threads: int, rows: np.ndarray, count: int) -> np.ndarray:
