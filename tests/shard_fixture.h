@@ -131,13 +131,7 @@ class Sharded : public testing::Test {
         std::uint64_t most = 0;
         ShardCallbacks callbacks;
         callbacks.interrupt = [&] {
-            std::uint64_t bytes = 0;
-            std::error_code ignored;
-            for (const auto& entry : std::filesystem::directory_iterator(work())) {
-                const std::uint64_t size = entry.file_size(ignored);
-                if (!ignored) bytes += size;
-            }
-            most = std::max(most, bytes);
+            most = std::max(most, bytes_of_files());
             return false;
         };
         stats = build(params, callbacks);
@@ -178,6 +172,16 @@ class Sharded : public testing::Test {
         for (const auto& entry : std::filesystem::directory_iterator(work())) names.push_back(entry.path().filename());
         std::sort(names.begin(), names.end());
         return names;
+    }
+    /// How long all files of the folder are, of which a build that goes on may remove any before it is asked for.
+    std::uint64_t bytes_of_files() const {
+        std::uint64_t bytes = 0;
+        std::error_code gone;
+        for (const auto& entry : std::filesystem::directory_iterator(work())) {
+            const std::uint64_t size = entry.file_size(gone);
+            if (!gone) bytes += size;
+        }
+        return bytes;
     }
 
     const io::VectorFile sample_{GNND_TEST_DATA "/photosift20k.u8bin"};

@@ -164,12 +164,8 @@ TEST_F(Sharded, WithoutCheckpointsOnlyListsAreWritten) {
     std::uint64_t most = 0;
     ShardCallbacks callbacks;
     callbacks.progress = [&](const ShardProgress&) {
-        std::uint64_t bytes = 0;
-        for (const std::string& name : files()) {
-            EXPECT_FALSE(name.starts_with("local-")) << name;
-            bytes += std::filesystem::file_size(std::filesystem::path(work()) / name);
-        }
-        most = std::max(most, bytes);
+        for (const std::string& name : files()) EXPECT_FALSE(name.starts_with("local-")) << name;
+        most = std::max(most, bytes_of_files());
     };
     const ShardedStats stats = build(params, callbacks);
     expect_exact();
