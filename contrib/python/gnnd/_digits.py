@@ -7,9 +7,6 @@ import numpy as np
 
 from . import _native
 
-# The sample by which narrowed() tells what float32 takes: vectors, and at most so many components of them.
-_SAMPLE, _COMPONENTS = 1000, 1 << 22
-
 
 def widened(x: np.ndarray, name: str) -> np.ndarray:
     """Numbers of any type as float64. :raises ValueError: where it does not hold them, as whole ones beyond 2^53"""
@@ -27,7 +24,7 @@ def narrowed(x: np.ndarray, name: str) -> np.ndarray:
     :raises ValueError: where it lacks the digits by which they differ, as of 1e12 + i. A sample tells; files of float64
         are looked at where they are opened
     """
-    rows = np.ascontiguousarray(x[:: max(1, len(x) // _SAMPLE, x.size // _COMPONENTS)], np.float64)
+    rows = np.ascontiguousarray(x[:: _native.digits_step(*x.shape)], np.float64)
     _native.require_digits(name, rows.ctypes.data, *rows.shape)
     with np.errstate(all="ignore"):  # infinities are found, and their row is named
         return x.astype(np.float32)

@@ -146,6 +146,7 @@ void bind_files(nb::module_& module) {
                nb::arg("recall").none());
     module.def("load", &load, nb::arg("path"));
     module.def("shape_of_file", &shape_of_file, nb::arg("path"));
+    module.def("digits_step", &io::detail::digits_step, nb::arg("n"), nb::arg("d"));
     module.def(
         "require_digits",
         [](const std::string& name, std::uintptr_t rows, std::int64_t n, std::int64_t d) {

@@ -61,10 +61,14 @@ void require_digits(const std::string& name, const double* rows, std::int64_t n,
                           "linf, or scale them");
 }
 
+std::int64_t digits_step(std::int64_t n, std::int64_t d) {
+    constexpr std::int64_t kVectors = 1000, kComponents = std::int64_t(1) << 22;
+    return std::max({std::int64_t(1), n / kVectors, n * d / kComponents});
+}
+
 void require_digits(const std::string& path, const MappedFile& file, const FileShape& shape) {
     // The first rows where those of a column lie together, which a sample from everywhere would read one by one.
-    const std::int64_t apart =
-        std::max({std::int64_t(1), shape.n / kDigitsSample, shape.n * shape.d / kDigitsComponents});
+    const std::int64_t apart = digits_step(shape.n, shape.d);
     const std::int64_t count = (shape.n + apart - 1) / apart, step = shape.fortran_order ? 1 : apart;
     std::vector<double> rows(std::size_t(count * shape.d));
     if (step == 1) {

@@ -11,8 +11,8 @@
 
 namespace gnnd::io::detail {
 
-/// A sample by which it is told what float32 takes: of so many vectors, and at most so many components of them.
-inline constexpr std::int64_t kDigitsSample = 1000, kDigitsComponents = std::int64_t(1) << 22;
+/// Every how many of n vectors are the sample by which it is told what float32 takes.
+std::int64_t digits_step(std::int64_t n, std::int64_t d);
 
 /// \param name  whose vectors these are
 /// \param rows  a sample of them, n x d
