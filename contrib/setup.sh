@@ -22,8 +22,10 @@ packages_for() {
     esac
 }
 
+# A package may be there for other architectures, too.
 is_installed() {
-    [ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = installed ]
+    dpkg-query -W -f '${Architecture} ${db:Status-Status}\n' "$1" 2>/dev/null |
+        grep -qxE "(all|$(dpkg --print-architecture)) installed"
 }
 
 [ $# -gt 0 ] || set -- build test
