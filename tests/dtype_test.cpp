@@ -109,14 +109,22 @@ TEST(Half, ExtremesOfFloat) {
     EXPECT_EQ(to_half(std::bit_cast<float>(0x7f800001u)).bits & 0x7fff, 0x7e00);
 }
 
-#ifdef __FLT16_MAX__
+#if defined(__ARM_FP16_FORMAT_IEEE)
+using CompilersHalf = __fp16;  // GCC 12 has no _Float16 in C++ there
+#define GNND_COMPILERS_HALF
+#elif defined(__FLT16_MAX__)
+using CompilersHalf = _Float16;
+#define GNND_COMPILERS_HALF
+#endif
+
+#ifdef GNND_COMPILERS_HALF
 TEST(Half, AgreesWithTheCompiler) {
     std::mt19937 random(7);
     for (int i = 0; i < 200000; ++i) {
         // Exponents from far below the subnormals to just above overflow.
         const std::uint32_t exponent = 95 + random() % 50;
         const float value = std::bit_cast<float>(std::uint32_t(random() & 0x807fffffu) | exponent << 23);
-        ASSERT_EQ(to_half(value).bits, std::bit_cast<std::uint16_t>(_Float16(value))) << value;
+        ASSERT_EQ(to_half(value).bits, std::bit_cast<std::uint16_t>(CompilersHalf(value))) << value;
     }
 }
 #endif
