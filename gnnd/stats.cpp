@@ -42,6 +42,17 @@ std::string to_text(const IterationStats& iteration) {
     return text;
 }
 
+std::string unresolved_warning(double share) {
+    if (share < 0.5) return "";
+    char text[240];
+    std::snprintf(text, sizeof text,
+                  "the cosines of %.0f%% of the objects with their neighbours are so near 1 that float32 does not tell "
+                  "who is nearer: l2 of the vectors divided by their lengths has the same neighbours, and digits for "
+                  "them",
+                  100 * share);
+    return text;
+}
+
 std::string to_text(const Prediction& prediction) {
     if (prediction.all_pairs == 0) return "not predicted";
     const auto seconds = [](double value) {  // with two digits that count

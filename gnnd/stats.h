@@ -97,11 +97,17 @@ struct BuildStats {
     RecallEstimate recall_all;                 ///< of all k columns, of fewer objects, where `recall` counts fewer
     RecallEstimate recall_added;               ///< of append() by searching: of all that counts as added
     double recall_seconds = 0;                 ///< of the whole call, what the measurement of the recall took
-    std::int64_t peak_work_bytes = 0;          ///< most memory held at once beside vectors and result
-    Device device;                             ///< where it ran
-    std::string device_reason;                 ///< why Device::Kind::automatic took the CPU; empty otherwise
-    int threads = 0;                           ///< CPU threads used
-    Choices choices;                           ///< what the parameters left open, as it was decided
+    /// Under cosine the share of the objects whose neighbours' order is left to float32's rounding: see
+    /// detail/unresolved.h. The recall says nothing of it. 0 for append() by searching.
+    double unresolved = 0;
+    std::int64_t peak_work_bytes = 0;  ///< most memory held at once beside vectors and result
+    Device device;                     ///< where it ran
+    std::string device_reason;         ///< why Device::Kind::automatic took the CPU; empty otherwise
+    int threads = 0;                   ///< CPU threads used
+    Choices choices;                   ///< what the parameters left open, as it was decided
 };
+
+/// For people, of BuildStats::unresolved: a warning, empty unless it concerns half of the objects.
+std::string unresolved_warning(double share);
 
 }  // namespace gnnd

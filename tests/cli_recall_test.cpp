@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT
 // The tool tells the recall that a graph has.
+#include <random>
+#include <vector>
+
 #include "tests/cli_fixture.h"
 
 namespace gnnd {
@@ -31,6 +34,26 @@ TEST_F(CliRecall, IsMeasuredReportedAndKept) {
         EXPECT_EQ(info[name], report[name]) << name;
     const json eval = good({"eval", graph, base(20000), "--json"}).parsed();
     EXPECT_NEAR(eval["recall"], report["recall"], 0.01);
+}
+
+TEST_F(CliRecall, SaysNothingOfCosinesThatAreRounded) {
+    constexpr std::int64_t kRows = 500, kDim = 8;
+    std::mt19937 random(3);
+    std::normal_distribution<float> normal(1000);
+    std::vector<float> rows(kRows * kDim);
+    for (float& component : rows) component = normal(random);
+    const std::string vectors = file("near.npy"), graph = file("g.gnnd");
+    io::write_vectors(vectors, {rows.data(), kRows, kDim});
+    const Arguments build{"build", vectors, "-k", "10", "--metric", "cosine", "-o", graph, "-q", "--device", "cpu"};
+    EXPECT_TRUE(matches(good(build).err, "^gnnd: warning: the cosines of 100% of the objects with [^\n]*\n$"));
+    for (const Arguments& command : {build, {"eval", graph, vectors, "--device", "cpu"}}) {
+        Arguments with_json = command;
+        with_json.emplace_back("--json");
+        const json report = good(with_json).parsed();
+        EXPECT_EQ(report["recall"], 1);
+        EXPECT_EQ(report["unresolved"], 1);
+        EXPECT_EQ(report["warning"].get<std::string>().substr(0, 11), "the cosines");
+    }
 }
 
 TEST_F(CliRecall, IsToldBesideWhatIsFoundLater) {

@@ -97,12 +97,12 @@ Json report(const BuildOptions& options, const gnnd::BuildStats& stats, double p
     if (stats.recall_all.objects != 0) json["recall_all"] = to_json(stats.recall_all);
     if (stats.recall_added.objects != 0) json["recall_added"] = to_json(stats.recall_added);
     json.update({{"recall_seconds", stats.recall_seconds},
+                 {"unresolved", stats.unresolved},
                  {"seconds", stats.seconds},
                  {"peak_work_bytes", stats.peak_work_bytes},
                  {"peak_memory_bytes", peak_memory()},
                  {"iterations", iterations}});
-    if (const std::string warning = shortfall(options.params, stats.stop, stats.recall); !warning.empty())
-        json["warning"] = warning;
+    if (const std::string warning = warning_of(options.params, stats); !warning.empty()) json["warning"] = warning;
     return json;
 }
 
@@ -183,6 +183,12 @@ std::string shortfall(const gnnd::BuildParams& params, gnnd::StopReason stop, co
            " asked for: " + gnnd::to_text(recall);
 }
 
+std::string warning_of(const gnnd::BuildParams& params, const gnnd::BuildStats& stats) {
+    const std::string missed = shortfall(params, stats.stop, stats.recall);
+    const std::string unresolved = gnnd::unresolved_warning(stats.unresolved);
+    return missed + (missed.empty() || unresolved.empty() ? "" : "; ") + unresolved;
+}
+
 void warn(const std::string& warning) {
     if (!warning.empty()) std::fprintf(stderr, "gnnd: warning: %s\n", warning.c_str());
 }
@@ -209,7 +215,7 @@ void finish(const BuildOptions& options, const gnnd::BuildResult& result, const 
             Json about, const std::function<void()>& print_about) {
     stop_if_interrupted();
     gnnd::io::write_graph(options.graph, result.graph, base, result.stats.recall);
-    warn(shortfall(options.params, result.stats.stop, result.stats.recall));
+    warn(warning_of(options.params, result.stats));
     const double phi = phi_of(result.graph);
     about.update(report(options, result.stats, phi));
     if (!options.stats.empty()) write_json(options.stats, about);

@@ -52,6 +52,8 @@ Json to_json(const gnnd::Prediction& predicted);
 
 /// A sentence about what a graph lacks of the recall that was asked for; empty where nothing is missing.
 std::string shortfall(const gnnd::BuildParams& params, gnnd::StopReason stop, const gnnd::RecallEstimate& recall);
+/// What it is well to know of a graph: shortfall() and gnnd::unresolved_warning(), or empty.
+std::string warning_of(const gnnd::BuildParams& params, const gnnd::BuildStats& stats);
 /// On standard error, unless it is empty.
 void warn(const std::string& warning);
 

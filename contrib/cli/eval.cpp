@@ -17,6 +17,7 @@
 #include "gnnd/detail/checks.h"
 #include "gnnd/detail/recall.h"
 #include "gnnd/detail/right_share.h"
+#include "gnnd/detail/unresolved.h"
 #include "gnnd/error.h"
 #include "gnnd/io/vector_file.h"
 #include "interrupt.h"
@@ -98,9 +99,12 @@ void run(const EvalOptions& options) {
         return gnnd::detail::share_of_right(base.view(), rows, false, objects, truth.rows, at);
     };
     const double value = recall(k);
+    const double unresolved = gnnd::detail::unresolved_share(truth.rows, k, base.d());
+    const std::string warning = gnnd::unresolved_warning(unresolved);
     const Beside beside{graph.recall(), value};
     const bool comparable = beside.built.objects != 0 && beside.built.at == k;
 
+    warn(warning);
     if (options.json) {
         Json json{{"recall", value},
                   {"k", k},
@@ -108,11 +112,13 @@ void run(const EvalOptions& options) {
                   {"n", graph.n()},
                   {"metric", name_of(graph.metric())},
                   {"truth", options.truth},
+                  {"unresolved", unresolved},
                   {"device", truth.device},
                   {"seconds", truth.seconds}};
         for (const int at : {1, 10, k})
             if (at <= k) json["recalls"][std::to_string(at)] = recall(at);
         if (comparable) json["build"] = json_of(beside);
+        if (!warning.empty()) json["warning"] = warning;
         base.require_unchanged();
         print(json);
         return;

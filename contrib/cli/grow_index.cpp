@@ -95,7 +95,7 @@ void grow_index(const GrowOptions& options) {
     write_index_file(options.output, *index);
 
     const gnnd::BuildStats& stats = builder->stats;
-    warn(shortfall(builder->params, stats.stop, stats.recall));
+    warn(warning_of(builder->params, stats));
     if (options.json) {
         print({{"index", options.output},
                {"n", index->ntotal},

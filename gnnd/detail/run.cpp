@@ -8,6 +8,7 @@
 #include "gnnd/detail/checks.h"
 #include "gnnd/detail/recall.h"
 #include "gnnd/detail/resolve.h"
+#include "gnnd/detail/unresolved.h"
 #include "gnnd/device.h"
 #include "gnnd/error.h"
 
@@ -38,6 +39,8 @@ struct Call {
             stats.recall = {1, 1, 1, recall_at_of(params), input.n()};
             stats.recall_all = {};
         }
+        stats.unresolved = unresolved_share({input.n(), params.k, params.metric, ids, distances}, recall_at_of(params),
+                                            input.vectors[0].d);
         return stats;
     }
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -11,6 +12,7 @@ from . import _native
 from ._allocators import Allocator, allocator_of
 from ._arrays import Vectors, place_of, vectors
 from ._device_array import LEGACY_STREAM, DeviceArray
+from ._digits import Moved, moved_warning
 from ._graph import Graph, graph_of, require_graph
 from ._process import named
 from ._progress import Progress, shown
@@ -28,6 +30,7 @@ class Call:
         **arrays: Any,
     ) -> None:
         self.name, self._progress, self._arrays = name, progress, arrays
+        self._moved: dict[str, Moved] = {}  # of vectors that were converted
         self.place = place_of(stream, **arrays)
         self.allocator = allocator_of(allocator)
         #: Of the work; 0: one of the build's own, which allocators know nothing of.
@@ -35,7 +38,10 @@ class Call:
 
     def vectors(self, name: str) -> Vectors:
         """Those of an array, in order with the call's stream."""
-        return vectors(self._arrays[name], stream=self.stream, name=name)
+        given = vectors(self._arrays[name], stream=self.stream, name=name)
+        if given.moved is not None:
+            self._moved[name] = given.moved
+        return given
 
     def params(self, device: Any, given: dict[str, Any], **own: Any) -> dict[str, Any]:
         """As the native functions take them. Arrays on a GPU are worked on there.
@@ -65,7 +71,15 @@ class Call:
             ]
         with self.run(arrays) as run:
             new, stats, base = native(*arguments, run)
-        ids, distances = new if arrays is None else arrays
+        told = [_native.unresolved_warning(stats["unresolved"])]
+        if arrays is None:
+            ids, distances = new
+            at = min(params.get("recall_at") or 10, params["k"])
+            told += [moved_warning(distances, params["metric"], at, moved, name) for name, moved in self._moved.items()]
+        else:
+            ids, distances = arrays
+        for warning in filter(None, told):
+            warnings.warn(warning, RuntimeWarning, stacklevel=3)
         first = next(argument for argument in arguments if isinstance(argument, _native.Array))
         return graph_of(ids, distances, params["metric"], stats=stats, base=base, dtype=first.dtype)
 

@@ -131,6 +131,7 @@ nb::dict to_dict(const BuildStats& stats) {
     if (stats.recall_all.objects != 0) dict["recall_all"] = to_object(stats.recall_all);
     if (stats.recall_added.objects != 0) dict["recall_added"] = to_object(stats.recall_added);
     dict["recall_seconds"] = stats.recall_seconds;
+    dict["unresolved"] = stats.unresolved;
     dict["peak_work_bytes"] = stats.peak_work_bytes;
     dict["device"] = stats.device.name();
     dict["device_reason"] = stats.device_reason;

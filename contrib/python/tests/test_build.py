@@ -33,6 +33,16 @@ def test_hard_data_get_the_same_promise():
     assert recall_of(graph, x, "l2", 10) >= 0.985
 
 
+def test_cosines_that_float32_does_not_tell_apart_are_warned_of():
+    x = np.random.default_rng(1).normal(size=(1000, 16)).astype(np.float32)
+    assert gnnd.build(x, k=10, metric="cosine").stats["unresolved"] == 0
+    with pytest.warns(RuntimeWarning, match="the cosines of 100% of the objects .* so near 1 that") as warned:
+        graph = gnnd.build(x + 1000, k=10, metric="cosine")
+    assert graph.stats["unresolved"] == 1 and warned[0].filename == __file__
+    units = (x + 1000) / np.linalg.norm((x + 1000).astype(np.float64), axis=1, keepdims=True)
+    assert recall_of(gnnd.build(units.astype(np.float32), k=10), units, "l2", 10) >= 0.99, "as the warning says"
+
+
 def test_all_pairs_are_exact(x):
     graph = gnnd.build_exact(x, k=9)
     check_graph(graph, x, "l2")

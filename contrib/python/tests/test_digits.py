@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -80,3 +82,37 @@ def test_tools_take_the_same_vectors(tool):
         with pytest.raises(error, match=text):
             call(make(), 5)
     call((x * 9).astype(np.int64), 5)
+
+
+def degrees_of_a_city() -> np.ndarray:
+    """20,000 places within a kilometre, of which float32 knows only every forty centimetres."""
+    places = np.random.default_rng(1).uniform(size=(20_000, 2))
+    return np.array([52.52, 13.405]) + places * np.array([0.009, 0.0148])
+
+
+@pytest.mark.parametrize("metric", ["l2", "l1", "linf"])
+def test_neighbours_that_lie_as_far_as_float32_moves_them_are_warned_of(metric):
+    x = degrees_of_a_city()
+    with pytest.warns(
+        RuntimeWarning, match="moves those of x by .* have their neighbour 10 within 256 times"
+    ) as warned:
+        gnnd.build(x, k=12, metric=metric)
+    assert warned[0].filename == __file__
+    with pytest.warns(RuntimeWarning, match="have their neighbour 3 "):
+        gnnd.build_exact(x[:2000] - [52, 13] + [10000, 10000], k=3, metric=metric)
+
+
+def test_neighbours_that_float32_tells_apart_are_not(x):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        gnnd.build(degrees_of_a_city() - [52.52, 13.405], k=12)
+        gnnd.build(x.astype(np.float64), k=12)  # as float32 has them
+        gnnd.build(degrees_of_a_city(), k=12, metric="ip")
+
+
+def test_what_is_added_is_looked_at_too():
+    x = degrees_of_a_city()[:3000]
+    near = (x - [52.52, 13.405]).astype(np.float32)
+    graph = gnnd.build(near, k=10)
+    with pytest.warns(RuntimeWarning, match="moves those of added by"):
+        gnnd.append(near, graph, x[:200] * 1e3)
