@@ -86,6 +86,34 @@ TEST(BuildParams, RecallCountsNoMoreThanK) {
     EXPECT_EQ(refusal(params), "BuildParams::recall_at (0: 10, or k if that is less) = 33, allowed are 1 to 32");
 }
 
+TEST(BuildParams, AllPairsOnTheCpuWhereTheyCostLess) {
+    BuildParams params;
+    params.k = 10;
+    const auto most = [&](std::int64_t d, auto... others) {  // objects whose pairs are all compared at once
+        std::int64_t n = 1024;
+        const auto exhaustive = [&](std::int64_t count) {
+            const VectorView vectors{nullptr, count, d, DType::f32, 0};
+            return detail::resolve(params, {{vectors}, {others...}}, {Device::Kind::cpu, 0}).exhaustive;
+        };
+        while (exhaustive(2 * n)) n *= 2;
+        return n;
+    };
+    EXPECT_EQ(most(128), 16384);
+    EXPECT_EQ(most(16), 16384);
+    EXPECT_EQ(most(15), 8192) << "trees find what is near in few dimensions";
+    const std::int32_t id = 0;
+    EXPECT_EQ(most(128, KnnGraphView{1, 1, Metric::L2, &id, nullptr}), 8192) << "a graph to refine may be good";
+    params.k = 64;
+    EXPECT_EQ(most(128), 32768);
+    params.k = 512;
+    EXPECT_EQ(most(128), 131072) << "long lists settle slowly";
+    params.recall = 0;
+    EXPECT_EQ(most(128), 8192);
+    params.recall = 0.99f;
+    params.trees = 3;
+    EXPECT_EQ(most(128), 8192);
+}
+
 TEST(BuildParams, ZeroStandsForAChoice) {
     const VectorView many{nullptr, 100000, 8, DType::f32, 0}, few{nullptr, 1024, 8, DType::f32, 0};
     const Device cpu{Device::Kind::cpu, 0}, gpu{Device::Kind::cuda, 0};

@@ -115,10 +115,13 @@ TEST(RecallAsked, IsWhatTheIntervalSays) {
     EXPECT_GE(held, 0.9 * kBuilds);
 }
 
+/// A limit on the trees that is none keeps it from comparing all pairs.
 TEST(RecallAsked, EndsEarlyWhereItIsReached) {
     const Vectors vectors = test::random_vectors(9000, 16, DType::f32);
     const auto iterations = [&](double recall) {
-        const BuildResult result = build(vectors, asked_for(recall, 10));
+        BuildParams params = asked_for(recall, 10);
+        params.trees = 6;
+        const BuildResult result = build(vectors, params);
         EXPECT_EQ(result.stats.stop, recall == 0 ? StopReason::converged : StopReason::recall);
         return result.stats.iterations.size();
     };
@@ -174,7 +177,7 @@ TEST(RecallAsked, LimitsLeaveAsMuchAsWithoutARecall) {
 }
 
 TEST(RecallAsked, ComparesAllPairsWhereThatCostsLess) {
-    const Vectors vectors = test::vectors_of(test::hard_sets()[2], 9000, DType::f32);
+    const Vectors vectors = test::vectors_of(test::hard_sets()[2], 17000, DType::f32);
     const BuildResult result = build(vectors, asked_for(0.99, 10));
     EXPECT_EQ(result.stats.stop, StopReason::exact);
     EXPECT_FALSE(result.stats.choices.exhaustive) << "it was found out on the way";

@@ -18,6 +18,8 @@ constexpr double kLeastGain = 0.125;
 /// Lists of twice the length, twice as many samples, find all but one in so many of what was missing, with so many
 /// distances an object for each square of the samples.
 constexpr double kFound = 16, kDistances = 4;
+/// What is missing takes two more iterations or so, with so many distances likewise.
+constexpr double kNextDistances = 2;
 
 }  // namespace
 
@@ -143,6 +145,21 @@ bool Iterations::go_further() {
     return true;
 }
 
+/// Compares all pairs where a few more iterations would cost more, and the memory holds what it takes.
+bool Iterations::sweep_early() {
+    if (!measurement_ || input_.merges() || detail::limits_work(state_.params)) return false;
+    const double samples = state_.choices.samples;
+    if (double(state_.lists.n() - 1) / 2 >= detail::kSweepGain * kNextDistances * samples * samples) return false;
+    try {
+        sweep();
+        return true;
+    } catch (const std::bad_alloc&) {
+        return false;
+    } catch (const OutOfWorkMemory&) {
+        return false;
+    }
+}
+
 bool Iterations::sweep_costs_less(int samples) const {
     const double n = double(state_.lists.n());
     double cost = 0, missing = 1 - stats_.recall.value;
@@ -156,9 +173,15 @@ void Iterations::sweep() {
     state_.team.for_chunks(nearest.n(), 1024, [&](int, std::int64_t begin, std::int64_t end) {
         for (std::int64_t i = begin; i < end; ++i) std::copy_n(state_.lists.of(i), state_.params.k, nearest.of(i));
     });
-    state_.lists = std::move(nearest);
-    state_.pairs = input_.all_pairs();
-    compare_all(state_);
+    std::swap(state_.lists, nearest);
+    auto pairs = std::exchange(state_.pairs, input_.all_pairs());
+    try {
+        compare_all(state_);
+    } catch (...) {
+        std::swap(state_.lists, nearest);
+        state_.pairs = std::move(pairs);
+        throw;
+    }
     ++iteration_;
     report();
     stats_.stop = StopReason::exact;
@@ -204,6 +227,7 @@ void Iterations::run() {
             stats_.stop = StopReason::recall;
             break;
         }
+        if (sweep_early()) break;
         const bool last = iteration_ >= state_.params.iterations;
         if (last || settled()) {
             if (!measurement_) {

@@ -50,6 +50,7 @@ class Iterations {
     bool little_changes() const;
     bool settled() const;
     bool go_further();
+    bool sweep_early();
     bool sweep_costs_less(int samples) const;
     void sweep();
     void grow(int list_size, int samples);

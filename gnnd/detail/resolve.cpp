@@ -38,10 +38,17 @@ constexpr int kSpareCapacity = 4;
 /// Up to so many objects all pairs cost less than sampling, and up to so many times the lists' length; less than
 /// searching for some of them, on the CPU where the recall decides, and there otherwise.
 constexpr std::int64_t kExhaustive = 1024, kLists = 2, kCpuRecallLists = 256, kCpuLists = 16;
+/// Where the recall decides a build on the CPU, twice as many of at most so many places, unless rows are so short that
+/// trees alone find nearly all neighbours.
+constexpr std::int64_t kManyLists = 512, kManyPlaces = 64, kShortRows = 16;
 
-std::int64_t lists_for_all_pairs(const BuildParams& params, const Input& input, bool gpu) {
-    if (gpu || input.inserts) return kLists;
-    return params.recall > 0 && !limits_work(params) ? kCpuRecallLists : kCpuLists;
+std::int64_t most_for_all_pairs(const BuildParams& params, const Input& input, bool gpu) {
+    const std::int64_t length = list_size_of(params);
+    if (gpu || input.inserts) return std::max(kExhaustive, kLists * length);
+    if (params.recall == 0 || limits_work(params)) return std::max(kExhaustive, kCpuLists * length);
+    const std::int64_t some = std::max(kExhaustive, kCpuRecallLists * length);
+    if (input.merges() || input.refines() || input.d() < kShortRows) return some;
+    return std::max(some, kManyLists * std::min(length, kManyPlaces));
 }
 
 /// Lists are so much longer, at least, than the neighbours that count, where codes are to choose them.
@@ -86,8 +93,7 @@ Choices resolve(const BuildParams& params, const Input& input, const Device& dev
     check_codes(params, input, gpu);
     Choices choices;
     const int length = list_size_of(params);
-    choices.exhaustive = input.exact || params.recall == 1 ||
-                         input.n() <= std::max(kExhaustive, lists_for_all_pairs(params, input, gpu) * length);
+    choices.exhaustive = input.exact || params.recall == 1 || input.n() <= most_for_all_pairs(params, input, gpu);
     if (choices.exhaustive || input.inserts) return choices;
     if (gpu && params.samples > kMaxGpuSamples)
         throw InvalidArgument("BuildParams::samples = " + std::to_string(params.samples) +
