@@ -143,6 +143,10 @@ TEST_F(CliSearch, IndexesAreMadeOfVectorsAndGrow) {
     }
     EXPECT_TRUE(matches(good({"index", file("new.u8bin"), "--append", made, "-o", grown}).out,
                         "objects +2000 x 128, 500 of them added\n"));
+    const std::string named = "PCA64,GNND32,HNSW16,RFlat", help = good({"index", "--help"}).out;
+    EXPECT_NE(help.find(named), std::string::npos) << help;
+    EXPECT_EQ(good({"index", file("old.u8bin"), "--factory", named, "-o", file("named"), "--json"}).parsed()["n"],
+              1500);
     const std::vector<float> narrow(30, 1.0f);
     io::write_vectors(file("narrow.fvecs"), {narrow.data(), 10, 3});
     const auto refuses = [&](Arguments arguments, int code, const std::string& text) {

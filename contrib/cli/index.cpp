@@ -77,7 +77,7 @@ void add_index(CLI::App& app) {
     add_choice_options(command, faiss_ext::graph_index_types(), options->values);
     add_name(command, "--factory", options->factory, "TEXT",
              "build graph and index of BASE: FAISS's description with GNND, as GNND64,NSG32 or "
-             "IDMap,PCA64,GNND32,HNSW16,RFlat");
+             "PCA64,GNND32,HNSW16,RFlat");
     add_name(command, "--append", options->older, "INDEX",
              "add BASE to the NSG or HNSW of this file, which stays as it is");
     const std::vector<CLI::Option*> of_factory{add_metric(command, options->metric)};
