@@ -18,7 +18,8 @@ namespace faiss_ext {
 /// faiss::index_factory(), in whose descriptions "GNND64," may stand before "NSG32" or "HNSW32": FAISS's index with
 /// add() by GNND, whose graphs have 64 columns; without a number 64, too. Storages are those that FAISS spells behind
 /// it, ",Flat" (or nothing), "_SQ8" and the like, "_PQ16", ",SQ8". Before it may come what FAISS takes before an index,
-/// such as "PCA64," or "OPQ16,", and behind it ",RFlat" or ",Refine(...)"; "IDMap" and "IDMap2" on either side.
+/// such as "PCA64," or "OPQ16,", and behind it ",RFlat" or ",Refine(...)"; "IDMap" and "IDMap2" on either
+/// side, but beside a refinement FAISS 1.7.3 puts them inside of it, where nothing can be added.
 /// "OPQ16_64,GNND64,NSG32_SQ8,RFlat" is one.
 /// \param d            components of a vector
 /// \param description  others than these are FAISS's alone

@@ -88,7 +88,7 @@ TEST_F(BadVectorFile, NpyHeaders) {
         return message.substr(std::min<std::size_t>(message.size(), 7));
     };
     const std::string rest = ", 'fortran_order': False, 'shape': (2, 3)}";
-    const std::string types = ", expected one of <f4, <f2, |u1, |i1, <i4, <f8, <i8";
+    const std::string types = ", expected one of <f4, <f2, |u1, |b1, |i1, <i4, <f8, <i8";
     EXPECT_EQ(refused("{'descr': '>f4'" + rest), "npy header: dtype '>f4'" + types);
     EXPECT_EQ(refused("{'descr': '<c8'" + rest), "npy header: dtype '<c8'" + types);
     EXPECT_EQ(refused("{'descr': '<f8'" + rest), "header says 2 x 3 f64 = 240 bytes, the file has 216");

@@ -141,6 +141,7 @@ TEST(VectorFile, ConvertsWhatNumPyWrites) {
     check("<f8", true, double(), float(), "float64, Fortran order");
     check("<f4", true, float(), float(), "Fortran order");
     check("<i8", false, std::int64_t(), std::int32_t(), "int64");
+    check("|b1", false, std::uint8_t(), std::uint8_t(), "");
 }
 
 TEST(VectorFile, MovesWithItsView) {

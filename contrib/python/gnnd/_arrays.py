@@ -94,7 +94,7 @@ def vectors(x: Any, *, stream: Any = None, name: str = "x") -> Vectors:
     """The vectors in any array.
 
     Anything that numpy makes an array of is one on the host: float32, float16, bfloat16 (ml_dtypes), uint8 and int8
-    are taken as they are, rows may lie apart (slices, memory-mapped files); float64 is converted where float32 has the
+    are taken as they are, rows may lie apart (slices, memory-mapped files); bool is uint8; float64 is converted where float32 has the
     digits (:func:`narrowed`), and what is not in C order is copied. Of other libraries' arrays DLPack gives the memory,
     on the host or a GPU, and the CUDA array interface that of libraries without DLPack.
 
@@ -125,6 +125,8 @@ def rows_on_host(x: Any, name: str = "x") -> np.ndarray:
     _require_matrix(array.shape, name)
     if array.dtype.name == "bfloat16":
         array = array.astype(np.float32)
+    elif array.dtype == np.bool_:
+        array = array.view(np.uint8)
     elif array.dtype.name not in _DTYPES:
         if array.dtype.kind not in "iuf":
             raise TypeError(f"{name} is of {array.dtype}; vectors are numbers")
@@ -203,6 +205,8 @@ def _require_matrix(shape: tuple[int, ...], name: str) -> None:
 
 def _of_numpy(x: np.ndarray, name: str) -> Vectors:
     _require_matrix(x.shape, name)
+    if x.dtype == np.bool_:
+        x = x.view(np.uint8)
     if x.dtype.name not in (*_DTYPES, "float64"):
         raise TypeError(f"{name} is of {x.dtype}; vectors are of {_DTYPE_NAMES}, and float64 is converted")
     if not x.dtype.isnative:

@@ -65,6 +65,8 @@ class ShardedGraph(Measured):
             if step != 1:
                 raise ValueError("rows are read one behind the other: a step of 1")
             return self.read(begin, max(end - begin, 0))
+        if not hasattr(rows, "__index__"):
+            raise TypeError(f"rows are a number or a slice, not {type(rows).__name__}")
         ids, distances = self.read(range(self.n)[rows], 1)
         return ids[0], distances[0]
 

@@ -30,6 +30,14 @@ def test_every_dtype_is_used_where_it_lies(dtype):
     same_graph(x, x)
 
 
+def test_booleans_are_bytes(tmp_path):
+    x = np.random.default_rng(0).random((200, 40)) > 0.5
+    assert _arrays.vectors(x).native.dtype == "u8" and _arrays.vectors(x).native.pointer == x.ctypes.data
+    same_graph(x, x.astype(np.uint8))
+    np.save(tmp_path / "x.npy", x)
+    np.testing.assert_array_equal(gnnd.read_vectors(tmp_path / "x.npy"), x.astype(np.uint8))
+
+
 def test_rows_that_lie_apart_are_not_copied(x):
     view = x[::3, 2:9]
     given = _arrays.vectors(view)
@@ -183,7 +191,6 @@ def test_the_current_stream_of_torch_is_taken(x, monkeypatch):
         (lambda x: x.astype(np.int64), TypeError, "int64"),
         (lambda x: x.astype(">i8"), TypeError, ">i8"),
         (lambda x: x.astype(np.complex64), TypeError, "complex64"),
-        (lambda x: x > 0, TypeError, "bool"),
         (lambda x: np.ma.masked_array(x), TypeError, "masked"),
         (lambda x: "vectors", (TypeError, ValueError), "dimensions|of <U7"),
         (lambda x: None, (TypeError, ValueError), "dimensions|object"),

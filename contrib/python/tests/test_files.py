@@ -85,6 +85,8 @@ def test_in_shards(x, tmp_path):
     for rows in (slice(0, 10, 2), slice(10, 0, -1)):
         with pytest.raises(ValueError, match="step"):
             graph[rows]
+    with pytest.raises(TypeError, match="a number or a slice, not list"):
+        graph[[5, 1]]
     for read in (lambda: graph[1200], lambda: graph.read(1190, 11), lambda: graph.read(-1, 2)):
         with pytest.raises(IndexError):
             read()

@@ -25,10 +25,10 @@ struct NpyType {
     DType dtype;
     StoredAs stored;
 };
-inline constexpr NpyType kNpyTypes[] = {{"f4", DType::f32, StoredAs::same}, {"f2", DType::f16, StoredAs::same},
-                                        {"u1", DType::u8, StoredAs::same},  {"i1", DType::i8, StoredAs::same},
-                                        {"i4", DType::i32, StoredAs::same}, {"f8", DType::f32, StoredAs::float64},
-                                        {"i8", DType::i32, StoredAs::int64}};
+inline constexpr NpyType kNpyTypes[] = {{"f4", DType::f32, StoredAs::same},    {"f2", DType::f16, StoredAs::same},
+                                        {"u1", DType::u8, StoredAs::same},     {"b1", DType::u8, StoredAs::same},
+                                        {"i1", DType::i8, StoredAs::same},     {"i4", DType::i32, StoredAs::same},
+                                        {"f8", DType::f32, StoredAs::float64}, {"i8", DType::i32, StoredAs::int64}};
 
 /// As NumPy writes it. The byte order of a single byte means nothing.
 inline std::string full_descr(const NpyType& type) {
