@@ -94,9 +94,9 @@ def vectors(x: Any, *, stream: Any = None, name: str = "x") -> Vectors:
     """The vectors in any array.
 
     Anything that numpy makes an array of is one on the host: float32, float16, bfloat16 (ml_dtypes), uint8 and int8
-    are taken as they are, rows may lie apart (slices, memory-mapped files); bool is uint8; float64 is converted where float32 has the
-    digits (:func:`narrowed`), and what is not in C order is copied. Of other libraries' arrays DLPack gives the memory,
-    on the host or a GPU, and the CUDA array interface that of libraries without DLPack.
+    are taken as they are, bool as uint8, rows may lie apart (slices, memory-mapped files); float64 is converted where
+    float32 has the digits (:func:`narrowed`), and what is not in C order is copied. Of other libraries' arrays DLPack
+    gives the memory, on the host or a GPU, and the CUDA array interface that of libraries without DLPack.
 
     :param stream: of arrays on a GPU; None: the caller's current one (torch, cupy), else the legacy default stream
     :raises TypeError: for types that are no vectors', ValueError for shapes that are none
