@@ -140,9 +140,8 @@ TEST_F(ShardedIds, OfAnOrderLeadBackToRowsPast31Bits) {
                         WideGraphView{std::int64_t(ids.size()), 1, Metric::L2, ids.data(), distances.data()}, DType::u8,
                         manifest.base.n);
     }
-    shards::Ordered ordered{nullptr, "the order",
-                            [&](int shard) { return io::GraphFile(dir_.file(std::to_string(shard))); }};
-    ordered.wide = order;
+    const shards::Ordered ordered{order, "the order",
+                                  [&](int shard) { return io::GraphFile(dir_.file(std::to_string(shard))); }};
     std::vector<std::int64_t> ids(static_cast<std::size_t>(rows));
     std::vector<float> distances(ids.size());
     restore_rows(ordered, manifest, kResult, ids.data(), distances.data(), 1, {});

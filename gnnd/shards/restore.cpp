@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "gnnd/array.h"
@@ -32,7 +33,7 @@ void restore_as(Folder& folder, const Manifest& manifest, int threads, const std
     const void* const order = order_file.view().data;
     Ordered ordered{static_cast<const std::int32_t*>(order), order_file.path(),
                     [&](int shard) { return folder.open_lists(shard); }};
-    if (order_file.d() == 2) ordered.wide = static_cast<const std::int64_t*>(order);
+    if (order_file.d() == 2) ordered.order = static_cast<const std::int64_t*>(order);
     const std::int64_t k = manifest.params.k;
     for (int result = 0; result < manifest.count(); ++result) {
         if (manifest.shards[result].result) continue;
@@ -86,10 +87,9 @@ void restore_by(const Row* order, const Ordered& ordered, const Manifest& manife
 template <class Id>
 void restore_rows(const Ordered& ordered, const Manifest& manifest, int result, Id* ids, float* distances, int threads,
                   const std::function<bool()>& interrupt) {
-    if (ordered.wide != nullptr)
-        restore_by(ordered.wide, ordered, manifest, result, ids, distances, threads, interrupt);
-    else
-        restore_by(ordered.order, ordered, manifest, result, ids, distances, threads, interrupt);
+    std::visit(
+        [&](const auto* order) { restore_by(order, ordered, manifest, result, ids, distances, threads, interrupt); },
+        ordered.order);
 }
 template void restore_rows(const Ordered&, const Manifest&, int, std::int32_t*, float*, int,
                            const std::function<bool()>&);

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <variant>
 
 #include "gnnd/io/graph_file.h"
 #include "gnnd/shards/folder.h"
@@ -21,10 +22,10 @@ void restore(Folder& folder, int threads, const std::function<bool()>& interrupt
 
 /// The order of a base, and the lists of its shards.
 struct Ordered {
-    const std::int32_t* order;  ///< for each place the row of the base, ascending within a shard
-    std::string name;           ///< of the order, for messages
+    /// For each place the row of the base, ascending within a shard.
+    std::variant<const std::int32_t*, const std::int64_t*> order;
+    std::string name;  ///< of the order, for messages
     std::function<io::GraphFile(int shard)> open_lists;
-    const std::int64_t* wide = nullptr;  ///< the order of rows that 32 bits do not tell apart, instead of `order`
 };
 /// Makes one result: as many rows of the base as the shard of its number has, from begin() on.
 /// \param ids, distances  rows x k
