@@ -25,7 +25,7 @@ enum class MergePlan {
     all,  ///< by rows; every pair
     /// By a coarse partition of the space, so that most neighbours of an object are in its own shard, and the others in
     /// few: pairs that share the most neighbours come first, until the whole graph has BuildParams::recall, which must
-    /// be below 1 and not 0. The base, of kMaxObjects rows at most, is read twice for it, and copied to the disk.
+    /// be below 1 and not 0. The base, of 2^32 - 1 rows at most, is read twice for it, and copied to the disk.
     near,
 };
 

@@ -98,22 +98,21 @@ Manifest manifest_for(const BaseRecord& base, const BuildParams& params, const S
     return manifest;
 }
 
-void check_plan(MergePlan plan, const BuildParams& params, std::int64_t n) {
-    if (plan != MergePlan::near) return;
-    if (!(params.recall > 0 && params.recall < 1))
+void check_plan(MergePlan plan, const BuildParams& params) {
+    if (plan == MergePlan::near && !(params.recall > 0 && params.recall < 1))
         throw InvalidArgument(
             "ShardParams::plan = near, which needs a BuildParams::recall of more than 0 and less "
             "than 1 to end with; it is " +
             detail::text_of(params.recall));
-    if (n > kMaxOrdered)
-        throw InvalidArgument("ShardParams::plan = near of " + std::to_string(n) + " vectors; allowed are " +
-                              std::to_string(kMaxOrdered));
 }
 
 void check(const io::VectorReader& base, const BuildParams& params, const ShardParams& given) {
     given.validate();
     params.validate();
-    check_plan(given.plan, params, base.n());
+    check_plan(given.plan, params);
+    if (given.plan == MergePlan::near && base.n() > kMaxOrdered)
+        throw InvalidArgument("ShardParams::plan = near of " + std::to_string(base.n()) + " vectors; allowed are " +
+                              std::to_string(kMaxOrdered));
     if (given.id_bytes != 0 && given.id_bytes < id_bytes_for(base.n()))
         throw InvalidArgument("ShardParams::id_bytes = 4 of " + std::to_string(base.n()) + " vectors; allowed are " +
                               std::to_string(kMaxObjects));

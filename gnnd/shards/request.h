@@ -33,8 +33,8 @@ struct Request {
 /// \throws InvalidArgument as build_sharded(), but for what the manifest in the folder or the devices say
 void check(const io::VectorReader& base, const BuildParams& params, const ShardParams& given);
 
-/// \throws InvalidArgument for a plan that such parameters, or so many vectors, do not allow
-void check_plan(MergePlan plan, const BuildParams& params, std::int64_t n);
+/// \throws InvalidArgument for a plan that such parameters do not allow
+void check_plan(MergePlan plan, const BuildParams& params);
 
 /// True where more becomes durable than finished lists.
 bool has_checkpoints(const ShardParams& given);

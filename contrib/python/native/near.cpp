@@ -5,12 +5,14 @@
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
+#include <nanobind/stl/variant.h>
 #include <nanobind/stl/vector.h>
 
 #include <cstdint>
 #include <string>
 #include <tuple>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "arrays.h"
@@ -122,16 +124,20 @@ std::vector<std::pair<int, int>> next_merges(const Manifest& manifest, const Ele
     return chosen;
 }
 
+/// For each place the row of the base.
+using OrderOfRows = std::variant<Elements<std::int32_t>, Elements<std::int64_t>>;
+
 /// Rows of the base, from lists in the order of the shards.
-/// \param order  for each place the row of the base
 /// \param files_of_lists  a function that gives the file of a shard's lists: its path, bytes and checksum
 /// \param rows   their lists, into the caller's arrays
-void restore_rows(const Manifest& manifest, const Array& order, int result, const nb::object& files_of_lists,
+void restore_rows(const Manifest& manifest, const OrderOfRows& order, int result, const nb::object& files_of_lists,
                   const nb::tuple& rows, int threads) {
-    if (order.rows * order.columns != manifest.base.n || result < 0 || result >= manifest.count())
+    const auto places = std::visit([](const auto& rows) { return std::int64_t(rows.size()); }, order);
+    if (places != manifest.base.n || result < 0 || result >= manifest.count())
         throw InvalidArgument("an order of other rows");
     const shards::Ordered ordered{
-        order.ids(), "the order", [&](int shard) {
+        std::visit([](const auto& rows) { return decltype(shards::Ordered::order)(rows.data()); }, order), "the order",
+        [&](int shard) {
             const nb::gil_scoped_acquire gil;
             const auto [path, bytes, checksum] =
                 nb::cast<std::tuple<nb::str, std::uint64_t, std::uint64_t>>(files_of_lists(shard));
@@ -166,8 +172,8 @@ void bind_near(nb::module_& module) {
                nb::arg("recall"));
     module.def("recall_of_builds", &shards::recall_of_builds, nb::arg("target"));
     module.def("recall_of_merges", &shards::recall_of_merges, nb::arg("target"), nb::arg("merges"), nb::arg("shards"));
-    module.def("restore_rows", &restore_rows, manifest, nb::arg("order"), nb::arg("result"), nb::arg("files_of_lists"),
-               nb::arg("rows"), threads);
+    module.def("restore_rows", &restore_rows, manifest, nb::arg("order").noconvert(), nb::arg("result"),
+               nb::arg("files_of_lists"), nb::arg("rows"), threads);
 }
 
 }  // namespace gnnd::python

@@ -95,7 +95,7 @@ Manifest begin_manifest(const nb::dict& base, const nb::dict& params, int count,
     if (shards::most_rows_at_once(manifest.base.n, count) > kMaxObjects)
         throw InvalidArgument("shards = " + std::to_string(count) + " of " + std::to_string(manifest.base.n) +
                               " vectors; two shards may have " + std::to_string(kMaxObjects) + " at most");
-    shards::check_plan(manifest.plan, manifest.params, manifest.base.n);
+    shards::check_plan(manifest.plan, manifest.params);
     manifest.shards.resize(std::size_t(count));
     return manifest;
 }

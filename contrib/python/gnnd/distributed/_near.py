@@ -14,7 +14,7 @@ from ._base import Base, scattered
 from ._cut import Cut
 from ._order import Order
 from ._plan import Plan
-from ._records import Records, new_graph, parts, view
+from ._records import Records, new_graph, parts
 from ._rules import AllPairs
 from ._schedule import BORDERS, Schedule, Task
 
@@ -85,7 +85,7 @@ class Near(AllPairs):
         try:
             _native.restore_rows(
                 plan.manifest,
-                view(order[:, None], "i32"),
+                order,
                 part,
                 lists,
                 parts(rows, plan.metric),

@@ -82,7 +82,7 @@ class Order:
         pieces = np.split(vectors, ends[:-1])
         seconds = time.monotonic() - start
         rows_name, parts_name = task.records
-        self._records.save_array(rows_name, order + np.int32(begin), 0)
+        self._records.save_array(rows_name, order.astype(plan.id_type) + plan.id_type(begin), 0)
         self._records.save_array(
             parts_name,
             vectors,
@@ -126,13 +126,13 @@ class Order:
         return np.concatenate([np.array(shards, np.int32) for shards in found])
 
     def rows(self) -> np.ndarray:
-        """For each place the row of the base."""
+        """For each place the row of the base, of the type of the plan's ids."""
         if self._rows is None:
             plan, counts = self._plan, self._counts()
             at = [plan.begin(shard) for shard in range(len(counts))]
-            order = np.empty(plan.n, np.int32)
+            order = np.empty(plan.n, plan.id_type)
             for part, pieces in enumerate(counts):
-                rows = self._records.load_array(Task("divide", part).records[0], np.int32, plan.rows(part))
+                rows = self._records.load_array(Task("divide", part).records[0], plan.id_type, plan.rows(part))
                 for shard, piece in enumerate(np.split(rows, np.cumsum(pieces)[:-1])):
                     order[at[shard] : at[shard] + len(piece)] = piece
                     at[shard] += len(piece)

@@ -26,7 +26,6 @@ from ._storage import Damaged, Folder, Storage
 _FORMAT = "gnnd build by several processes"
 _VERSIONS = (1, 2)  # the least that holds what is to be told: 2 for ordered bases and wide ids
 _LOCK_ATTEMPTS = 50
-_MOST_ORDERED = 2**31 - 1  # rows, which the order has ids of 32 bits of
 BUILD, MANIFEST, SAMPLE = "build.json", "manifest.json", "sample.bin"
 
 
@@ -122,7 +121,7 @@ class Plan:
         most, lists = max(map(self.rows, range(self.manifest.count))), self.k * (4 + self.manifest.id_bytes)
         graphs = 8 * (self.manifest.local_columns + self.k)
         merge = min(2, self.manifest.count) * most * (self.row_bytes + graphs + 2 * lists)
-        return max(merge, 4 * self.n + most * lists) if self.is_ordered else merge
+        return max(merge, self.manifest.id_bytes * self.n + most * lists) if self.is_ordered else merge
 
     def objects(self) -> np.ndarray:
         """The objects on which the recall is measured, ascending."""
@@ -217,8 +216,6 @@ def start(
         _native.Manifest.begin(base.record, params, shards, plan, id_bytes),
         recall_objects if 0 < float(params.get("recall", 0.99)) < 1 else 0,
     )
-    if wanted.is_ordered and wanted.n > _MOST_ORDERED:
-        raise ValueError(f"plan = 'near' of {wanted.n} vectors by several processes; allowed are {_MOST_ORDERED}")
     if wanted.is_ordered and recall_objects == 0:
         raise ValueError("recall_objects = 0, by which plan = 'near' cannot tell when to end; 1 or more are allowed")
     with _folder_lock(storage):
