@@ -98,6 +98,7 @@ def test_as_many_shards_as_workers_need(client, tmp_path):
     assert gnnd.distributed.build(base, work, K).shards == 4
     gnnd.distributed.start(base, tmp_path / "begun", K, shards=3)
     assert gnnd.distributed.build(base, tmp_path / "begun", K, threads=1).shards == 3
+    assert gnnd.distributed.build(base, tmp_path / "near", K, plan="near", id_bytes=8, threads=1).shards == 4
 
 
 def test_more_shards_where_two_do_not_fit():

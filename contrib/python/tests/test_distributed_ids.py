@@ -17,6 +17,7 @@ from gnnd.distributed._cut import sum_of
 from gnnd.distributed._plan import Plan, read_plan
 from gnnd.distributed._records import new_graph, parts
 from gnnd.distributed._schedule import Task
+from gnnd.distributed._sizing import counts_that_fit
 from gnnd.distributed._storage import Folder
 from near import begin, do_until
 from shards import K, carrier, check_finished, make_flat_base
@@ -200,3 +201,17 @@ def test_a_task_holds_the_wide_order(tmp_path):
     _, _, plan = begin_many(tmp_path)
     lists = -(-MANY // 1024) * 12
     assert plan.task_bytes == 8 * MANY + lists  # a merge of shards so small takes less
+
+
+def test_as_many_shards_as_the_memory_and_32_bits_allow(tmp_path):
+    """Of wide ids more, since lists take more; of near pairs the order counts, too."""
+    _, _, plan = begin_many(tmp_path)
+    about, params = plan.manifest.base, plan.manifest.params
+    counts = [1, 2, 3, 128, 512, 1024]
+    assert counts_that_fit(counts, 1e15, about, params, "all", 0) == [3, 128, 512, 1024]
+    assert counts_that_fit(counts, plan.task_bytes, about, params, "near", 0) == [1024]
+    assert counts_that_fit(counts, 0, about, params, "near", 0) == [1024]  # none does: the most shards there are
+    small = {**about, "n": 1000, "bytes": 1000}
+    held = 2 * 500 * (1 + 8 * (plan.manifest.local_columns + 1) + 2 * 8)
+    assert counts_that_fit([2, 4], held, small, params, "all", 0) == [2, 4]
+    assert counts_that_fit([2, 4], held, small, params, "all", 8) == [4]

@@ -85,7 +85,7 @@ def build(
     name = path_of(work, "work")
     name = name if is_url(name) else os.path.abspath(name)
     if shards is None:
-        words = {"k": k, "metric": metric, "recall": recall, **params}
+        words = {"k": k, "metric": metric, "recall": recall, "plan": plan, **params}
         shards = begun_shards(name, options) or shards_for(cluster, base, str(device), words, options)
     start(base, name, k, metric, shards=shards, recall=recall, plan=plan, **params)
     place = storage(name, **options)

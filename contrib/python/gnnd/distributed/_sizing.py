@@ -8,12 +8,10 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from .. import _native
 from .._process import named
-from ._base import numpy_type, open_base
-from ._plan import finished, read_plan
+from ._base import open_base
+from ._plan import Plan, finished, read_plan
 from ._storage import storage
 from ._worker import STORAGE_OPTIONS
 
@@ -23,7 +21,8 @@ if TYPE_CHECKING:
 _MOST = 1024  # shards
 _ROOM = 0.75  # of the memory: plans are of builds, merges take a little more
 _SECONDS = 120.0  # to wait for a worker
-_NOT_OF_BUILDS = (*STORAGE_OPTIONS, "id_bytes", "recall_objects")  # among the words of start()
+_MOST_ROWS = 2**31 - 1  # of two shards
+_NOT_OF_BUILDS = (*STORAGE_OPTIONS, "plan", "id_bytes", "recall_objects")  # among the words of start()
 
 
 def begun_shards(work: str, options: dict[str, Any]) -> int | None:
@@ -67,11 +66,26 @@ def shards_for(
     counts = [min(1 if len(workers) == 1 else 2 * len(workers), most)]
     while counts[-1] < most:
         counts.append(min(most, counts[-1] + max(1, counts[-1] // 4)))
-    # Of each row of two shards its vector, local graph, lists, these once more, and what a merge finds.
-    held = d * np.dtype(numpy_type(dtype)).itemsize + int(params["k"]) * 8 * 4
-    counts = [count for count in counts if rows_of_two(n, count) * held <= limit * _ROOM] or counts[-1:]
+    how = words.get("plan", "all"), words.get("id_bytes", 0)
+    counts = counts_that_fit(counts, limit * _ROOM, about, params, *how)
     future = client.submit(first_that_fits, *(counts, n, d, dtype, device, params), workers=list(workers), pure=False)
     return int(future.result(timeout=_SECONDS))
+
+
+def counts_that_fit(
+    counts: list[int], room: float, about: dict[str, Any], params: dict[str, Any], plan: str, id_bytes: int
+) -> list[int]:
+    """The numbers of shards with which no task of a build holds more memory than that; the last where none is.
+
+    :param about: the base's record
+    """
+
+    def fits(count: int) -> bool:
+        if rows_of_two(int(about["n"]), count) > _MOST_ROWS:
+            return False
+        return Plan(_native.Manifest.begin(about, params, count, plan, id_bytes), 0).task_bytes <= room
+
+    return [count for count in counts if fits(count)] or counts[-1:]
 
 
 def rows_of_two(n: int, shards: int) -> int:
