@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import sys
 import threading
 import time
@@ -202,39 +201,6 @@ def test_a_lost_worker_s_task_is_free_at_once(own_cluster, tmp_path):
         began = time.monotonic()
         gnnd.distributed.build(base, work, K, shards=4, client=client, threads=1, lease_seconds=100, progress=kill)
     assert lost and time.monotonic() - began < 50
-    check_finished(work, base)
-
-
-@pytest.mark.disturbed
-@pytest.mark.parametrize("plan, times", [("all", 5), ("near", 1)])
-def test_a_scheduler_that_is_killed(tmp_path, plan, times):
-    """With all that it knew, and its workers. Another one on the same folder goes on, until it is killed, too."""
-    base, work = (make_base if plan == "all" else make_flat_base)(tmp_path, 3000), tmp_path / "work"
-    program = """
-import sys, gnnd.distributed
-from distributed import Client, LocalCluster
-if __name__ == "__main__":
-    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster) as client:
-        words = {"shards": 12, "plan": sys.argv[3], "threads": 1, "lease_seconds": 0.6}
-        gnnd.distributed.build(sys.argv[1], sys.argv[2], 8, client=client, **words)
-"""
-    (tmp_path / "build.py").write_text(program)
-    command = [sys.executable, tmp_path / "build.py", base, work, plan]
-
-    def start() -> subprocess.Popen[bytes]:
-        return subprocess.Popen(command, stderr=subprocess.DEVNULL, start_new_session=True)
-
-    def done() -> set[str]:
-        return {path.name for path in (work / "done").glob("*")}
-
-    for _ in range(times):
-        first, before = start(), done()
-        while first.poll() is None and len(done() - before) < 8:
-            time.sleep(0.005)
-        assert first.poll() is None
-        os.killpg(first.pid, signal.SIGKILL)  # the scheduler, the client and the workers
-        first.wait()
-    assert start().wait(timeout=60) == 0
     check_finished(work, base)
 
 
