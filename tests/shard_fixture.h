@@ -4,13 +4,16 @@
 /// Graphs in shards for tests: an executor that finds exact neighbours, a base file, and what the folder holds.
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <atomic>
 #include <cstring>
 #include <filesystem>
 #include <functional>
 #include <memory>
 #include <numeric>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gnnd/error.h"
@@ -61,37 +64,72 @@ inline std::unique_ptr<shards::Executor> exact_executor(shards::Store& store, co
     return std::make_unique<ExactExecutor>(store, params, options);
 }
 
-/// Stops at a task, from within it.
-class FailingExecutor : public ExactExecutor {
+/// Calls a function at the beginning of each task, from within it.
+class HookedExecutor : public ExactExecutor {
   public:
-    FailingExecutor(shards::Store& store, const BuildParams& params, const shards::ExecutorOptions& options,
-                    int& tasks_left)
-        : ExactExecutor(store, params, options), tasks_left_(tasks_left) {}
+    using Hook = std::function<void(const Callbacks&)>;
+
+    HookedExecutor(shards::Store& store, const BuildParams& params, const shards::ExecutorOptions& options, Hook hook)
+        : ExactExecutor(store, params, options), hook_(std::move(hook)) {}
 
   protected:
     BuildStats build_graph(const VectorView& vectors, std::int32_t* ids, float* distances,
                            const Callbacks& callbacks) override {
-        fail_if_due();
+        hook_(callbacks);
         return ExactExecutor::build_graph(vectors, ids, distances, callbacks);
     }
     BuildStats merge_graphs(const Side& a, const Side& b, std::int32_t* ids, float* distances,
                             const Callbacks& callbacks) override {
-        fail_if_due();
+        hook_(callbacks);
         return ExactExecutor::merge_graphs(a, b, ids, distances, callbacks);
     }
 
   private:
-    void fail_if_due() {
-        if (tasks_left_-- == 0) throw DeviceError("the device broke");
-    }
-    int& tasks_left_;
+    const Hook hook_;
 };
 
-inline shards::ExecutorFactory failing_after(int& tasks) {
-    return [&tasks](shards::Store& store, const BuildParams& params, const shards::ExecutorOptions& options) {
-        return std::make_unique<FailingExecutor>(store, params, options, tasks);
+inline shards::ExecutorFactory with_hook(const HookedExecutor::Hook& hook) {
+    return [hook](shards::Store& store, const BuildParams& params, const shards::ExecutorOptions& options) {
+        return std::make_unique<HookedExecutor>(store, params, options, hook);
     };
 }
+
+/// Stops at a task, from within it.
+inline shards::ExecutorFactory failing_after(int& tasks) {
+    return with_hook([&tasks](const Callbacks&) {
+        if (tasks-- == 0) throw DeviceError("the device broke");
+    });
+}
+
+/// What a task does that is not to end before the build is interrupted: whoever listens to the caller is another
+/// thread, which may come to it late.
+[[noreturn]] inline void wait_for_interrupt(const Callbacks& callbacks) {
+    while (!callbacks.interrupt()) usleep(1000);
+    throw Interrupted("stopped");
+}
+
+/// Interrupts a build by one worker when so many tasks are done.
+class InterruptAfter {
+  public:
+    explicit InterruptAfter(int tasks) : left_(tasks) {}
+
+    ShardCallbacks callbacks() {
+        ShardCallbacks callbacks;
+        callbacks.interrupt = [this] { return due_.load(); };
+        return callbacks;
+    }
+    shards::ExecutorFactory executor() {
+        return with_hook([this](const Callbacks& callbacks) {
+            if (left_-- > 0) return;
+            due_ = true;
+            wait_for_interrupt(callbacks);
+        });
+    }
+
+  private:
+    int left_;
+    std::atomic<bool> due_{false};
+};
 
 class Sharded : public testing::Test {
   protected:

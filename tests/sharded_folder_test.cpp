@@ -22,12 +22,6 @@
 namespace gnnd::test {
 namespace {
 
-/// Builds until so many tasks are durable.
-void stop_after(int tasks, ShardCallbacks& callbacks, int& done) {
-    callbacks.progress = [&done](const ShardProgress& progress) { done = progress.tasks_done; };
-    callbacks.interrupt = [&done, tasks] { return done >= tasks; };
-}
-
 TEST_F(Sharded, FoldersStayWithinThePlannedDisk) {
     expect_planned_disk(shards(12), [](const ShardedPlan& plan, std::uint64_t, const ShardedStats& stats) {
         EXPECT_GE(plan.disk, stats.written_bytes);
@@ -76,27 +70,8 @@ TEST_F(Sharded, ADiskThatIsFullAnywhere) {
 TEST_F(Sharded, AlteredFilesAreNoticedAndNamed) {
     make_base(60);
     params_.k = 4;
-    ShardCallbacks callbacks;
-    int done = 0;
-    // Slow enough to be stopped in the middle.
-    class Slow : public ExactExecutor {
-      public:
-        using ExactExecutor::ExactExecutor;
-
-      protected:
-        BuildStats merge_graphs(const Side& a, const Side& b, std::int32_t* ids, float* distances,
-                                const Callbacks& hooks) override {
-            for (int i = 0; i < 10 && !hooks.interrupt(); ++i) usleep(10000);
-            if (hooks.interrupt()) throw Interrupted("stopped");
-            return ExactExecutor::merge_graphs(a, b, ids, distances, hooks);
-        }
-    };
-    stop_after(4, callbacks, done);
-    EXPECT_THROW(build(shards(3), callbacks,
-                       [](shards::Store& store, const BuildParams& p, const shards::ExecutorOptions& options) {
-                           return std::make_unique<Slow>(store, p, options);
-                       }),
-                 Interrupted);
+    InterruptAfter four(4);
+    EXPECT_THROW(build(shards(3), four.callbacks(), four.executor()), Interrupted);
     const auto is_noticed = [&](const std::string& name, bool when_gone, const auto& use) {
         const std::string path = work() + "/" + name, bytes = read_bytes(path);
         const std::size_t step = bytes.size() > 3000 ? 37 : 7;  // graph_file_test and shard_manifest_test try every one
@@ -259,12 +234,10 @@ TEST_F(Sharded, AnInterruptWritesOneManifest) {
     params_.k = 4;
     std::filesystem::create_directory(work());
     Replacements manifests(work(), shards::kManifestName);
-    ShardCallbacks callbacks;
-    int done = 0;
-    stop_after(70, callbacks, done);
+    InterruptAfter seventy(70);
     ShardParams params = shards(40);
     params.checkpoint_seconds = 1000;
-    EXPECT_THROW(build(params, callbacks), Interrupted);
+    EXPECT_THROW(build(params, seventy.callbacks(), seventy.executor()), Interrupted);
     EXPECT_EQ(manifests.count(), 2) << "at the start and at the end";
     const auto manifest = shards::Manifest::read(manifest_path());
     EXPECT_GT(std::count_if(manifest.shards.begin(), manifest.shards.end(), [](const auto& s) { return s.built(); }),

@@ -137,7 +137,7 @@ TEST_F(Near, GoesOnAfterAFailureAnywhere) {
     EXPECT_GE(failed, 7) << "builds and merges";
 }
 
-/// Whatever asks first after a file of this name has appeared ends the run.
+/// Whatever asks first after a file of this name has appeared ends the run. Tasks wait for that then.
 TEST_F(Near, GoesOnAfterAnInterruptAtEveryStage) {
     VectorView view = sample_.view();
     view.n = 3000;
@@ -145,13 +145,17 @@ TEST_F(Near, GoesOnAfterAnInterruptAtEveryStage) {
     for (const char* const stage : {"ordered.", "order.ibin", "local-", "lists-", "result-"}) {
         SCOPED_TRACE(stage);
         std::filesystem::remove_all(work());
-        ShardCallbacks callbacks;
-        callbacks.interrupt = [&] {
+        const auto is_reached = [&] {
             const std::vector<std::string> names = files();
             return std::any_of(names.begin(), names.end(),
                                [&](const std::string& name) { return name.starts_with(stage); });
         };
-        EXPECT_THROW(build_sharded(*base_, params_, near(6), callbacks), Interrupted);
+        ShardCallbacks callbacks;
+        callbacks.interrupt = is_reached;
+        const shards::ExecutorFactory waiting = with_hook([&](const Callbacks& hooks) {
+            if (is_reached()) wait_for_interrupt(hooks);
+        });
+        EXPECT_THROW(build(near(6), callbacks, waiting), Interrupted);
         for (const std::string& name : files()) EXPECT_EQ(name.find(".tmp."), std::string::npos) << name;
         EXPECT_THROW(ShardedGraph{work()}, IoError);
         expect_good(build_sharded(*base_, params_, near(6, true)));
@@ -160,6 +164,7 @@ TEST_F(Near, GoesOnAfterAnInterruptAtEveryStage) {
 
 TEST_F(Near, AnInterruptAtAnyQuestionOfTheFirstStageIsTaken) {
     make_base(300);
+    params_.threads = 1;  // of several one asks, as often as it comes to a part
     int questions = 0;
     ShardCallbacks counting;
     counting.interrupt = [&] {

@@ -190,10 +190,9 @@ TEST_F(FromAFunction, RowsThatChangeMeanwhileAreNoticed) {
                                        base_->read(begin, count, out);
                                        if (changed) out[0] ^= std::byte(1);
                                    });
-    ShardCallbacks callbacks;
-    callbacks.progress = [&](const ShardProgress& progress) { changed = progress.tasks_done == progress.tasks; };
-    EXPECT_EQ(message_of<IoError>(
-                  [&] { shards::build_with(vectors, params_, planned(MergePlan::all), callbacks, exact_executor); }),
+    int begun = 0;
+    const shards::ExecutorFactory changing = with_hook([&](const Callbacks&) { changed = ++begun == 10; });
+    EXPECT_EQ(message_of<IoError>([&] { shards::build_with(vectors, params_, planned(MergePlan::all), {}, changing); }),
               "the base: changed while the graph was built: the base holds other vectors; build it in another folder");
 }
 

@@ -135,15 +135,12 @@ TEST_F(Sharded, InterruptKeepsWhatThereIs) {
     make_base(300);
     ShardParams params = shards(5);
     params.checkpoint_seconds = 1000;
-    int done = 0;
-    ShardCallbacks callbacks;
-    callbacks.progress = [&](const ShardProgress& progress) { done = progress.tasks_done; };
-    callbacks.interrupt = [&] { return done >= 4; };
-    EXPECT_THROW(build(params, callbacks), Interrupted);
+    InterruptAfter four(4);
+    EXPECT_THROW(build(params, four.callbacks(), four.executor()), Interrupted);
     params.resume = true;
-    const ShardedStats stats = build(params);
-    EXPECT_LE(stats.progress.workers[0].done, 11);
+    EXPECT_EQ(build(params).progress.workers[0].done, 11);
     expect_exact();
+    ShardCallbacks callbacks;
     callbacks.progress = [](const ShardProgress&) { throw std::runtime_error("the caller's own"); };
     std::filesystem::remove_all(work());
     EXPECT_THROW(build(shards(3), callbacks), std::runtime_error);
@@ -241,16 +238,15 @@ TEST_F(Sharded, ABaseWithOtherVectorsIsNoticed) {
     EXPECT_TRUE(shards::Manifest::read(manifest_path()).base.checksum);
 }
 
-/// Writes to the base file when so many tasks are done.
 TEST_F(Sharded, ABaseThatChangesMeanwhileIsNoticed) {
     make_base(60);
     params_.k = 5;
-    ShardCallbacks callbacks;
-    callbacks.progress = [&](const ShardProgress& progress) {
-        if (progress.tasks_done == 2)
+    int begun = 0;
+    const shards::ExecutorFactory touching = with_hook([&](const Callbacks&) {
+        if (++begun == 3)
             std::filesystem::last_write_time(base_->path(), std::filesystem::file_time_type::clock::now());
-    };
-    const std::string message = message_of<IoError>([&] { build(shards(2), callbacks); });
+    });
+    const std::string message = message_of<IoError>([&] { build(shards(2), {}, touching); });
     EXPECT_EQ(message, base_->path() + ": changed while the graph was built: the base file was written to since; " +
                            "build it in another folder");
     EXPECT_NE(message_of<IoError>([&] { ShardedGraph graph(work()); }).find("not finished"), std::string::npos);
