@@ -10,13 +10,18 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <csignal>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <sstream>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "gnnd/io/graph_file.h"
@@ -101,6 +106,41 @@ class Cli : public testing::Test {
         int status = 0;
         waitpid(pid, &status, 0);
         return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+    }
+
+    /// Whether the process has ended. It can still be waited for.
+    static bool is_over(pid_t pid) {
+        siginfo_t info{};
+        return waitid(P_PID, id_t(pid), &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == pid;
+    }
+    /// Until something has happened, or the process has ended, in which it cannot happen any more; however busy the
+    /// machine is, but not for ever.
+    template <class Happened>
+    static void wait_until(pid_t pid, const Happened& happened) {
+        const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(10);
+        while (!happened() && !is_over(pid) && std::chrono::steady_clock::now() < deadline)
+            std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    }
+    bool has_told(const std::string& text) const {
+        return read_bytes(logs_.file("err")).find(text) != std::string::npos;
+    }
+    /// Whether the process has a handler of its own for the signal.
+    static bool catches(pid_t pid, int signal) {
+        std::ifstream status("/proc/" + std::to_string(pid) + "/status");
+        for (std::string line; std::getline(status, line);)
+            if (line.starts_with("SigCgt:")) return (std::stoull(line.substr(7), nullptr, 16) >> (signal - 1) & 1) != 0;
+        return false;
+    }
+    /// Processor time that the process has used.
+    static double seconds_of(pid_t pid) {
+        std::ifstream in("/proc/" + std::to_string(pid) + "/stat");
+        std::string text{std::istreambuf_iterator<char>(in), {}};
+        std::istringstream fields(text.substr(text.rfind(')') + 1));
+        std::string skipped;
+        for (int field = 3; field < 14; ++field) fields >> skipped;
+        long user = 0, system = 0;
+        fields >> user >> system;
+        return double(user + system) / double(sysconf(_SC_CLK_TCK));
     }
 
     Result run(const Arguments& arguments, const Arguments& before = {}) const {

@@ -8,9 +8,9 @@
 namespace gnnd::test {
 namespace {
 
-/// Kills what hangs, which is code -SIGKILL then.
+/// Kills what hangs, which is code -SIGKILL then. What does not takes less than a second of one processor.
 Arguments in_a_shell(const std::string& script) {
-    return {"timeout", "-s", "KILL", "60", "sh", "-c", script + "; exec \"$@\"", "sh"};
+    return {"timeout", "-s", "KILL", "300", "sh", "-c", script + "; exec \"$@\"", "sh"};
 }
 
 /// Done, or one line and exit code 1. Where not even the libraries can be loaded it is the loader's to say so.

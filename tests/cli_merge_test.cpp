@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: MIT
 // merge and append through the tool: the graph, what it says about it, and what it refuses.
-#include <chrono>
-#include <thread>
 
 #include "gnnd/io/graph_file.h"
 #include "tests/cli_fixture.h"
@@ -229,10 +227,7 @@ TEST_F(CliMerge, InterruptedWritesNothing) {
         Arguments arguments = command;
         arguments.insert(arguments.end(), {"--recall", "0", "--delta", "0", "--iterations", "1000000", "-o", out});
         const pid_t pid = spawn(arguments);
-        const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(2);
-        while (read_bytes(logs_.file("err")).find("iteration 1:") == std::string::npos &&
-               std::chrono::steady_clock::now() < deadline)
-            std::this_thread::sleep_for(std::chrono::milliseconds(10));
+        wait_until(pid, [&] { return has_told("iteration 1:"); });
         kill(pid, SIGINT);
         EXPECT_EQ(wait(pid), -SIGINT) << command[0];
         EXPECT_NE(read_bytes(logs_.file("err")).find("gnnd: interrupted, nothing was written"), std::string::npos);

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: MIT
 // gnnd tune: what it prints is what it measured, and the command line that it names works.
-#include <chrono>
 #include <csignal>
 #include <sstream>
-#include <thread>
 
 #include "tests/cli_fixture.h"
 
@@ -141,10 +139,7 @@ TEST_F(CliTune, RefusesWhatIsWrong) {
 
 TEST_F(CliTune, ASignalEndsIt) {
     const pid_t pid = spawn({"tune", kSample, "--settings", "10000", "--stats", file("s.json"), "--device", "cpu"});
-    const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(2);
-    while (read_bytes(logs_.file("err")).find("rows: ") == std::string::npos &&
-           std::chrono::steady_clock::now() < deadline)
-        std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    wait_until(pid, [&] { return has_told("rows: "); });
     kill(pid, SIGINT);
     EXPECT_EQ(wait(pid), -SIGINT);
     EXPECT_NE(read_bytes(logs_.file("err")).find("gnnd: interrupted, nothing was written"), std::string::npos);

@@ -243,8 +243,8 @@ TEST_F(CliPowerCut, AtAnyMomentCostsNoMoreThanTheWorkOfTheMoment) {
             half_done += left > 0 && left < 15;
             EXPECT_TRUE(same_graph(resumed(), undisturbed));
         }
-        // A disk that breaks its promises may cost the graph, but is never believed.
-        for (int i = 0; i < 8 && !HasFailure(); ++i) {
+        // A disk that breaks its promises may cost the graph, but is never believed. In the end as often as it takes.
+        for (int i = 0; (i < 8 || (run == 3 && refused <= 5 && i < 200)) && !HasFailure(); ++i) {
             try {
                 resume(cut(before, operations, random() % operations.size(), false));
                 EXPECT_TRUE(same_graph(resumed(), undisturbed));
