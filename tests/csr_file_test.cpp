@@ -96,7 +96,7 @@ TEST(CsrFile, Labels) {
 TEST(CsrFile, LargeArchives) {
     if (std::system("python3 -c pass 2>/dev/null") != 0) GTEST_SKIP() << "no Python";
     const TempDir dir;
-    if (std::filesystem::space(dir.file("")).available < std::uintmax_t(6) << 30) GTEST_SKIP() << "no room";
+    if (std::filesystem::space(dir.file("")).available < std::uintmax_t(8) << 30) GTEST_SKIP() << "no room";
     const std::vector<char> zeros(std::size_t(512) << 20);
     const std::string path = dir.file("large.zip");
     {

@@ -66,19 +66,29 @@ TEST(Tune, EndsInTimeWithTheBestSoFar) {
     how.rows = 10000;
     int builds = 0;
     TuneCallbacks callbacks;
-    callbacks.progress = [&](const TuneRecord&, const TuneRun&) { ++builds; };
+    using Clock = std::chrono::steady_clock;
+    const auto seconds_since = [](Clock::time_point start) {
+        return std::chrono::duration<double>(Clock::now() - start).count();
+    };
+    Clock::time_point first;
+    double last = 0;  // from the first build's end to the last one's
+    callbacks.progress = [&](const TuneRecord&, const TuneRun&) {
+        if (++builds == 1) first = Clock::now();
+        last = seconds_since(first);
+    };
     // Long enough for some builds and too short for thousands, however fast the machine is.
     for (how.seconds = 0.2; how.seconds < 100; how.seconds *= 2) {
         builds = 0;
-        const auto start = std::chrono::steady_clock::now();
+        const Clock::time_point start = Clock::now();
         try {
             const TuneResult result = tune(vectors, in_lists(0.9), how, callbacks);
-            const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+            const double took = seconds_since(start);
             EXPECT_FALSE(result.complete);
             EXPECT_GE(result.chosen, 0);
             EXPECT_GE(builds, int(result.records.size()));
-            EXPECT_NEAR(result.seconds, took.count(), 0.1 + 0.1 * took.count());
-            EXPECT_LT(took.count(), how.seconds + 5);
+            EXPECT_LE(result.seconds, took);
+            EXPECT_GE(result.seconds, last);
+            EXPECT_LT(took, 10 * how.seconds + 30) << "all settings take the machine hundreds of times as long";
             return;
         } catch (const InvalidArgument&) {
             EXPECT_EQ(builds, 0);
