@@ -105,6 +105,19 @@ def test_leases_of_the_lost_are_freed(tmp_path):
     assert {path.name for path in (tmp_path / "leases").iterdir()} <= {"build-00003.0"}
 
 
+def test_what_somebody_creates_and_deletes_meanwhile_is_his(tmp_path, monkeypatch):
+    """A lease may be given back between the attempt to create it and the look at whose it is."""
+
+    def lost(*_):
+        raise FileExistsError
+
+    place = Folder(tmp_path, create=True)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "link", lost)
+        assert not place.create("leases/build-00003.0", b"mine")
+    assert place.names("leases") == set() and place.create("leases/build-00003.0", b"mine")
+
+
 def test_one_of_several_gets_a_lease(tmp_path):
     place = Folder(tmp_path, create=True)
     got, all_there = [], threading.Barrier(8)

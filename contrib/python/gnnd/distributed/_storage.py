@@ -110,7 +110,7 @@ class Folder:
         try:
             os.link(temporary, path)
         except FileExistsError:
-            return path.read_bytes() == data
+            return self.read(name) == data  # None where it has been deleted since
         finally:
             temporary.unlink(missing_ok=True)
         _flush_folder(path.parent)
