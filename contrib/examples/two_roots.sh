@@ -15,22 +15,21 @@ end() {
 }
 trap end EXIT
 
-port=$("$python" -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
-export AWS_ACCESS_KEY_ID=test AWS_SECRET_ACCESS_KEY=test AWS_DEFAULT_REGION=us-east-1
-export FSSPEC_S3_ENDPOINT_URL=http://127.0.0.1:$port
-"$python" -m moto.server -p "$port" >"$here/server.log" 2>&1 &
+"$python" -m moto.server -p 0 >"$here/server.log" 2>&1 &
 server=$!
+url=''
+until [ -n "$url" ]; do # it takes a port that is free, and tells which
+    sleep 0.1
+    if ! kill -0 $server; then cat "$here/server.log" >&2 && exit 1; fi
+    url=$(sed -n 's|.*Running on \(http://127[.0-9]*:[0-9]*\).*|\1|p' "$here/server.log")
+done
+export AWS_ACCESS_KEY_ID=test AWS_SECRET_ACCESS_KEY=test AWS_DEFAULT_REGION=us-east-1 FSSPEC_S3_ENDPOINT_URL=$url
 
 "$python" - <<'END'
-import time, fsspec, numpy as np
+import fsspec, numpy as np
 x = np.random.default_rng(1).normal(size=(20_000, 6)).astype(np.float32) @ np.ones((6, 24), np.float32).cumsum(1)
-for attempt in range(100):
-    try:
-        store = fsspec.filesystem("s3", skip_instance_cache=True)
-        store.mkdir("data")
-        break
-    except Exception:  # until the server is there
-        time.sleep(0.2)
+store = fsspec.filesystem("s3")
+store.mkdir("data")
 with store.open("s3://data/base.npy", "wb") as file:
     np.save(file, x)
 END

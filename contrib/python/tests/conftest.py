@@ -4,12 +4,16 @@
 from __future__ import annotations
 
 import os
+import threading
+from pathlib import Path
 
 # Threads that wait give way to those of other tests at the same time; read when gnnd is imported.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 import numpy as np  # noqa: E402
 import pytest  # noqa: E402
+
+import gnnd  # noqa: E402
 
 
 @pytest.hookimpl(tryfirst=True)  # before marks choose
@@ -70,6 +74,27 @@ def recall_of(graph, x: np.ndarray, metric: str, at: int) -> float:
     last = np.sort(expected, axis=1)[:, at - 1]
     found = np.take_along_axis(expected, np.asarray(graph.ids)[:, :at], axis=1)
     return float((found <= last[:, None] * (1 + 1e-5 * np.sign(last[:, None])) + 1e-6).mean())
+
+
+def stop_after_two_tasks(x: np.ndarray, work: Path, k: int) -> None:
+    """Builds x in three shards and ends that after two tasks. Whoever reads the last shard waits for it: progress is
+    told by a thread of its own, which may come late, and then of more tasks."""
+    stopped = threading.Event()
+
+    def read(first: int, count: int) -> np.ndarray:
+        a_shard = count > 1 and threading.current_thread() is not threading.main_thread()
+        if a_shard and first + count == len(x):
+            stopped.wait(600)
+        return x[first : first + count]
+
+    def stop(record: dict) -> None:
+        if record["tasks_done"] >= 2:
+            stopped.set()
+            raise InterruptedError("later")
+
+    of = {"shape": x.shape, "dtype": x.dtype, "k": k, "shards": 3, "checkpoint_seconds": 0}
+    with pytest.raises(InterruptedError, match="later"):
+        gnnd.build_sharded(read, work, **of, progress=stop)
 
 
 @pytest.fixture(scope="session")

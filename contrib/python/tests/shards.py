@@ -23,6 +23,7 @@ from gnnd.distributed._tasks import Carrier
 
 K = 8
 LEASE = 0.6
+PATIENCE = 900  # seconds for what takes some, on machines on which much else goes on, too
 
 
 def make_base(folder: Path, n: int = 600, d: int = 12) -> Path:
@@ -52,12 +53,11 @@ def worker(work: Path, *options: object) -> subprocess.Popen[str]:
     return subprocess.Popen(list(map(str, command)), stderr=subprocess.PIPE, text=True, env=dict(os.environ))
 
 
-def finish_with_kills(work: Path, chance: random.Random, most: int, seconds: float) -> int:
+def finish_with_kills(work: Path, chance: random.Random, most: int) -> int:
     """Three workers at a time, until the graph is finished: at random moments one is killed, and another comes. Who is
     not killed ends well.
 
     :param most: kill so many at most; then one is waited for instead
-    :param seconds: in which a worker must end
     :return: how many were killed
     """
     workers: list[subprocess.Popen[str]] = []
@@ -69,11 +69,11 @@ def finish_with_kills(work: Path, chance: random.Random, most: int, seconds: flo
         if killed < most and victim.poll() is None:
             victim.kill()
             killed += 1
-        told = victim.communicate(timeout=seconds)[1]
+        told = victim.communicate(timeout=PATIENCE)[1]
         assert victim.returncode in (0, -signal.SIGKILL), told
     for one in workers:
         assert one.stderr is not None
-        assert one.wait(timeout=seconds) == 0, one.stderr.read()
+        assert one.wait(timeout=PATIENCE) == 0, one.stderr.read()
         one.stderr.close()
     return killed
 

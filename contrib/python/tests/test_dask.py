@@ -22,7 +22,7 @@ from gnnd.distributed._records import Records
 from gnnd.distributed._schedule import Schedule
 from gnnd.distributed._sizing import first_that_fits
 from gnnd.distributed._storage import storage
-from shards import K, check_finished, make_base, make_flat_base, worker
+from shards import PATIENCE, K, check_finished, make_base, make_flat_base, worker
 
 distributed = pytest.importorskip("distributed")
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -180,7 +180,7 @@ def test_workers_that_are_killed_and_helpers(own_cluster, tmp_path):
         finally:
             over.set()
             killer.join()
-    assert helper.communicate(timeout=60) and helper.returncode == 0
+    assert helper.communicate(timeout=PATIENCE) and helper.returncode == 0
     assert killed
     check_finished(work, base)
 
@@ -188,7 +188,7 @@ def test_workers_that_are_killed_and_helpers(own_cluster, tmp_path):
 @pytest.mark.disturbed
 def test_a_lost_worker_s_task_is_free_at_once(own_cluster, tmp_path):
     """Dask knows that it is gone: nobody waits until its lease runs out."""
-    base, work, lost = make_base(tmp_path, 20_000), tmp_path / "work", []
+    base, work, lost, lease = make_base(tmp_path, 20_000), tmp_path / "work", [], 2 * PATIENCE
     with distributed.Client(own_cluster) as client:
         processes = client.run(os.getpid)
 
@@ -199,8 +199,8 @@ def test_a_lost_worker_s_task_is_free_at_once(own_cluster, tmp_path):
                 os.kill(processes[busy[0]], signal.SIGKILL)
 
         began = time.monotonic()
-        gnnd.distributed.build(base, work, K, shards=4, client=client, threads=1, lease_seconds=100, progress=kill)
-    assert lost and time.monotonic() - began < 50
+        gnnd.distributed.build(base, work, K, shards=4, client=client, threads=1, lease_seconds=lease, progress=kill)
+    assert lost and time.monotonic() - began < lease / 2
     check_finished(work, base)
 
 

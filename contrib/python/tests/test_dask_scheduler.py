@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 import gnnd.distributed
-from shards import K, check_finished, make_base, make_flat_base
+from shards import PATIENCE, K, check_finished, make_base, make_flat_base
 
 distributed = pytest.importorskip("distributed")
 ClosedClientError = distributed.client.ClosedClientError
@@ -52,14 +52,19 @@ if __name__ == "__main__":
     def done() -> set[str]:
         return {path.name for path in (work / "done").glob("*")}
 
+    killed = 0
     for _ in range(times):
         first, before = start(), done()
         while first.poll() is None and len(done() - before) < 8:
             time.sleep(0.005)
-        assert first.poll() is None
+        if first.poll() is not None:  # it was through before the test came to look
+            assert first.returncode == 0
+            break
         os.killpg(first.pid, signal.SIGKILL)  # the scheduler, the client and the workers
         first.wait()
-    assert start().wait(timeout=60) == 0
+        killed += 1
+    assert killed
+    assert start().wait(timeout=PATIENCE) == 0
     check_finished(work, base)
 
 
@@ -120,9 +125,9 @@ def test_a_scheduler_that_is_killed_alone(tmp_path, plan, times):
         with scheduler_and_workers(folder) as (file, (scheduler, *workers)):
             with client_of(file) as client, pytest.raises((CancelledError, OSError, ClosedClientError, RuntimeError)):
                 build(client, killer_of(scheduler, 8))
-            assert scheduler.wait(timeout=60) == -signal.SIGKILL
+            assert scheduler.wait(timeout=PATIENCE) == -signal.SIGKILL
             for one in workers:
-                one.wait(timeout=300)
+                one.wait(timeout=PATIENCE)
         assert not (work / "manifest.json").exists()
     with scheduler_and_workers(tmp_path) as (file, _), client_of(file) as client:
         assert build(client).n == 3000

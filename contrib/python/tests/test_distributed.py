@@ -16,9 +16,10 @@ import pytest
 
 import gnnd
 import gnnd.distributed
+from conftest import stop_after_two_tasks
 from gnnd.distributed._schedule import FINISH, Schedule, State
 from gnnd.distributed._storage import Damaged, Folder, checked_name
-from shards import K, check_finished, make_base, worker
+from shards import PATIENCE, K, check_finished, make_base, worker
 
 
 @pytest.mark.parametrize("shards", [1, 2, 3, 6, 7, 16])
@@ -122,7 +123,7 @@ def test_several_processes(tmp_path):
     """All of them are started with the same words: one begins the build, the others join it."""
     base, work = make_base(tmp_path), tmp_path / "new" / "work"
     workers = [worker(work, "--base", base, "-k", K, "--shards", 6) for _ in range(3)]
-    told = [one.communicate(timeout=120)[1] for one in workers]
+    told = [one.communicate(timeout=PATIENCE)[1] for one in workers]
     assert [one.returncode for one in workers] == [0, 0, 0], told
     assert sum(len(re.findall(r": \d+\.\d+ s\b", text)) for text in told) >= len(Schedule(6))
     check_finished(work, base)
@@ -131,7 +132,7 @@ def test_several_processes(tmp_path):
 def test_the_tool_s_errors(tmp_path):
     def run(*arguments):
         command = [sys.executable, "-m", "gnnd", "worker", *map(str, arguments)]
-        return subprocess.run(command, capture_output=True, text=True, timeout=60)
+        return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
 
     missing = run(tmp_path / "missing")
     assert missing.returncode == 1 and "missing" in missing.stderr and missing.stderr.count("\n") == 1
@@ -155,14 +156,8 @@ def test_one_place_has_one_graph(tmp_path):
     gnnd.distributed.work(work)
     with pytest.raises(OSError, match="the number of shards"):
         gnnd.distributed.start(base, work, K, shards=4)
-
-    def stop(record):
-        if record["tasks_done"] == 2:
-            raise InterruptedError
-
     alone = tmp_path / "alone"
-    with pytest.raises(InterruptedError):
-        gnnd.build_sharded(base, alone, K, shards=3, checkpoint_seconds=0, progress=stop)
+    stop_after_two_tasks(np.load(base), alone, K)
     with pytest.raises(OSError, match="build_sharded"):
         gnnd.distributed.start(base, alone, K, shards=3)
 

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from shards import PATIENCE
+
 pytest.importorskip("s3fs")
 pytest.importorskip("moto")
 
@@ -25,7 +27,7 @@ def test_two_roots():
     alone = [unshare, "--map-root-user", "--mount", "--pid", "--fork", "--mount-proc", "true"]
     if subprocess.run(alone, capture_output=True).returncode != 0:
         pytest.skip("this user may not make namespaces")
-    done = subprocess.run([EXAMPLE, sys.executable], capture_output=True, text=True, timeout=300)
+    done = subprocess.run([EXAMPLE, sys.executable], capture_output=True, text=True, timeout=PATIENCE)
     assert done.returncode == 0, done.stderr
     told = re.findall(r"is finished, (\d+) tasks of it done here", done.stderr)
     assert len(told) == 2 and sum(map(int, told)) >= 6 + 15 + 6 + 1

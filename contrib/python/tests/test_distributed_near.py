@@ -17,7 +17,7 @@ import gnnd.distributed
 from gnnd import _native
 from gnnd.distributed._schedule import FINISH, Batch, Schedule, State, in_rounds
 from near import PAIRS, SHARDS, begin, check_near, do_until, merges_of
-from shards import K, carrier, check_finished, make_flat_base, worker
+from shards import PATIENCE, K, carrier, check_finished, make_flat_base, worker
 
 
 def test_merges_of_a_round_have_no_shard_in_common():
@@ -107,7 +107,7 @@ def test_several_processes(tmp_path):
     base, work = make_flat_base(tmp_path, 6000), tmp_path / "new" / "work"
     words = ("--base", base, "-k", K, "--shards", SHARDS, "--plan", "near")
     workers = [worker(work, *words) for _ in range(3)]
-    told = [one.communicate(timeout=240)[1] for one in workers]
+    told = [one.communicate(timeout=PATIENCE)[1] for one in workers]
     assert [one.returncode for one in workers] == [0, 0, 0], told
     for kind, count in {"partition": 1, "assign": SHARDS, "divide": SHARDS, "build": SHARDS, "restore": SHARDS}.items():
         assert sum(text.count(f"gnnd worker: {kind}") for text in told) >= count
@@ -125,7 +125,7 @@ def test_what_cannot_be_begun(tmp_path):
         with pytest.raises(ValueError, match=text):
             gnnd.distributed.start(base, work, K, shards=4, **params)
     command = [sys.executable, "-m", "gnnd", "worker", work, "--base", base, "--shards", "4", "--plan", "x"]
-    failed = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    failed = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
     assert failed.returncode == 1 and "all, near" in failed.stderr
     gnnd.distributed.start(base, work, K, shards=4)
     with pytest.raises(OSError, match="the plan is all, asked for is near"):

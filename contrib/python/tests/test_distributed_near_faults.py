@@ -38,7 +38,7 @@ def test_workers_that_are_killed(tmp_path):
     for build in range(KILLS):
         work = tmp_path / f"work{build}"
         gnnd.distributed.start(base, work, K, shards=SHARDS, plan="near")
-        killed += finish_with_kills(work, chance, KILLS - killed, 120)
+        killed += finish_with_kills(work, chance, KILLS - killed)
         check_near(work, base)
         if killed == KILLS:
             return

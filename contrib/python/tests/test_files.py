@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import gnnd
-from conftest import clustered, recall_of
+from conftest import clustered, recall_of, stop_after_two_tasks
 
 
 def test_a_graph_comes_back(x, tmp_path):
@@ -197,13 +197,7 @@ def test_shards_that_cannot_be(x, tmp_path):
         gnnd.build_sharded(tmp_path / "x.npy", tmp_path / "work", shards=-1)
     with pytest.raises(RuntimeError, match="host_memory|bytes"):
         gnnd.build_sharded(tmp_path / "x.npy", tmp_path / "work", shards=2, host_memory=1000)
-
-    def stop(record):
-        if record["tasks_done"] == 2:
-            raise InterruptedError("later")
-
-    with pytest.raises(InterruptedError, match="later"):
-        gnnd.build_sharded(tmp_path / "x.npy", tmp_path / "work", k=6, shards=3, checkpoint_seconds=0, progress=stop)
+    stop_after_two_tasks(x, tmp_path / "work", 6)
     with pytest.raises(OSError, match="work"):
         gnnd.load(tmp_path / "work")  # not finished
     assert gnnd.build_sharded(tmp_path / "x.npy", tmp_path / "work", k=6, resume=True).n == 1200

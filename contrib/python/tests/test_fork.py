@@ -22,8 +22,8 @@ def in_a_child(work, *arguments):
     queue = context.Queue()
     child = context.Process(target=lambda: queue.put(work(*arguments)))
     child.start()
-    found = queue.get(timeout=60)
-    child.join(60)
+    found = queue.get(timeout=600)
+    child.join(600)
     assert child.exitcode == 0
     return found
 

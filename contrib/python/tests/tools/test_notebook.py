@@ -19,7 +19,7 @@ def test_the_notebook_runs() -> None:
     if not NOTEBOOK.exists():
         pytest.skip("not in the repository")
     stored = nbformat.read(NOTEBOOK, 4)
-    run = nbclient.NotebookClient(nbformat.read(NOTEBOOK, 4), timeout=500, kernel_name="python3").execute()
+    run = nbclient.NotebookClient(nbformat.read(NOTEBOOK, 4), timeout=1800, kernel_name="python3").execute()
     for before, after in zip(stored.cells, run.cells, strict=True):
         kinds = [[output.output_type for output in cell.get("outputs", [])] for cell in (before, after)]
         assert "error" not in kinds[1] and set(kinds[0]) <= set(kinds[1])
