@@ -20,20 +20,15 @@ class Disturbed:
 
     def __init__(self, application: Application) -> None:
         self._application = application
-        self.share = 0.0  # of requests that are disturbed
+        self.share = 0.0  # of requests that are disturbed, at random distances, but never many or none by chance
         self.faults: tuple[str, ...] = FAULTS
         self.seconds = 1.5  # that slow ones take
         self.seen: dict[str, int] = dict.fromkeys(FAULTS, 0)
+        self._left = 0  # requests until the next one that is disturbed; 0: not known yet
         self._chance, self._lock = random.Random(1), threading.Lock()
 
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
-        writes = environ["REQUEST_METHOD"] in ("PUT", "POST", "DELETE")
-        with self._lock:
-            fault = self._chance.choice(self.faults) if self._chance.random() < self.share else None
-            if (fault == "lost reply") > writes or (fault == "truncate" and environ["REQUEST_METHOD"] != "GET"):
-                fault = None
-            if fault is not None:
-                self.seen[fault] += 1
+        fault = self._next_fault(environ["REQUEST_METHOD"])
         if fault in ("error", "throttle"):  # what was sent must be read before it is answered
             environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
         if fault == "error":
@@ -50,6 +45,26 @@ class Disturbed:
             return self._fail(start_response, "500 Internal Server Error", b"InternalError")
         start_response(*head[:2])  # with the length of all of it
         return [body[: len(body) // 2]]
+
+    def _next_fault(self, method: str) -> str | None:
+        only = {"truncate": ("GET",), "lost reply": ("PUT", "POST", "DELETE")}
+        with self._lock:
+            if self.share == 0:
+                self._left = 0
+                return None
+            fitting = [fault for fault in self.faults if method in only.get(fault, (method,))]
+            if not fitting:
+                return None
+            if self._left == 0:
+                apart = round(1 / self.share)
+                nearest = min(apart, 4)  # so that who tries again at once gets through
+                self._left = self._chance.randint(nearest, 2 * apart - nearest)
+            self._left -= 1
+            if self._left > 0:
+                return None
+            fault = self._chance.choice(fitting)
+            self.seen[fault] += 1
+            return fault
 
     @staticmethod
     def _fail(start_response: Callable[..., Any], status: str, code: bytes) -> Iterable[bytes]:

@@ -15,7 +15,7 @@ import pytest
 import gnnd
 import gnnd.distributed
 from conftest import check_graph, clustered, recall_of
-from shards import K
+from shards import PATIENCE, K
 
 fsspec = pytest.importorskip("fsspec")
 pytest.importorskip("s3fs")
@@ -45,7 +45,8 @@ def bucket(server, monkeypatch):
     disturbance.share = 0.0
     monkeypatch.setattr(_objects, "PAUSE", 0.01)
     name = f"bucket-{uuid.uuid4().hex}"
-    fs = fsspec.filesystem("s3", **options, use_listings_cache=False)
+    patient = {**options, "config_kwargs": {"read_timeout": PATIENCE}}  # nothing here is tried again
+    fs = fsspec.filesystem("s3", **patient, use_listings_cache=False)
     fs.mkdir(name)
     path = f"/tmp/{name}.npy"
     np.save(path, clustered(N, D))
@@ -157,7 +158,7 @@ def test_two_processes_and_all_faults_at_once(bucket, tmp_path):
     for one in workers:
         one.start()
     for one in workers:
-        one.join(120)
+        one.join(PATIENCE)
     assert [one.exitcode for one in workers] == [0, 0]
     disturbance.share = 0.0
     assert done.get() + done.get() >= 15
@@ -166,9 +167,9 @@ def test_two_processes_and_all_faults_at_once(bucket, tmp_path):
 
 def test_one_of_many_creates(bucket):
     url, options, disturbance = bucket
-    disturbance.faults, disturbance.share = ("lost reply", "error"), 0.4
+    disturbance.faults, disturbance.share = ("lost reply", "error"), 0.2
     place = Objects(url, options)
-    for turn in range(5):
+    for turn in range(10):
         created = [place.create(f"done/x{turn}", str(i).encode()) for i in range(3)]
         assert created == [True, False, False]
         assert place.read(f"done/x{turn}") == b"0"
