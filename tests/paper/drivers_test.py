@@ -77,9 +77,9 @@ class Drivers(unittest.TestCase):
 
     def test_what_a_tool_printed_before_it_was_ended_is_kept(self) -> None:
         path = self.folder / "benchs/gpu_bench"
-        path.write_text(f"#!/bin/sh\necho {shlex.quote(json.dumps(GPU_LINE))}\nexec sleep 9\n")
+        path.write_text(f"#!/bin/sh\necho {shlex.quote(json.dumps(GPU_LINE))}\nexec sleep 600\n")
         path.chmod(0o755)
-        self.tools.timeout = 0.5
+        self.tools.timeout = 5  # for a shell to start on a busy machine
         points = [Point("GNND", DATA, "gpu_bench", text) for text in ("p=16", "p=32")]
         found = drivers.gpu_bench(self.tools, points, Path("set.fbin"))
         self.assertEqual(list(found), [points[0].key])
