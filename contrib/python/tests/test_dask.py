@@ -188,7 +188,7 @@ def test_workers_that_are_killed_and_helpers(own_cluster, tmp_path):
 @pytest.mark.disturbed
 def test_a_lost_worker_s_task_is_free_at_once(own_cluster, tmp_path):
     """Dask knows that it is gone: nobody waits until its lease runs out."""
-    base, work, lost, lease = make_base(tmp_path, 20_000), tmp_path / "work", [], 2 * PATIENCE
+    base, work, lost, lease = make_base(tmp_path, 5000, 400), tmp_path / "work", [], 2 * PATIENCE
     with distributed.Client(own_cluster) as client:
         processes = client.run(os.getpid)
 
