@@ -174,12 +174,12 @@ void Iterations::sweep() {
         for (std::int64_t i = begin; i < end; ++i) std::copy_n(state_.lists.of(i), state_.params.k, nearest.of(i));
     });
     std::swap(state_.lists, nearest);
-    auto pairs = std::exchange(state_.pairs, input_.all_pairs());
+    const auto pairs = std::exchange(state_.pairs, input_.all_pairs());
     try {
         compare_all(state_);
     } catch (...) {
         std::swap(state_.lists, nearest);
-        state_.pairs = std::move(pairs);
+        state_.pairs = pairs;
         throw;
     }
     ++iteration_;
