@@ -4,10 +4,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <numeric>
 #include <random>
 #include <vector>
 
 #include "gnnd/builder.h"
+#include "gnnd/merge.h"
 #include "tests/cpu.h"
 
 namespace gnnd {
@@ -41,16 +44,35 @@ TEST(Unresolved, IsTheShareThatRoundingDecides) {
 }
 
 TEST(Unresolved, CountsTheColumnThatIsAskedFor) {
-    // Of four objects two have a second neighbour whose cosine float32 rounds; a row that ends before it tells nothing.
+    // Of four objects two have a second neighbour whose cosine float32 rounds; a row that ends before it does not
+    // count.
     const float near = 1 - 0x1p-17F, far = 1 - 0x1p-13F, none = worst_value(Metric::Cosine);
     const std::vector<float> values{1, near, far, near, near, none, 1, far, far, 1, none, none};
-    const std::vector<std::int32_t> ids(values.size());
+    const std::vector<std::int32_t> ids{1, 2, 3, 0, 2, -1, 0, 1, 3, 0, -1, -1};
     const KnnGraphView graph{4, 3, Metric::Cosine, ids.data(), values.data()};
-    EXPECT_EQ(detail::unresolved_share(graph, 1, 4), 1);
-    EXPECT_EQ(detail::unresolved_share(graph, 2, 4), 0.5);
-    EXPECT_EQ(detail::unresolved_share(graph, 3, 4), 0);
-    EXPECT_EQ(detail::unresolved_share(graph, 2, 1), 0) << "one component: all are 1 or -1";
-    EXPECT_EQ(detail::unresolved_share(graph, 2, 100), 0.75) << "longer sums err by more";
+    std::vector<float> rows(4 * 100);
+    std::iota(rows.begin(), rows.end(), 1.0f);
+    const auto share = [&](int at, std::int64_t d, const std::int32_t* objects = nullptr) {
+        return detail::unresolved_share(graph, objects, at, {{{rows.data(), 4, d, DType::f32, 0}}, {}});
+    };
+    EXPECT_EQ(share(1, 4), 1);
+    EXPECT_EQ(share(2, 4), 0.5);
+    EXPECT_EQ(share(3, 4), 0);
+    EXPECT_EQ(share(2, 1), 0) << "one component: all are 1 or -1";
+    EXPECT_EQ(share(2, 100), 0.75) << "longer sums err by more";
+    const std::int32_t objects[] = {2, 1, 3, 0};
+    EXPECT_EQ(share(2, 4, objects), 0.25) << "the first row's second neighbour is itself";
+}
+
+TEST(Unresolved, CopiesAreNearestWhateverRounds) {
+    const std::vector<float> some = around(1000);
+    std::vector<float> rows(some.size());
+    for (std::int64_t i = 0; i < kRows; ++i) std::copy_n(&some[i / 20 * kDim], kDim, &rows[i * kDim]);
+    EXPECT_EQ(built(rows, Metric::Cosine).unresolved, 0);
+    const VectorView first{rows.data(), 500, kDim, DType::f32, 0}, second{&rows[500 * kDim], 500, kDim, DType::f32, 0};
+    const BuildParams params = test::cpu_params(10, Metric::Cosine);
+    const KnnGraph graph = build(first, params).graph, other = build(second, params).graph;
+    EXPECT_EQ(merge(first, graph, second, other, params).stats.unresolved, 0);
 }
 
 TEST(Unresolved, IsAWarningWhereItConcernsHalf) {

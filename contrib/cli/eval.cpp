@@ -99,7 +99,7 @@ void run(const EvalOptions& options) {
         return gnnd::detail::share_of_right(base.view(), rows, false, objects, truth.rows, at);
     };
     const double value = recall(k);
-    const double unresolved = gnnd::detail::unresolved_share(truth.rows, k, base.d());
+    const double unresolved = gnnd::detail::unresolved_share(truth.rows, objects.data(), k, {{base.view()}, {}});
     const std::string warning = gnnd::unresolved_warning(unresolved);
     const Beside beside{graph.recall(), value};
     const bool comparable = beside.built.objects != 0 && beside.built.at == k;

@@ -39,8 +39,8 @@ struct Call {
             stats.recall = {1, 1, 1, recall_at_of(params), input.n()};
             stats.recall_all = {};
         }
-        stats.unresolved = unresolved_share({input.n(), params.k, params.metric, ids, distances}, recall_at_of(params),
-                                            input.vectors[0].d);
+        stats.unresolved = unresolved_share({input.n(), params.k, params.metric, ids, distances}, nullptr,
+                                            recall_at_of(params), input);
         return stats;
     }
 

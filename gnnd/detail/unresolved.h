@@ -8,16 +8,19 @@
 
 #include <cstdint>
 
+#include "gnnd/detail/input.h"
 #include "gnnd/graph.h"
 
 namespace gnnd::detail {
 
-/// Of at most 1,000 objects, evenly spread, the share whose at-th neighbour's cosine is less than 2^-16 sqrt(d) from 1,
+/// Of at most 1,000 rows, evenly spread, the share whose at-th neighbour's cosine is less than 2^-16 sqrt(d) from 1,
 /// where d is the dimension: 256 times what sums of d products in float32 err by. (Measured, 3,000 rows of Gaussian
 /// components around an offset, d from 2 to 256: there Recall@10 in float64 is 0.95 to 0.998, 16 times nearer 0.62 to
-/// 0.94.) 0 for other metrics, and for d = 1, where all are 1 or -1.
-/// \param graph  distances on the host or on a GPU; ids are not read
-/// \param at     1 to graph.k; rows that are shorter tell
-double unresolved_share(const KnnGraphView& graph, int at, std::int64_t d);
+/// 0.94.) Neighbours that are copies do not count. 0 for other metrics, and for d = 1, where all are 1 or -1.
+/// \param graph    on the host or on a GPU
+/// \param objects  of each row which object it is of, on the host; null: of each in turn
+/// \param at       1 to graph.k; rows that are shorter do not count
+/// \param input    the vectors, on the host or on a GPU
+double unresolved_share(const KnnGraphView& graph, const std::int32_t* objects, int at, const Input& input);
 
 }  // namespace gnnd::detail

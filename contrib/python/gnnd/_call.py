@@ -12,7 +12,7 @@ from . import _native
 from ._allocators import Allocator, allocator_of
 from ._arrays import Vectors, place_of, vectors
 from ._device_array import LEGACY_STREAM, DeviceArray
-from ._digits import Moved, moved_warning
+from ._digits import Narrowed, moved_warning
 from ._graph import Graph, graph_of, require_graph
 from ._process import named
 from ._progress import Progress, shown
@@ -30,7 +30,8 @@ class Call:
         **arrays: Any,
     ) -> None:
         self.name, self._progress, self._arrays = name, progress, arrays
-        self._moved: dict[str, Moved] = {}  # of vectors that were converted
+        #: The vectors taken so far: how many, and where they were converted.
+        self._parts: dict[str, tuple[int, Narrowed | None]] = {}
         self.place = place_of(stream, **arrays)
         self.allocator = allocator_of(allocator)
         #: Of the work; 0: one of the build's own, which allocators know nothing of.
@@ -39,8 +40,7 @@ class Call:
     def vectors(self, name: str) -> Vectors:
         """Those of an array, in order with the call's stream."""
         given = vectors(self._arrays[name], stream=self.stream, name=name)
-        if given.moved is not None:
-            self._moved[name] = given.moved
+        self._parts[name] = given.n, given.narrowed
         return given
 
     def params(self, device: Any, given: dict[str, Any], **own: Any) -> dict[str, Any]:
@@ -71,11 +71,11 @@ class Call:
             ]
         with self.run(arrays) as run:
             new, stats, base = native(*arguments, run)
-        told = [_native.unresolved_warning(stats["unresolved"])]
+        told = [_native.unresolved_warning(stats.get("unresolved", 0))]
         if arrays is None:
             ids, distances = new
             at = min(params.get("recall_at") or 10, params["k"])
-            told += [moved_warning(distances, params["metric"], at, moved, name) for name, moved in self._moved.items()]
+            told.append(moved_warning(ids, distances, params["metric"], at, self._parts))
         else:
             ids, distances = arrays
         for warning in filter(None, told):

@@ -32,38 +32,54 @@ def narrowed(x: np.ndarray, name: str) -> np.ndarray:
         return x.astype(np.float32)
 
 
-class Moved(NamedTuple):
-    """How far float32 moves half of the vectors of an array of float64 or less, by a sample, in three metrics."""
+class Narrowed(NamedTuple):
+    """Vectors of float64, and the float32 that they became."""
 
-    l2: float  #: Euclidean
-    l1: float
-    linf: float
+    wide: np.ndarray
+    narrow: np.ndarray
 
-
-def moved_by(wide: np.ndarray, narrow: np.ndarray) -> Moved:
-    """By the conversion from the one array to the other."""
-    step = _native.digits_step(*wide.shape)
-    lost = np.abs(wide[::step] - narrow[::step])
-    with np.errstate(all="ignore"):  # what is not finite is an error later
-        by = (np.sqrt((lost * lost).sum(1)), lost.sum(1), lost.max(1))
-    return Moved(*(float(np.median(distances)) for distances in by))
+    def lost(self, rows: np.ndarray) -> np.ndarray:
+        """What the conversion took from these rows."""
+        return np.asarray(self.wide[rows] - self.narrow[rows], np.float64)
 
 
-def moved_warning(distances: np.ndarray, metric: str, at: int, moved: Moved, name: str) -> str:
-    """Of a graph of vectors that were converted, where at least half of a sample of them have their at-th neighbour
-    within 256 times what the conversion moves them by; empty otherwise. Measured: of GPS degrees within a kilometre,
-    where it is 100 times, Recall@10 is 0.988 in float64 where the graph's is 0.997 in float32.
+def moved_warning(
+    ids: np.ndarray, distances: np.ndarray, metric: str, at: int, parts: dict[str, tuple[int, Narrowed | None]]
+) -> str:
+    """Of a graph of vectors of which some were converted: where at least half of a sample of its objects were moved
+    against their at-th neighbour by more than a 256th of their distance; empty otherwise. Measured: of GPS degrees
+    within a kilometre Recall@10 is 0.988 in float64 where the graph's is 0.997 in float32, which moves them by a 100th.
 
-    :param distances: the graph's, n x k
+    :param ids: the graph's, n x k, as its distances
+    :param parts: the vectors' arrays by name, one after the other: how many, and what was converted
     """
-    if metric not in moved._fields:
+    if metric not in ("l2", "l1", "linf") or all(narrowed is None for _, narrowed in parts.values()):
         return ""
-    limit = 256 * getattr(moved, metric)
-    nearest = distances[:: max(1, len(distances) // 1000), at - 1]
-    if limit == 0 or np.mean(nearest <= (limit * limit if metric == "l2" else limit)) < 0.5:
+    objects = np.arange(0, len(ids), max(1, len(ids) // 1000))
+    objects = objects[ids[objects, at - 1] >= 0]
+    moved = np.abs(_lost(objects, parts) - _lost(ids[objects, at - 1], parts))
+    reach = distances[objects, at - 1].astype(np.float64)
+    if metric == "l2":
+        by, reach = np.sqrt((moved * moved).sum(1)), np.sqrt(reach)
+    else:
+        by = moved.sum(1) if metric == "l1" else moved.max(1)
+    if not len(objects) or np.mean((by > 0) & (256 * by >= reach)) < 0.5:
         return ""
+    names = " and ".join(name for name, (_, narrowed) in parts.items() if narrowed is not None)
     return (
-        f"float32, in which vectors are compared, moves those of {name} by {limit / 256:.2g}, and at least half of "
-        f"them have their neighbour {at} within 256 times that; the recall does not tell of it. Subtract their mean "
-        f"before: it changes no l2, l1 and linf, and leaves more digits"
+        f"float32, in which vectors are compared, moves those of {names} by {np.median(by):.2g} against each other, "
+        f"and at least half of the objects have their neighbour {at} within 256 times that; the recall does not tell "
+        f"of it. Subtract their mean before: it changes no l2, l1 and linf, and leaves more digits"
     )
+
+
+def _lost(objects: np.ndarray, parts: dict[str, tuple[int, Narrowed | None]]) -> np.ndarray:
+    """What conversions took from objects of the arrays."""
+    first, lost = 0, np.zeros((len(objects), 1))
+    for count, narrowed in parts.values():
+        here = (objects >= first) & (objects < first + count)
+        if narrowed is not None:
+            lost = np.broadcast_to(lost, (len(objects), narrowed.wide.shape[1])).copy()
+            lost[here] = narrowed.lost(objects[here] - first)
+        first += count
+    return lost

@@ -99,7 +99,7 @@ def test_neighbours_that_lie_as_far_as_float32_moves_them_are_warned_of(metric):
         gnnd.build(x, k=12, metric=metric)
     assert warned[0].filename == __file__
     with pytest.warns(RuntimeWarning, match="have their neighbour 3 "):
-        gnnd.build_exact(x[:2000] - [52, 13] + [10000, 10000], k=3, metric=metric)
+        gnnd.build_exact(x[:2000] - [52, 13] + 200, k=3, metric=metric)
 
 
 def test_neighbours_that_float32_tells_apart_are_not(x):
@@ -108,11 +108,15 @@ def test_neighbours_that_float32_tells_apart_are_not(x):
         gnnd.build(degrees_of_a_city() - [52.52, 13.405], k=12)
         gnnd.build(x.astype(np.float64), k=12)  # as float32 has them
         gnnd.build(degrees_of_a_city(), k=12, metric="ip")
+        gnnd.build(np.repeat(degrees_of_a_city()[:200], 20, axis=0), k=12)  # copies are nearest whatever rounds
 
 
 def test_what_is_added_is_looked_at_too():
-    x = degrees_of_a_city()[:3000]
-    near = (x - [52.52, 13.405]).astype(np.float32)
+    x = degrees_of_a_city()
+    near = (x[:100] - [52.52, 13.405]).astype(np.float32)
     graph = gnnd.build(near, k=10)
-    with pytest.warns(RuntimeWarning, match="moves those of added by"):
-        gnnd.append(near, graph, x[:200] * 1e3)
+    with pytest.warns(RuntimeWarning, match="moves those of added by .* against each other"):
+        gnnd.append(near, graph, x)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        gnnd.append(near, graph, near[::-1].astype(np.float64) + 1)
