@@ -85,8 +85,9 @@ void raise_recall(const Space& space, const detail::Input& input, const BuildPar
                   const Callbacks& callbacks, Resources& resources, Clock& clock, BuildStats& stats, std::int32_t* ids,
                   float* distances) {
     constexpr std::int64_t kLeast = 64;  // objects
+    constexpr double kGain = 5;          // as measured_after() has it
     const std::int64_t n = input.n(), added = input.measured_as_inserted(), old = n - added;
-    const std::int64_t most = detail::measured_after(added, n, detail::kSweepGain, kLeast);
+    const std::int64_t most = detail::measured_after(added, n, kGain, kLeast);
     Measurement of_old(space, team, params, {0, old}, resources, most);
     Measurement of_added(space, team, params, {old, added}, resources, most);
     const auto first_ids = [&](std::int32_t object, int count, std::int32_t* first) {

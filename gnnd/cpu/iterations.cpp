@@ -15,6 +15,8 @@ namespace {
 // Chosen by measurement (benchs/NOTEBOOK.md).
 /// Lists that may grow have settled when an iteration brings less than this share of the recall that is missing.
 constexpr double kLeastGain = 0.125;
+/// So many pairs take the time of one of GNND's distances where all are compared, tile by tile.
+constexpr double kSweepGain = 10;
 /// Lists of twice the length, twice as many samples, find all but one in so many of what was missing, with so many
 /// distances an object for each square of the samples.
 constexpr double kFound = 16, kDistances = 4;
@@ -149,7 +151,7 @@ bool Iterations::go_further() {
 bool Iterations::sweep_early() {
     if (!measurement_ || input_.merges() || detail::limits_work(state_.params)) return false;
     const double samples = state_.choices.samples;
-    if (double(state_.lists.n() - 1) / 2 >= detail::kSweepGain * kNextDistances * samples * samples) return false;
+    if (!sweep_takes_less_than(kNextDistances * samples * samples)) return false;
     try {
         sweep();
         return true;
@@ -160,12 +162,16 @@ bool Iterations::sweep_early() {
     }
 }
 
+/// \param distances  of each object that iterations would compute
+bool Iterations::sweep_takes_less_than(double distances) const {
+    return double(state_.lists.n() - 1) / 2 < kSweepGain * distances;
+}
+
 bool Iterations::sweep_costs_less(int samples) const {
-    const double n = double(state_.lists.n());
     double cost = 0, missing = 1 - stats_.recall.value;
     for (double p = samples; missing > 1 - double(state_.params.recall) && p <= kMaxK; p *= 2, missing /= kFound)
         cost += kDistances * p * p;
-    return (n - 1) / 2 < detail::kSweepGain * cost;
+    return sweep_takes_less_than(cost);
 }
 
 void Iterations::sweep() {

@@ -51,6 +51,7 @@ class Iterations {
     bool settled() const;
     bool go_further();
     bool sweep_early();
+    bool sweep_takes_less_than(double distances) const;
     bool sweep_costs_less(int samples) const;
     void sweep();
     void grow(int list_size, int samples);

@@ -15,9 +15,6 @@
 
 namespace gnnd::detail {
 
-/// On the CPU so many pairs take the time of one of GNND's distances where all are compared, tile by tile.
-inline constexpr double kSweepGain = 10;
-
 /// True where the caller has set by hand how long lists are, or how many samples and iterations there are.
 bool limits_lists(const BuildParams& params);
 
