@@ -16,10 +16,10 @@ namespace {
 
 bool are_copies(const Input& input, std::int64_t a, std::int64_t b) {
     const auto components = [&](std::int64_t object) {
-        const VectorView& set = input.vectors[input.set_of(object)];
+        const int of = input.set_of(object);
+        const VectorView& set = input.vectors[of];
         std::vector<std::byte> row(std::size_t(set.d) * size_of(set.dtype));
-        const std::int64_t first = input.set_of(object) == 0 ? 0 : input.vectors[0].n;
-        copy_to_host({set.row(object - first), 1, set.d, set.dtype, 0}, row.data());
+        copy_to_host({set.row(of == 0 ? object : object - input.vectors[0].n), 1, set.d, set.dtype, 0}, row.data());
         return row;
     };
     return components(a) == components(b);

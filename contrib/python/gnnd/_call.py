@@ -74,7 +74,7 @@ class Call:
         told = [_native.unresolved_warning(stats.get("unresolved", 0))]
         if arrays is None:
             ids, distances = new
-            at = min(params.get("recall_at") or 10, params["k"])
+            at = _native.recall_at(params)
             told.append(moved_warning(ids, distances, params["metric"], at, self._parts))
         else:
             ids, distances = arrays

@@ -75,11 +75,11 @@ def moved_warning(
 
 def _lost(objects: np.ndarray, parts: dict[str, tuple[int, Narrowed | None]]) -> np.ndarray:
     """What conversions took from objects of the arrays."""
-    first, lost = 0, np.zeros((len(objects), 1))
+    columns = next(narrowed.wide.shape[1] for _, narrowed in parts.values() if narrowed is not None)
+    first, lost = 0, np.zeros((len(objects), columns))
     for count, narrowed in parts.values():
         here = (objects >= first) & (objects < first + count)
         if narrowed is not None:
-            lost = np.broadcast_to(lost, (len(objects), narrowed.wide.shape[1])).copy()
             lost[here] = narrowed.lost(objects[here] - first)
         first += count
     return lost
