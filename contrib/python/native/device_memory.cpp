@@ -10,28 +10,32 @@
 #include "gnnd/cuda/memory/memory.h"
 #include "gnnd/cuda/runtime/errors.h"
 #include "gnnd/error.h"
+#include "gnnd/resources.h"
 
 namespace gnnd::python {
 
 DeviceMemory::DeviceMemory(int device, std::size_t bytes, CallerMemory memory, std::uintptr_t stream)
     : device_(device), bytes_(bytes), memory_(std::move(memory)), stream_(stream), process_(getpid()) {
+    if (bytes == 0) return;
     const cuda::UseDevice use(device);
-    if (memory_)
+    if (memory_) {
         data_ = memory_.allocate(bytes, device, stream);
-    else
-        GNND_CUDA(cudaMalloc(&data_, bytes));
+        return;
+    }
+    check_stream(device, stream);  // else the memory would be that stream's GPU's
+    data_ = HeapResources().allocate_device(bytes, reinterpret_cast<cudaStream_t>(stream));
+    if (stream == 0) synchronize(device, stream);  // whoever uses it names no stream that could be waited for
 }
 
 DeviceMemory::~DeviceMemory() {
-    if (getpid() != process_) return;
+    if (data_ == nullptr || getpid() != process_) return;
     try {
         const cuda::UseDevice use(device_);
-        if (memory_) {
-            cuda::ignore(cudaDeviceSynchronize());
+        cuda::ignore(cudaDeviceSynchronize());
+        if (memory_)
             memory_.deallocate(data_, bytes_, device_, stream_);
-        } else {
-            cuda::ignore(cudaFree(data_));  // synchronises the device
-        }
+        else
+            HeapResources().deallocate_device(data_, bytes_, cudaStreamLegacy);  // the caller's may be gone
     } catch (const Error&) {  // the context is gone, and the memory with it
     }
 }

@@ -13,8 +13,8 @@ namespace gnnd::python {
 /// One block. Made and ended with the GIL.
 class DeviceMemory {
   public:
-    /// \param memory  where it comes from and goes back to; the driver where that is none
-    /// \param stream  that the memory is to be used on first
+    /// \param memory  where it comes from and goes back to; CUDA's pool, as of builds, where that is none
+    /// \param stream  that the memory is to be used on first; 0: on any
     /// \throws OutOfDeviceMemory, and Unavailable where CUDA is not compiled in
     DeviceMemory(int device, std::size_t bytes, CallerMemory memory, std::uintptr_t stream);
     /// Waits for all that the device has to do: consumers may still read. In a process that was forked it does nothing,
