@@ -6,6 +6,7 @@
 #include <faiss/IndexFlat.h>
 #include <faiss/impl/DistanceComputer.h>
 
+#include <algorithm>
 #include <memory>
 #include <vector>
 
@@ -31,6 +32,11 @@ class StorageDistances final : public gnnd::detail::ObjectDistances {
           computer_(storage.get_distance_computer()),
           sign_(storage.metric_type == faiss::METRIC_INNER_PRODUCT ? -1.0f : 1.0f) {}
     float between(std::int32_t a, std::int32_t b) override { return sign_ * computer_->symmetric_dis(a, b); }
+    void prefetch(std::int32_t object) const override {
+        constexpr idx_t kLine = 16, kMost = 256;  // floats; the processor sees by itself how a longer row goes on
+        const float* row = storage_.get_xb() + object * idx_t(storage_.d);
+        for (idx_t c = 0; c < std::min<idx_t>(storage_.d, kMost); c += kLine) __builtin_prefetch(row + c);
+    }
     std::unique_ptr<ObjectDistances> clone() const override { return std::make_unique<StorageDistances>(storage_); }
     void set_query(const float* x) { computer_->set_query(x); }
     float to_query(idx_t i) { return sign_ * (*computer_)(i); }

@@ -8,12 +8,12 @@ namespace gnnd::detail {
 bool BeamSearch::find(std::int32_t object) {
     seen_.clear();
     beam_.clear();
-    visit(object, links_.entry);
+    visit(object, &links_.entry, 1);
     std::int32_t next = -1;
     for (int step = 0; step < steps_ && (next = beam_.next()) >= 0; ++step) {
         const std::int32_t* links = links_.rows + std::int64_t(next) * links_.degree;
         const int count = next == links_.entry ? links_.of_entry : links_.degree;
-        for (int j = 0; j < count && links[j] >= 0; ++j) visit(object, links[j]);
+        visit(object, links, count);
     }
     return cpu::key_of(found().front()) <= distances_.between(object, object);
 }
@@ -29,8 +29,15 @@ bool BeamSearch::find_near(std::int32_t object) {
     return cpu::key_of(found().front()) <= *middle;
 }
 
-void BeamSearch::visit(std::int32_t object, std::int32_t id) {
-    if (seen_.add(id)) beam_.add(distances_.between(object, id), id);
+/// \param ids  at most `count`, up to the first -1
+void BeamSearch::visit(std::int32_t object, const std::int32_t* ids, int count) {
+    fresh_.clear();
+    for (int j = 0; j < count && ids[j] >= 0; ++j) {
+        if (!seen_.add(ids[j])) continue;
+        distances_.prefetch(ids[j]);
+        fresh_.push_back(ids[j]);
+    }
+    for (const std::int32_t id : fresh_) beam_.add(distances_.between(object, id), id);
 }
 
 }  // namespace gnnd::detail

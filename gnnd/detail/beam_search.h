@@ -17,6 +17,8 @@ class ObjectDistances {
   public:
     virtual ~ObjectDistances() = default;
     virtual float between(std::int32_t a, std::int32_t b) = 0;
+    /// Says that distances of the object come next: most of a search is waiting for vectors from memory.
+    virtual void prefetch(std::int32_t /*object*/) const {}
     /// The same for another thread: one of these is asked by one thread at a time.
     virtual std::unique_ptr<ObjectDistances> clone() const = 0;
 };
@@ -45,14 +47,15 @@ class BeamSearch {
     const std::vector<cpu::Entry>& found() const { return beam_.entries(); }
 
   private:
-    void visit(std::int32_t object, std::int32_t id);
+    void visit(std::int32_t object, const std::int32_t* ids, int count);
 
     const Links links_;
     const int steps_;
     ObjectDistances& distances_;
     cpu::Beam beam_;
     cpu::Seen seen_;
-    std::vector<float> linked_;  // how far
+    std::vector<std::int32_t> fresh_;  // of the objects that are visited, those not seen before
+    std::vector<float> linked_;        // how far
 };
 
 }  // namespace gnnd::detail
