@@ -103,9 +103,10 @@ void GnndIndex<FaissIndex>::check_kind() const {
 }
 
 /// True where graph_ is of the vectors that there are.
+/// \param now  what sample_of() says of the index
 template <class FaissIndex>
-bool GnndIndex<FaissIndex>::has_graph() const {
-    return graph_.n() == this->ntotal && detail::sample_of(*this, codes()).vectors == graph_fits_;
+bool GnndIndex<FaissIndex>::has_graph(const detail::IndexSample& now) const {
+    return graph_.n() == this->ntotal && now.vectors == graph_fits_;
 }
 
 /// graph_ and parents_ are those of what the index holds now.
@@ -118,7 +119,8 @@ void GnndIndex<FaissIndex>::remember(const faiss::IndexFlatCodes& storage) {
 
 template <class FaissIndex>
 gnnd::KnnGraph GnndIndex<FaissIndex>::graph_of(const FaissIndex& index, const faiss::IndexFlat& rows) {
-    if (const auto* made_here = dynamic_cast<const GnndIndex*>(&index); made_here != nullptr && made_here->has_graph())
+    if (const auto* made_here = dynamic_cast<const GnndIndex*>(&index);
+        made_here != nullptr && made_here->has_graph(detail::sample_of(*made_here, made_here->codes())))
         return made_here->graph_;
     const int degree = detail::degree_of(index);
     gnnd::KnnGraph links(index.ntotal, degree, metric());
@@ -136,7 +138,7 @@ void GnndIndex<FaissIndex>::prepare() {
     const faiss::IndexFlatCodes& storage = codes();
     const detail::IndexSample now = detail::sample_of(*this, storage);
     if (now.links != parents_fit_) parents_.clear();
-    if (has_graph()) return;
+    if (has_graph(now)) return;
     on_gpu_.reset();
     graph_ = graph_of(*this, FloatRows(storage).flat());
     graph_fits_ = now.vectors;

@@ -26,6 +26,7 @@ namespace detail {
 class GraphChange;
 template <class GraphIndex>
 class LinkChange;
+struct IndexSample;
 }  // namespace detail
 
 /// The common interface of the indexes of this file, whichever of FAISS's they are.
@@ -155,7 +156,7 @@ class GnndIndex : public FaissIndex, public WithGnnd {
     void check_size(idx_t n) const;
     gnnd::Metric metric() const;
     faiss::IndexFlatCodes& codes() const;
-    bool has_graph() const;
+    bool has_graph(const detail::IndexSample& now) const;
     void remember(const faiss::IndexFlatCodes& storage);
     /// Of any index of the kind, whose vectors are given.
     gnnd::KnnGraph graph_of(const FaissIndex& index, const faiss::IndexFlat& rows);
