@@ -2,9 +2,11 @@
 #include "faiss_ext/detail/grow_links.h"
 
 #include <algorithm>
+#include <bit>
 #include <iterator>
 
 #include "faiss_ext/detail/errors.h"
+#include "gnnd/array.h"
 #include "gnnd/cpu/parallel.h"
 #include "gnnd/search_links.h"
 
@@ -26,8 +28,7 @@ class LinkGrowth {
     }
 
     void run() {
-        tree_.keep(objects_);
-        before_.resize(std::size_t(count()) * degree_);
+        before_ = tree_.keep(objects_);
         kept_.resize(count());
         team_.for_chunks(count(), kChunk, [&](int, std::int64_t begin, std::int64_t end) {
             for (std::int64_t c = begin; c < end; ++c) take_pruned(c);
@@ -39,20 +40,6 @@ class LinkGrowth {
     }
 
     const std::vector<std::int32_t>& objects() const { return objects_; }
-
-    /// Those of them that are reached and link to objects that are not.
-    std::vector<std::int32_t> leading_on() const {
-        std::vector<std::int32_t> leading = objects_;
-        team_.for_chunks(count(), kChunk, [&](int, std::int64_t begin, std::int64_t end) {
-            for (std::int64_t c = begin; c < end; ++c) {
-                const std::int32_t* links = tree_.of(objects_[c]);
-                const auto leads = [&](std::int32_t link) { return link >= 0 && tree_.parents[link] < 0; };
-                if (tree_.parents[objects_[c]] < 0 || std::none_of(links, links + degree_, leads)) leading[c] = -1;
-            }
-        });
-        leading.erase(std::remove(leading.begin(), leading.end(), -1), leading.end());
-        return leading;
-    }
 
   private:
     std::int64_t count() const { return std::int64_t(objects_.size()); }
@@ -69,20 +56,22 @@ class LinkGrowth {
 
     /// Beside those whose rows have changed, the old ones that added objects are linked to: they get opposites.
     void add_targets(const std::vector<std::int32_t>& changed) {
-        std::vector<char> joins(old_);  // to sort them takes longer
-        for (const std::int32_t object : changed) joins[object] = 1;
+        constexpr int kBits = 64;
+        std::vector<std::uint64_t> joins(old_ / kBits + 1);  // a bit for each object; to sort them takes longer
+        const auto join = [&](std::int32_t object) { joins[object / kBits] |= std::uint64_t(1) << (object % kBits); };
+        for (const std::int32_t object : changed) join(object);
         for (const std::int32_t target : pruned_)
-            if (target >= 0 && target < old_) joins[target] = 1;
-        for (std::int64_t i = 0; i < old_; ++i)
-            if (joins[i] != 0) objects_.push_back(std::int32_t(i));
+            if (target >= 0 && target < old_) join(target);
+        for (std::size_t word = 0; word < joins.size(); ++word)
+            for (std::uint64_t bits = joins[word]; bits != 0; bits &= bits - 1)
+                objects_.push_back(std::int32_t(word) * kBits + std::countr_zero(bits));
     }
 
     /// The object's row becomes what pruning has left, with room for the tree's edges, and these.
     void take_pruned(std::int64_t c) {
         const std::int32_t object = objects_[c];
-        std::int32_t *row = tree_.row(object), *before = &before_[std::size_t(c) * degree_];
-        std::copy_n(row, degree_, before);
-        const std::int32_t* pruned = &pruned_[std::size_t(c) * degree_];
+        std::int32_t* row = tree_.row(object);
+        const std::int32_t *before = before_ + c * degree_, *pruned = &pruned_[std::size_t(c) * degree_];
         const std::int32_t* end = std::find(pruned, pruned + degree_, -1);
         const auto is_lost = [&](std::int32_t link) {
             return link >= 0 && tree_.is_edge(object, link) && std::find(pruned, end, link) == end;
@@ -108,12 +97,12 @@ class LinkGrowth {
                 }
         });
         // A row is changed by one thread, in the order of the ranks.
-        const std::int64_t parts = team_.threads;
+        const auto parts = std::uint32_t(team_.threads);
         team_.for_chunks(parts, 1, [&](int, std::int64_t part, std::int64_t) {
             std::vector<Link> mine;
             for (const std::vector<Link>& here : found)
                 std::copy_if(here.begin(), here.end(), std::back_inserter(mine),
-                             [&](const Link& link) { return link.to % parts == part; });
+                             [&](const Link& link) { return std::uint32_t(link.to) % parts == part; });
             std::stable_sort(mine.begin(), mine.end(), [](const Link& a, const Link& b) { return a.rank < b.rank; });
             for (const Link& link : mine) tree_.add(link.to, link.from);
         });
@@ -125,7 +114,7 @@ class LinkGrowth {
             for (std::int64_t j = 0; j < count && links[j] >= 0 && tree_.row(object)[degree_ - 1] < 0; ++j)
                 if (links[j] != object) tree_.add(object, links[j]);
         };
-        add_all(&before_[std::size_t(c) * degree_], degree_);
+        add_all(before_ + c * degree_, degree_);
         add_all(graph_.ids_of(object), graph_.k);
     }
 
@@ -137,8 +126,8 @@ class LinkGrowth {
     const gnnd::Callbacks hooks_ = interrupt_hooks();
     const gnnd::cpu::Team team_{gnnd::cpu::Team::resolve(0), &hooks_.interrupt};
     std::vector<std::int32_t> objects_;  // whose links are chosen: the added ones, then the others by number
-    std::vector<std::int32_t> pruned_;   // a row for each of them
-    std::vector<std::int32_t> before_;   // the links that they had, likewise
+    gnnd::Array<std::int32_t> pruned_;   // a row for each of them
+    const std::int32_t* before_;         // the links that they had, likewise
     std::vector<int> kept_;              // so many of what pruning has left are in the row
 };
 
@@ -166,7 +155,7 @@ std::int64_t grow_links(const PrunedRows& pruned, const faiss::IndexFlat& storag
     links.run();
     StorageDistances distances(storage);
     TreeGrowth growth(distances, tree, interrupt_hooks());
-    for (const std::int32_t object : links.leading_on()) growth.follow(object);
+    growth.follow(links.objects(), old);
     growth.attach_others(old);
     growth.open_ways_from(old);
     return std::int64_t(links.objects().size());

@@ -33,7 +33,7 @@ void LinkRows::keep(std::int32_t object) {
     kept_.push_back(object);
 }
 
-void LinkRows::keep(const std::vector<std::int32_t>& objects) {
+const std::int32_t* LinkRows::keep(const std::vector<std::int32_t>& objects) {
     constexpr std::int64_t kObjects = 256;
     const std::size_t before = kept_.size();
     kept_links_.resize((before + objects.size()) * degree);
@@ -47,6 +47,7 @@ void LinkRows::keep(const std::vector<std::int32_t>& objects) {
 #pragma omp parallel for schedule(static) if (count > kObjects)
     for (std::int64_t i = 0; i < count; ++i)
         std::copy_n(of(objects[i]), degree, &kept_links_[(before + std::size_t(i)) * degree]);
+    return kept_links_.data() + before * degree;
 }
 
 void LinkRows::undo() {
@@ -112,8 +113,45 @@ void TreeGrowth::mend(const std::vector<std::int32_t>& attached) {
 
 void TreeGrowth::follow(std::int32_t object) {
     reached_.clear();
-    std::size_t next = 0;  // whose links come next
     follow_links(object);
+    follow_reached();
+}
+
+/// Links to what is not reached are few, and looked for by all threads.
+void TreeGrowth::follow(const std::vector<std::int32_t>& objects, std::int64_t first) {
+    constexpr std::int64_t kObjects = 1024;
+    struct Link {
+        std::int32_t from, to;
+    };
+    const cpu::Team team{threads_, &callbacks_.interrupt};
+    const auto count = std::int64_t(objects.size());
+    std::vector<std::vector<Link>> found((count + kObjects - 1) / kObjects);
+    team.for_chunks(count, kObjects, [&](int, std::int64_t begin, std::int64_t end) {
+        for (std::int64_t i = begin; i < end; ++i) {
+            if (tree_.parents[objects[i]] < 0) continue;
+            const std::int32_t* links = tree_.of(objects[i]);
+            for (int j = 0; j < tree_.degree && links[j] >= 0; ++j)
+                if (links[j] >= first && tree_.parents[links[j]] < 0)
+                    found[begin / kObjects].push_back({objects[i], links[j]});
+        }
+    });
+    std::int32_t from = -1;
+    reached_.clear();
+    for (const std::vector<Link>& here : found)
+        for (const Link& link : here) {
+            if (link.from != from) {
+                follow_reached();
+                reached_.clear();
+                from = link.from;
+            }
+            reach(link.to, from);
+        }
+    follow_reached();
+}
+
+/// Follows what was reached so far.
+void TreeGrowth::follow_reached() {
+    std::size_t next = 0;  // whose links come next
     while (next != reached_.size()) {
         const std::size_t end = reached_.size();
         if (end - next < kManyReached || threads_ < kEnoughThreads) {
@@ -127,11 +165,13 @@ void TreeGrowth::follow(std::int32_t object) {
 
 void TreeGrowth::follow_links(std::int32_t from) {
     const std::int32_t* links = tree_.of(from);
-    for (int j = 0; j < tree_.degree && links[j] >= 0; ++j) {
-        if (tree_.parents[links[j]] >= 0) continue;
-        tree_.parents[links[j]] = from;
-        reached_.push_back(links[j]);
-    }
+    for (int j = 0; j < tree_.degree && links[j] >= 0; ++j) reach(links[j], from);
+}
+
+void TreeGrowth::reach(std::int32_t object, std::int32_t from) {
+    if (tree_.parents[object] >= 0) return;
+    tree_.parents[object] = from;
+    reached_.push_back(object);
 }
 
 /// The same for the places [first, end) of reached_ on all threads: every object that they link to is claimed by the

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "gnnd/array.h"
 #include "gnnd/builder.h"
 #include "gnnd/detail/beam_search.h"
 
@@ -33,8 +34,8 @@ class LinkRows {
     bool add(std::int32_t from, std::int32_t to);
     /// Remembers an object's links, which are about to change.
     void keep(std::int32_t object);
-    /// The same for many, by all threads.
-    void keep(const std::vector<std::int32_t>& objects);
+    /// The same for many, by all threads. \return objects.size() x degree, the rows that are kept, until the next call
+    const std::int32_t* keep(const std::vector<std::int32_t>& objects);
     /// Makes a link an edge of the tree, through which the object is reached from now on; unless it is itself what
     /// `from` is reached through.
     void make_edge(std::int32_t from, std::int32_t object);
@@ -48,7 +49,8 @@ class LinkRows {
 
   private:
     std::int32_t* const links_;
-    std::vector<std::int32_t> kept_, kept_links_;  // objects, some more than once, and the links that they had
+    std::vector<std::int32_t> kept_;                                   // objects, some more than once
+    Array<std::int32_t> kept_links_;                                   // the links that they had
     std::vector<std::pair<std::int32_t, std::int32_t>> kept_parents_;  // objects, likewise, and their parents
 };
 
@@ -61,6 +63,9 @@ class TreeGrowth {
     TreeGrowth(ObjectDistances& distances, LinkRows& tree, const Callbacks& callbacks = {});
     /// Reaches all that the links of the object lead to, and theirs. The object itself is reached.
     void follow(std::int32_t object);
+    /// The same for many, one after the other. Those of them that are not reached are passed over.
+    /// \param first  all before this one are reached
+    void follow(const std::vector<std::int32_t>& objects, std::int64_t first);
     /// Searches for objects that are not reached as a query would, and links them from the nearest found, but only few
     /// from each. Under inner products most objects are nobody's neighbour, and searches for all of them end at the few
     /// long ones: with their links taken no query would get on from there.
@@ -85,6 +90,8 @@ class TreeGrowth {
     };
 
     void check_interrupt() const;
+    void follow_reached();
+    void reach(std::int32_t object, std::int32_t from);
     void follow_links(std::int32_t from);
     void follow_level(std::size_t first, std::size_t end);
     void mend(const std::vector<std::int32_t>& attached);
