@@ -75,6 +75,7 @@ GnndIndex<FaissIndex>::GnndIndex(const GnndIndex& other) : GnndIndex(static_cast
     builder = other.builder;
     graph_ = other.graph_;
     parents_ = other.parents_;
+    missed_ = other.missed_;
     graph_fits_ = other.graph_fits_;
     parents_fit_ = other.parents_fit_;
     chosen_ = other.chosen_;
@@ -161,7 +162,7 @@ void GnndIndex<FaissIndex>::choose_all(LinkChange<GraphIndex>& links, const fais
 /// Those of graph_, which become the index's.
 template <class FaissIndex>
 void GnndIndex<FaissIndex>::link_all(const faiss::IndexFlat& rows, const gnnd::detail::DeviceGraph* there) {
-    LinkChange links(static_cast<GraphIndex&>(*this), parents_);
+    LinkChange links(static_cast<GraphIndex&>(*this), parents_, missed_);
     choose_all(links, rows, graph_, there);
     keep(links, rows.ntotal, 0);
 }

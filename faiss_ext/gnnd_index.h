@@ -73,6 +73,7 @@ class WithGnnd {
 
     gnnd::KnnGraph graph_;               ///< of so many objects as there are, or out of date
     std::vector<std::int32_t> parents_;  ///< the tree that holds all objects, see detail/link_tree.h; like graph_
+    double missed_ = 0;                  ///< by narrow searches when the links of all were chosen, a share of them
     std::uint64_t graph_fits_ = 0;       ///< the vectors that graph_ is of, see detail/index_sample.h
     std::uint64_t parents_fit_ = 0;      ///< the links that parents_ are of
     std::int64_t chosen_ = 0;            ///< objects whose links were chosen since those of all were

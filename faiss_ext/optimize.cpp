@@ -101,7 +101,7 @@ void make_links(const VectorSource& source, const faiss::IndexFlat& storage, con
     TreeGrowth growth(distances, rows, interrupt_hooks());
     growth.follow(tree.entry);
     growth.attach_others();
-    growth.open_ways();
+    tree.missed = growth.open_ways();
 }
 
 LinkTree make_links(const VectorSource& source, const faiss::IndexFlat& storage, const gnnd::KnnGraphView& graph,

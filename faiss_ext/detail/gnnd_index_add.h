@@ -71,7 +71,7 @@ void GnndIndex<FaissIndex>::append(const faiss::IndexFlat& rows, idx_t old) {
     if (idx_t(parents_.size()) != old || concerned > rows.ntotal) {
         link_all(rows, there);
     } else {
-        detail::LinkChange links(static_cast<GraphIndex&>(*this), parents_);
+        detail::LinkChange links(static_cast<GraphIndex&>(*this), parents_, missed_);
         const detail::PrunedRows pruned =
             there != nullptr ? detail::PrunedRows{there->vectors(), there->graph(), builder.resources()}
                              : detail::PrunedRows{all.on_host(), graph_};
@@ -107,7 +107,7 @@ bool GnndIndex<FaissIndex>::build_on_gpu(idx_t n, const float* x) {
     if (there == nullptr) return false;
     const detail::OnGpu not_kept(on_gpu_);  // that is for indexes that grow
     faiss::IndexFlatCodes& storage = codes();
-    detail::LinkChange links(static_cast<GraphIndex&>(*this), parents_);
+    detail::LinkChange links(static_cast<GraphIndex&>(*this), parents_, missed_);
     gnnd::KnnGraph graph;
     std::optional<detail::AddedRows> added;
     std::optional<detail::FloatRows> rows;

@@ -150,14 +150,14 @@ std::vector<std::int32_t> changed_rows(const gnnd::KnnGraphView& before, const g
 }
 
 std::int64_t grow_links(const PrunedRows& pruned, const faiss::IndexFlat& storage, const gnnd::KnnGraphView& graph,
-                        std::int64_t old, const std::vector<std::int32_t>& changed, LinkRows& tree) {
+                        std::int64_t old, const std::vector<std::int32_t>& changed, LinkRows& tree, double missed) {
     LinkGrowth links(pruned, graph, old, changed, tree);
     links.run();
     StorageDistances distances(storage);
     TreeGrowth growth(distances, tree, interrupt_hooks());
     growth.follow(links.objects(), old);
     growth.attach_others(old);
-    growth.open_ways_from(old);
+    growth.open_ways_from(old, missed);
     return std::int64_t(links.objects().size());
 }
 

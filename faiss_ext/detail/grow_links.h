@@ -35,8 +35,9 @@ struct PrunedRows {
 /// \param changed  old objects whose rows have changed
 /// \param tree     has n rows and parents, those of added objects without links and parents; old objects' links are
 ///                 kept there before they change
+/// \param missed   the share of the objects that narrow searches missed when the links of all were chosen
 /// \return the number of objects whose links were chosen
 std::int64_t grow_links(const PrunedRows& pruned, const faiss::IndexFlat& storage, const gnnd::KnnGraphView& graph,
-                        std::int64_t old, const std::vector<std::int32_t>& changed, LinkRows& tree);
+                        std::int64_t old, const std::vector<std::int32_t>& changed, LinkRows& tree, double missed);
 
 }  // namespace faiss_ext::detail

@@ -121,7 +121,7 @@ std::int64_t LinkChange<GraphIndex>::choose_added(const PrunedRows& pruned, cons
         parents_.resize(old_);
         throw;
     }
-    return grow_links(pruned, rows, graph, old_, changed, *grown_);
+    return grow_links(pruned, rows, graph, old_, changed, *grown_, missed_);
 }
 
 template <class GraphIndex>
@@ -133,6 +133,7 @@ void LinkChange<GraphIndex>::keep() {
     }
     set_links(index_, std::move(all_));
     parents_ = std::move(all_.parents);
+    missed_ = all_.missed;
 }
 
 template class LinkChange<faiss::IndexNSG>;

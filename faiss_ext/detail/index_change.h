@@ -108,7 +108,9 @@ class LinkChange {
   public:
     /// \param index    its links, of so many objects as there are parents; of others where there are none
     /// \param parents  the tree among them
-    LinkChange(GraphIndex& index, std::vector<std::int32_t>& parents) : index_(index), parents_(parents) {}
+    /// \param missed   the share that narrow searches miss, which choose_all() tells choose_added()
+    LinkChange(GraphIndex& index, std::vector<std::int32_t>& parents, double& missed)
+        : index_(index), parents_(parents), missed_(missed) {}
     LinkChange(const LinkChange&) = delete;
     LinkChange& operator=(const LinkChange&) = delete;
     ~LinkChange();
@@ -132,6 +134,7 @@ class LinkChange {
   private:
     GraphIndex& index_;
     std::vector<std::int32_t>& parents_;
+    double& missed_;
     LinkTree all_;                   // links of all, chosen anew
     std::optional<LinkRows> grown_;  // or those of the index, changed
     std::int64_t old_ = 0, n_ = 0;

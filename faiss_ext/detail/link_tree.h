@@ -21,6 +21,7 @@ using gnnd::detail::TreeGrowth;
 /// A search graph with its tree.
 struct LinkTree : SearchGraph {
     std::vector<std::int32_t> parents;  ///< through whom each object is reached, the entry through itself; -1: not yet
+    double missed = 0;                  ///< the share of the objects that narrow searches miss
     LinkRows rows() { return {links.data(), degree, entry, parents}; }
 };
 

@@ -74,9 +74,11 @@ class TreeGrowth {
     /// Lets narrow searches, as wide as FAISS's indexes search by default, find what they could not: where one for a
     /// sample of the objects ends elsewhere, in another cluster or at the border of what was added, a link leads on.
     /// The tree holds all objects.
-    void open_ways();
+    /// \return the share of the objects that narrow searches miss, as the last sample has it
+    double open_ways();
     /// The same where objects from this one on were added: these are searched for, and all where links were made.
-    void open_ways_from(std::int64_t added);
+    /// \param missed  what open_ways() has returned: so many are missed however many ways there are
+    void open_ways_from(std::int64_t added, double missed = 0);
 
   private:
     static constexpr int kMendings = 4;  // at most so many passes over those attached, or searched for
@@ -97,7 +99,7 @@ class TreeGrowth {
     void mend(const std::vector<std::int32_t>& attached);
     bool make_link(std::int32_t from, std::int32_t to, int most);
     void spare_link(const Found& found, std::int32_t object, int most);
-    void lead_to(std::int64_t first, std::size_t searches);
+    double lead_to(std::int64_t first, std::size_t searches, double usual);
     std::vector<std::int32_t> linked_by(const std::vector<std::int32_t>& objects) const;
     void link(std::vector<std::int32_t> missed);
     NarrowSearches narrow_searches(ObjectDistances& distances, int steps) const;

@@ -21,22 +21,24 @@ constexpr std::uint64_t kWaysSeed = 0x3a95;                // samples that ways 
 
 }  // namespace
 
-void TreeGrowth::open_ways() {
-    lead_to(0, kSearches);
+double TreeGrowth::open_ways() {
+    return lead_to(0, kSearches, 0);
 }
 
-void TreeGrowth::open_ways_from(std::int64_t added) {
-    lead_to(added, kFewSearches);
+void TreeGrowth::open_ways_from(std::int64_t added, double missed) {
+    lead_to(added, kFewSearches, missed);
     // An object that now links to added ones has lost other links, which searches for old objects may have needed.
-    if (made_links_) lead_to(0, kFewSearches);
+    if (made_links_) lead_to(0, kFewSearches, missed);
 }
 
 /// Searches for a sample of the objects from `first` on, narrowly, and makes links to those that were not found. The
-/// sample is doubled while many are not.
+/// sample is doubled while many are not: twice as many as usual, where that is more than a few.
 /// \param searches  objects of the sample to begin with
-void TreeGrowth::lead_to(std::int64_t first, std::size_t searches) {
+/// \param usual     the share that is missed although ways were opened to all
+/// \return the share that was missed of what the sample was doubled by last
+double TreeGrowth::lead_to(std::int64_t first, std::size_t searches, double usual) {
     constexpr std::int64_t kMost = 4096;  // of the sample
-    constexpr std::size_t kFew = 32;      // one in so many
+    constexpr double kFew = 1.0 / 32;     // a share
     const std::int64_t count = tree_.n() - first;
     std::vector<std::int32_t> sample =
         sample_objects<std::int32_t>(count, std::min(count, kMost), kWaysSeed, std::uint64_t(count));
@@ -46,17 +48,20 @@ void TreeGrowth::lead_to(std::int64_t first, std::size_t searches) {
         sample[i] += std::int32_t(first);
     }
     bool many = true;
+    double share = 0;
     for (std::size_t tried = 0, end = searches; many && tried < sample.size(); tried = end, end *= 2) {
         end = std::min(end, sample.size());
         std::vector<std::int32_t> missed = not_found(&sample[tried], std::int64_t(end - tried));
-        many = missed.size() * kFew > end - tried;
-        if (!many) {  // those around them are searched for, too: they may be a small cluster's
+        share = double(missed.size()) / double(end - tried);
+        many = share > std::max(kFew, 2 * usual);
+        if (share <= kFew) {  // those around them are searched for, too: they may be a small cluster's
             std::vector<std::int32_t> around = linked_by(missed);
             around = not_found(around.data(), std::int64_t(around.size()));
             missed.insert(missed.end(), around.begin(), around.end());
         }
         link(std::move(missed));
     }
+    return share;
 }
 
 /// Whom any of the objects is linked to, each once.
