@@ -80,9 +80,10 @@ TEST_F(CudaDeviceGraph, TellsWhatAnAppendHasChanged) {
             ASSERT_EQ(there->n(), before.n() + count);
             KnnGraph after = copy(*there);
             ASSERT_NO_FATAL_FAILURE(test::expect_valid_graph(after, rows_of(vectors, 0, after.n())));
-            const AppendedRows told = there->changed(before.n(), resources);
-            ASSERT_NO_FATAL_FAILURE(expect_told(before, after, told));
-            EXPECT_EQ(there->changed(std::int64_t(told.objects.size()) - 1, resources).rows.n(), 0);
+            const std::shared_ptr<const AppendedRows> told = there->changed(before.n(), resources);
+            ASSERT_NE(told, nullptr);
+            ASSERT_NO_FATAL_FAILURE(expect_told(before, after, *told));
+            EXPECT_EQ(there->changed(std::int64_t(told->objects.size()) - 1, resources), nullptr);
             before = std::move(after);
         }
     }

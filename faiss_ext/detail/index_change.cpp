@@ -40,7 +40,7 @@ GraphChange::GraphChange(gnnd::KnnGraph& graph, gnnd::KnnGraph whole)
     std::swap(graph_, whole_);
 }
 
-GraphChange::GraphChange(gnnd::KnnGraph& graph, gnnd::detail::AppendedRows rows)
+GraphChange::GraphChange(gnnd::KnnGraph& graph, std::shared_ptr<gnnd::detail::AppendedRows> rows)
     : graph_(graph), old_(graph.n()), rows_(std::move(rows)) {
     const std::int64_t changed = std::int64_t(rows_->objects.size()), added = rows_->rows.n() - changed, k = graph.k();
     graph_.resize(old_ + added);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cub/device/device_select.cuh>
+#include <memory>
 #include <utility>
 
 #include "gnnd/cuda/backend.h"
@@ -123,7 +124,7 @@ class GraphOnDevice final : public detail::DeviceGraph {
         return stats;
     }
 
-    detail::AppendedRows changed(std::int64_t most, Resources& resources) override {
+    std::shared_ptr<detail::AppendedRows> changed(std::int64_t most, Resources& resources) override {
         const UseDevice use(device_);
         const OwnedStream stream(resources);
         std::size_t select_bytes = 0;
@@ -148,11 +149,12 @@ class GraphOnDevice final : public detail::DeviceGraph {
         std::int32_t count = 0;
         GNND_CUDA(cudaMemcpyAsync(&count, number, sizeof(count), cudaMemcpyDeviceToHost, stream));
         GNND_CUDA(cudaStreamSynchronize(stream));
-        detail::AppendedRows result;
-        if (count > most) return result;
+        if (count > most) return nullptr;
         const std::int64_t rows = count + n_ - before_;
-        result.objects.resize(std::size_t(count));
-        result.rows = KnnGraph(rows, k_, metric_);
+        if (told_ == nullptr)
+            told_ = std::make_shared<detail::AppendedRows>(detail::AppendedRows{{}, {0, k_, metric_}, {}});
+        told_->objects.resize(std::size_t(count));
+        told_->rows.resize(rows);
         const DeviceMemory gathered(resources, std::size_t(rows * k_) * 8, stream);
         const Drain drain_gathered(stream);
         auto* ids = reinterpret_cast<std::int32_t*>(gathered.data());
@@ -160,11 +162,11 @@ class GraphOnDevice final : public detail::DeviceGraph {
         gather_rows_kernel<<<blocks_for(rows, kRowWarps), kRowWarps * kWarp, 0, stream>>>(arrays(now_), k_, objects,
                                                                                           count, before_, rows, out);
         GNND_LAUNCHED("gather_rows_kernel");
-        copy_out(result.objects.data(), objects, std::size_t(count) * 4, resources, stream);
-        copy_graph_out(result.rows.ids(), result.rows.distances(), out.ids, out.distances, rows * k_, resources,
+        copy_out(told_->objects.data(), objects, std::size_t(count) * 4, resources, stream);
+        copy_graph_out(told_->rows.ids(), told_->rows.distances(), out.ids, out.distances, rows * k_, resources,
                        stream);
         GNND_CUDA(cudaStreamSynchronize(stream));
-        return result;
+        return told_;
     }
 
     void copy_graph(std::int32_t* ids, float* distances) override {
@@ -243,8 +245,9 @@ class GraphOnDevice final : public detail::DeviceGraph {
     HeapResources memory_;  // whose device memory is gnnd's own
     DeviceMemory vectors_, graphs_[2];
     std::int64_t n_ = 0, before_ = 0,
-                 capacity_ = 0;  // objects now, before the last append(), and that there is room for
-    int now_ = 0;                // which of the graphs
+                 capacity_ = 0;                   // objects now, before the last append(), and that there is room for
+    int now_ = 0;                                 // which of the graphs
+    std::shared_ptr<detail::AppendedRows> told_;  // by changed()
 };
 
 }  // namespace
