@@ -6,6 +6,7 @@
 #include <iterator>
 
 #include "faiss_ext/detail/errors.h"
+#include "faiss_ext/detail/index_rows.h"
 #include "gnnd/array.h"
 #include "gnnd/cpu/parallel.h"
 #include "gnnd/search_links.h"
@@ -14,13 +15,14 @@ namespace faiss_ext::detail {
 
 namespace {
 
-constexpr std::int64_t kChunk = 256;  // objects
+constexpr std::int64_t kChunk = 256;     // objects
+constexpr std::int64_t kFewPruned = 64;  // rows for each thread: so many take less time than what a GPU does for any
 
 class LinkGrowth {
   public:
-    LinkGrowth(const PrunedRows& from, const gnnd::KnnGraphView& graph, std::int64_t old,
+    LinkGrowth(const PrunedRows& from, const PrunedRows& on_host, std::int64_t old,
                const std::vector<std::int32_t>& changed, LinkRows& tree)
-        : from_(from), graph_(graph), tree_(tree), old_(old), degree_(tree.degree) {
+        : from_(from), on_host_(on_host), graph_(on_host.graph), tree_(tree), old_(old), degree_(tree.degree) {
         for (std::int64_t i = old_; i < tree.n(); ++i) objects_.push_back(std::int32_t(i));
         prune();
         add_targets(changed);
@@ -47,11 +49,13 @@ class LinkGrowth {
     /// Prunes the rows of those objects that have joined since.
     void prune() {
         const std::size_t done = pruned_.size() / degree_;
+        const std::int64_t rows = count() - std::int64_t(done);
+        const PrunedRows& from = rows <= kFewPruned * team_.threads ? on_host_ : from_;
         pruned_.resize(objects_.size() * degree_);
         gnnd::LinkParams params;
         params.degree = degree_;
-        gnnd::prune_rows(from_.vectors, from_.graph, objects_.data() + done, std::int64_t(objects_.size() - done),
-                         params, pruned_.data() + done * degree_, hooks_, from_.resources);
+        gnnd::prune_rows(from.vectors, from.graph, objects_.data() + done, rows, params,
+                         pruned_.data() + done * degree_, hooks_, from.resources);
     }
 
     /// Beside those whose rows have changed, the old ones that added objects are linked to: they get opposites.
@@ -118,7 +122,7 @@ class LinkGrowth {
         add_all(graph_.ids_of(object), graph_.k);
     }
 
-    const PrunedRows& from_;
+    const PrunedRows &from_, &on_host_;
     const gnnd::KnnGraphView graph_;
     LinkRows& tree_;
     const std::int64_t old_;  // so many objects were there before
@@ -151,7 +155,9 @@ std::vector<std::int32_t> changed_rows(const gnnd::KnnGraphView& before, const g
 
 std::int64_t grow_links(const PrunedRows& pruned, const faiss::IndexFlat& storage, const gnnd::KnnGraphView& graph,
                         std::int64_t old, const std::vector<std::int32_t>& changed, LinkRows& tree, double missed) {
-    LinkGrowth links(pruned, graph, old, changed, tree);
+    const VectorSource rows = view_rows(storage, 0, storage.ntotal, graph.metric);
+    const PrunedRows on_host{rows.on_host(), graph};
+    LinkGrowth links(pruned, on_host, old, changed, tree);
     links.run();
     StorageDistances distances(storage);
     TreeGrowth growth(distances, tree, interrupt_hooks());

@@ -28,7 +28,7 @@ struct PrunedRows {
 /// to. As for a whole graph (gnnd/search_links.h) their rows are pruned and get opposites; then, as far as there is
 /// room, come the links that they had, and the rest of the row. Edges of the tree stay, and it grows until it holds the
 /// added objects.
-/// \param pruned   all n objects, old ones first
+/// \param pruned   all n objects, old ones first; few rows are pruned on the host in any case
 /// \param storage  the same
 /// \param graph    the same graph, n x k, on the host
 /// \param old      so many of them are not added
