@@ -73,12 +73,12 @@ class WithGnnd {
 
     gnnd::KnnGraph graph_;               ///< of so many objects as there are, or out of date
     std::vector<std::int32_t> parents_;  ///< the tree that holds all objects, see detail/link_tree.h; like graph_
-    double missed_ = 0;                  ///< by narrow searches when the links of all were chosen, a share of them
-    std::uint64_t graph_fits_ = 0;       ///< the vectors that graph_ is of, see detail/index_sample.h
-    std::uint64_t parents_fit_ = 0;      ///< the links that parents_ are of
-    std::int64_t chosen_ = 0;            ///< objects whose links were chosen since those of all were
-    std::int64_t unmeasured_ = 0;        ///< objects added since the recall was measured
-    std::int64_t most_on_gpu_ = -1;      ///< bytes, see keep_on_gpu()
+    double missed_ = 0;              ///< share of them that narrow searches miss, as of the last choice of all links
+    std::uint64_t graph_fits_ = 0;   ///< the vectors that graph_ is of, see detail/index_sample.h
+    std::uint64_t parents_fit_ = 0;  ///< the links that parents_ are of
+    std::int64_t chosen_ = 0;        ///< objects whose links were chosen since those of all were
+    std::int64_t unmeasured_ = 0;    ///< objects added since the recall was measured
+    std::int64_t most_on_gpu_ = -1;  ///< bytes, see keep_on_gpu()
     std::shared_ptr<gnnd::detail::DeviceGraph> on_gpu_;  ///< graph_ and its vectors; null: not there
 };
 

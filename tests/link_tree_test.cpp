@@ -79,17 +79,23 @@ class OnALine final : public detail::ObjectDistances {
     std::unique_ptr<ObjectDistances> clone() const override { return std::make_unique<OnALine>(); }
 };
 
+/// Of the next ones only, so that long walks find all, and short ones what is near.
+std::vector<std::int32_t> links_on_a_line(int objects, int degree) {
+    std::vector<std::int32_t> links;
+    for (int i = 0; i < objects; ++i)
+        for (int j = 0; j < degree; ++j) links.push_back(std::clamp(i + j - (j < 2 ? 2 : 1), 0, objects - 1));
+    for (int i = 0; i < objects; ++i) {  // no object links itself, or another twice
+        std::int32_t* row = &links[i * degree];
+        std::sort(row, row + degree);
+        std::int32_t* end = std::unique(row, row + degree);
+        std::fill(std::remove(row, end, i), row + degree, -1);
+    }
+    return links;
+}
+
 TEST(LinkTree, OpensWaysForSearchesOfFewSteps) {
     constexpr int kObjects = 2000, kDegree = 8;
-    std::vector<std::int32_t> links, all(kObjects);
-    for (int i = 0; i < kObjects; ++i)  // the next ones only, so that long walks find all, and short ones what is near
-        for (const int step : {-2, -1, 1, 2, 3, 4, 5, 6}) links.push_back(std::clamp(i + step, 0, kObjects - 1));
-    for (int i = 0; i < kObjects; ++i) {  // no object links itself, or another twice
-        std::int32_t* row = &links[i * kDegree];
-        std::sort(row, row + kDegree);
-        std::int32_t* end = std::unique(row, row + kDegree);
-        std::fill(std::remove(row, end, i), row + kDegree, -1);
-    }
+    std::vector<std::int32_t> links = links_on_a_line(kObjects, kDegree), all(kObjects);
     std::iota(all.begin(), all.end(), 0);
     std::vector<std::int32_t> parents(kObjects, -1);
     OnALine distances;
@@ -109,6 +115,26 @@ TEST(LinkTree, OpensWaysForSearchesOfFewSteps) {
     detail::LinkRows anew(links.data(), kDegree, 0, reached);
     detail::TreeGrowth(distances, anew).follow(0);
     EXPECT_EQ(std::count(reached.begin(), reached.end(), -1), 0);
+}
+
+TEST(LinkTree, OpensFewWaysWhereAsManyAreMissedAnyway) {
+    constexpr int kObjects = 2000, kDegree = 8;
+    const std::vector<std::int32_t> before = links_on_a_line(kObjects, kDegree);
+    const auto changed = [&](double usual) {
+        std::vector<std::int32_t> links = before, parents(kObjects, -1);
+        OnALine distances;
+        detail::LinkRows rows(links.data(), kDegree, 0, parents);
+        detail::TreeGrowth growth(distances, rows);
+        growth.follow(0);
+        growth.open_ways_from(kObjects / 2, usual);
+        int count = 0;
+        for (int i = 0; i < kObjects; ++i)
+            count += !std::equal(&before[i * kDegree], &before[i * kDegree] + kDegree, &links[i * kDegree]);
+        return count;
+    };
+    const int few = changed(0.6), many = changed(0);
+    EXPECT_GT(few, 0);
+    EXPECT_LT(few, many / 2);
 }
 
 }  // namespace

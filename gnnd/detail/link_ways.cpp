@@ -114,16 +114,14 @@ TreeGrowth::Searcher& TreeGrowth::searcher(int thread) {
 
 /// Those of the objects that narrow searches of either kind do not get near to, in their order.
 std::vector<std::int32_t> TreeGrowth::not_found(const std::int32_t* objects, std::int64_t count) {
-    constexpr std::int64_t kChunk = 4;
     const cpu::Team team{threads_, &callbacks_.interrupt};
     std::vector<std::int32_t> missed(objects, objects + count);
-    team.for_chunks(count, kChunk, [&](int thread, std::int64_t begin, std::int64_t end) {
+    team.for_chunks(count, 1, [&](int thread, std::int64_t i, std::int64_t) {
         NarrowSearches& searches = searcher(thread).whole;
         const auto finds = [](std::int32_t object) {
             return [object](BeamSearch& search) { return search.find_near(object); };
         };
-        for (std::int64_t i = begin; i < end; ++i)
-            if (std::all_of(searches.begin(), searches.end(), finds(objects[i]))) missed[i] = -1;
+        if (std::all_of(searches.begin(), searches.end(), finds(objects[i]))) missed[i] = -1;
     });
     missed.erase(std::remove(missed.begin(), missed.end(), -1), missed.end());
     return missed;
