@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // build(), refine(), merge() and append() on the CPU: where each goes.
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <numeric>
 
@@ -94,8 +95,8 @@ void raise_recall(const Space& space, const detail::Input& input, const BuildPar
         std::copy_n(ids + std::int64_t(object) * params.k, count, first);
     };
     const auto measure = [&] {
-        const RecallEstimate here = of_old.measure(first_ids, true);
-        stats.recall_added = of_added.measure(first_ids, true);
+        const RecallEstimate here = of_old.measure(first_ids, INFINITY);
+        stats.recall_added = of_added.measure(first_ids, INFINITY);
         stats.recall = detail::join_recalls(here, old, stats.recall_added, added);
         return detail::part_below(here, old, stats.recall_added, added, params.recall);
     };

@@ -2,6 +2,7 @@
 #include "gnnd/cpu/iterations.h"
 
 #include <algorithm>
+#include <cmath>
 #include <new>
 #include <utility>
 
@@ -20,7 +21,8 @@ constexpr double kSweepGain = 10;
 /// Lists of twice the length, twice as many samples, find all but one in so many of what was missing, with so many
 /// distances an object for each square of the samples.
 constexpr double kFound = 16, kDistances = 4;
-/// What is missing takes two more iterations or so, with so many distances likewise.
+/// What is missing takes two more iterations or so, with so many distances likewise. The recall is not measured more
+/// exactly where that takes longer than another one would.
 constexpr double kNextDistances = 2;
 
 }  // namespace
@@ -71,26 +73,26 @@ void Iterations::report() {
     detail::report(here, stats_, callbacks_);
 }
 
-/// \param decide  by more objects, until it is certain on which side of the target the recall is
-RecallEstimate Iterations::measure(Measurement& measurement, bool decide) const {
+RecallEstimate Iterations::measure(Measurement& measurement, double worth) const {
     const auto first_ids = [this](std::int32_t object, int count, std::int32_t* ids) {
         const Entry* list = state_.lists.of(object);
         for (int j = 0; j < count; ++j) ids[j] = list[j] != kEmpty ? id_of(list[j]) : -1;
     };
-    return measurement.measure(first_ids, decide);
+    return measurement.measure(first_ids, worth);
 }
 
 /// \return whether they have enough of the recall that is asked for
 bool Iterations::measure_all_columns() {
     if (!all_columns_) return true;
-    stats_.recall_all = measure(*all_columns_, false);
+    stats_.recall_all = measure(*all_columns_, 0);
     return stats_.recall_all.value >= all_columns_->target();
 }
 
 bool Iterations::reached() {
     if (!measurement_ || set_aside_) return false;
     gain_ = -stats_.recall.value;
-    stats_.recall = measure(*measurement_, false);
+    const double samples = state_.choices.samples;
+    stats_.recall = measure(*measurement_, kSweepGain * kNextDistances / 2 * samples * samples);
     gain_ += stats_.recall.value;
     return stats_.recall.low >= state_.params.recall && changed_ <= double(most_changed_) &&
            (iteration_ > 0 || rows_are_full()) && measure_all_columns();
@@ -122,7 +124,7 @@ bool Iterations::go_further() {
     if (std::exchange(set_aside_, false)) take_back(state_, input_);
     state_.pairs = {};  // of a merge too: what is missing may be missing anywhere
     threshold_ = double(params.delta) * double(state_.lists.n()) * params.k;
-    stats_.recall = measure(*measurement_, true);
+    stats_.recall = measure(*measurement_, INFINITY);
     measure_all_columns();
     if (detail::is_reached(stats_.recall, params.recall)) {
         stats_.stop = StopReason::recall;

@@ -43,7 +43,7 @@ class Iterations {
     void begin();
     void iterate();
     void report();
-    RecallEstimate measure(Measurement& measurement, bool decide) const;
+    RecallEstimate measure(Measurement& measurement, double worth) const;
     bool measure_all_columns();
     bool reached();
     bool rows_are_full() const;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <utility>
 
 #include "gnnd/cpu/insert.h"
@@ -12,12 +13,9 @@
 namespace gnnd::cpu {
 namespace {
 
-/// Sampled at first; what it does not decide is doubled. Enough to tell 0.995 from 0.99.
-constexpr std::int64_t kFirstObjects = 256;
-static_assert(2 * detail::kRecallObjects == kFirstObjects << (detail::kMostLooks - 1));
-/// About so much of an interval is left when there are four times as many objects, which a graph without a mistake
-/// needs to show 0.99.
-constexpr double kOfFourTimes = 0.4;
+/// Sampled at first. Where they do not decide, as many as promise to, but at least kMore of what there is in addition.
+constexpr std::size_t kFirstObjects = 256;
+constexpr double kMore = 0.25;
 
 }  // namespace
 
@@ -29,10 +27,8 @@ Measurement::Measurement(const Space& space, const Team& team, const BuildParams
       count_(part.count),
       at_(int(std::min<std::int64_t>(detail::recall_at_of(params), space.vectors.n - 1))),
       target_(params.recall),
-      objects_(detail::sample_objects(part.count, std::min(most, detail::objects_that_show(double(params.recall))),
-                                      params.seed)),
-      looks_(1) {
-    for (auto seen = std::size_t(kFirstObjects); seen < objects_.size(); seen *= 2) ++looks_;
+      objects_(detail::sample_objects(
+          part.count, std::min(most, detail::objects_that_show(double(params.recall), part.count)), params.seed)) {
     Random random(params.seed, 0x0bde7);
     for (std::size_t i = objects_.size(); i > 1; --i)
         std::swap(objects_[i - 1], objects_[random.below(std::uint32_t(i))]);
@@ -47,7 +43,7 @@ void Measurement::add_truth(std::size_t end) {
         limits_.push_back(space_.key_of(truth.distances()[(i + 1) * std::size_t(at_) - 1]));
 }
 
-RecallEstimate Measurement::estimate(const FirstIds& first_ids) {
+detail::RecallCount Measurement::count(const FirstIds& first_ids) {
     const auto objects = std::int64_t(limits_.size());
     std::vector<int> found(limits_.size());
     std::vector<Block> blocks;
@@ -63,29 +59,29 @@ RecallEstimate Measurement::estimate(const FirstIds& first_ids) {
             found[i] = int(std::count_if(keys, keys + known, [&](float key) { return key <= limits_[i]; }));
         }
     });
-    double sum = 0, squares = 0;
-    for (const int one : found) {
-        sum += one;
-        squares += double(one) * one;
-    }
-    return detail::estimate_recall(count_, objects, at_, sum, squares, looks_);
+    detail::RecallCount counted{count_, objects, at_};
+    for (const int one : found) counted.add(one);
+    return counted;
 }
 
-RecallEstimate Measurement::measure(const FirstIds& first_ids, bool decide) {
+RecallEstimate Measurement::measure(const FirstIds& first_ids, double worth) {
     const auto start = std::chrono::steady_clock::now();
-    const std::size_t all = objects_.size();
-    if (limits_.empty()) add_truth(std::min<std::size_t>(all, kFirstObjects));
-    RecallEstimate here = estimate(first_ids);
-    const auto undecided = [&] {
-        return !detail::is_decided(here, target_) &&
-               (decide || here.value - kOfFourTimes * (here.value - here.low) >= target_);
-    };
-    while (limits_.size() < all && undecided()) {
-        add_truth(std::min(all, 2 * limits_.size()));
-        here = estimate(first_ids);
+    const auto all = double(objects_.size());
+    if (limits_.empty()) add_truth(std::min(objects_.size(), kFirstObjects));
+    for (;;) {
+        const detail::RecallCount counted = count(first_ids);
+        const RecallEstimate here = detail::estimate_recall(counted);
+        const auto seen = double(counted.objects);
+        const bool above = here.value > target_;
+        const double needed =
+            detail::objects_to_rule_out(counted, target_, above ? detail::kLowFails : detail::kHighFails);
+        const bool is_worth = std::isinf(worth) || (above && needed - seen <= worth);
+        if (seen == all || detail::is_decided(here, target_) || !is_worth) {
+            seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+            return here;
+        }
+        add_truth(std::size_t(std::min(all, std::ceil(std::clamp(needed, (1 + kMore) * seen, 2 * seen)))));
     }
-    seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    return here;
 }
 
 }  // namespace gnnd::cpu

@@ -27,15 +27,15 @@ class Measurement {
                 Resources& resources, std::int64_t most = 2 * detail::kRecallObjects);
 
     /// The recall of the graph now.
-    /// \param decide  take more objects until it is certain on which side of the recall asked for it is; otherwise only
-    ///                where that promises to show that it is reached
-    RecallEstimate measure(const FirstIds& first_ids, bool decide);
+    /// \param worth  take more objects where no more than so many promise to show that the recall asked for is reached;
+    ///               infinitely many: until it is certain on which side of it the graph is
+    RecallEstimate measure(const FirstIds& first_ids, double worth);
     double target() const { return target_; }    ///< the recall that its parameters ask for
     double seconds() const { return seconds_; }  ///< wall time that it took so far
 
   private:
     void add_truth(std::size_t end);
-    RecallEstimate estimate(const FirstIds& first_ids);
+    detail::RecallCount count(const FirstIds& first_ids);
 
     const Space& space_;
     const Team& team_;
@@ -45,7 +45,6 @@ class Measurement {
     double target_;
     std::vector<std::int32_t> objects_;  ///< in an order of chance
     std::vector<float> limits_;          ///< of the first objects: the key of the at-th nearest
-    int looks_;                          ///< so often the sample may be looked at, twice as large each time
     double seconds_ = 0;
 };
 

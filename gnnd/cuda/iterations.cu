@@ -189,7 +189,7 @@ void Iterations::await(int iteration) {
     if (measured && projected()) finer_ = meter_->lost(record) > 1 - double(state_.params.recall);
     if (measured && may_give_up_ && !finer_) {
         const double before = missing_;
-        missing_ = 1 - meter_->estimate_of(record).value;
+        missing_ = meter_->missing(record);
         in_vain_ = in_vain_ || in_vain(missing_, before, here.seconds);
         gave_up_ = (in_vain_ && iteration >= iterations_for_bounds(state_.params.k)) ||
                    (iteration >= kTelling && settles_short(missing_, before));

@@ -175,9 +175,8 @@ Prediction predict_on_cpu(int threads, const ComparedSet& set) {
 bool all_pairs_cost_less(const Prediction& prediction, std::int64_t n, const BuildParams& params) {
     if (prediction.all_pairs == 0) return false;
     const std::int64_t objects = std::min(n, objects_to_measure(n, double(params.recall)));
-    const double at = recall_at_of(params), found = double(objects) * at;
-    const bool shows = estimate_recall(n, objects, int(at), found, found * at, kMostLooks).low >= double(params.recall);
-    return prediction.all_pairs <= prediction.iterations * (shows ? 1 : kUntilSettled);
+    const bool shown = shows({n, objects, recall_at_of(params)}, double(params.recall), kSamplesOfGpu);
+    return prediction.all_pairs <= prediction.iterations * (shown ? 1 : kUntilSettled);
 }
 
 std::string explain(const Choices& choices, const BuildParams& params, bool gpu, bool room) {

@@ -9,16 +9,18 @@
 
 namespace gnnd::detail {
 
-std::int64_t objects_that_show(double recall) {
-    const double least = kWidestBound * kWidestBound * recall / std::max(1 - recall, 1e-9);  // Wilson's, none missed
-    return std::clamp(std::int64_t(std::min(least, 2.0 * kRecallObjects)) + 1, kRecallObjects, 2 * kRecallObjects);
+std::int64_t objects_that_show(double recall, std::int64_t n) {
+    constexpr std::int64_t kMost = 2 * kRecallObjects;
+    const RecallCount whole{n > kMost ? n : kAnyNumber, kMost, 1};
+    const double least = objects_to_rule_out(whole, recall, kLowFails / kSamplesOfGpu);
+    return std::clamp(std::int64_t(std::min(least, double(kMost))) + 1, kRecallObjects, kMost);
 }
 
 std::int64_t objects_to_measure(std::int64_t n, double recall) {
     constexpr double kMissing = 0.004;  // up to so little may be missing, and fewer objects tell
     constexpr std::int64_t kMost = 4 * kRecallObjects, kShare = 64;
     const double wanted = double(kRecallObjects) * kMissing / std::max(1 - recall, 1e-9);
-    const std::int64_t least = objects_that_show(recall);
+    const std::int64_t least = objects_that_show(recall, n);
     return std::clamp(std::int64_t(std::llround(std::min(wanted, double(kMost)))), least,
                       std::max(least, std::min(kMost, n / kShare)));
 }
@@ -69,13 +71,37 @@ std::vector<Id> sample_objects(std::int64_t n, std::int64_t count, std::uint64_t
 template std::vector<std::int32_t> sample_objects(std::int64_t, std::int64_t, std::uint64_t, std::uint64_t);
 template std::vector<std::int64_t> sample_objects(std::int64_t, std::int64_t, std::uint64_t, std::uint64_t);
 
+void RecallCount::add(int found) {
+    double power = 1;
+    for (double& sum : missed) sum += power *= at - found;
+}
+
+RecallEstimate estimate_recall(const RecallCount& count, int samples) {
+    const double p = count.mean();
+    RecallEstimate estimate{p, p, p, count.at, count.objects};
+    if (count.objects >= count.n) return estimate;
+    /// The farthest from `wrong` that is ruled out, as `wrong` is taken to be.
+    const auto end = [&](double wrong, double alpha) {
+        double possible = p;
+        for (int step = 0; step < 50; ++step) {
+            const double between = (wrong + possible) / 2;
+            const bool ruled_out = objects_to_rule_out(count, between, alpha / samples) <= double(count.objects);
+            (ruled_out ? wrong : possible) = between;
+        }
+        return wrong;
+    };
+    estimate.low = end(0, kLowFails);
+    estimate.high = end(1, kHighFails);
+    return estimate;
+}
+
 namespace {
 
 template <class Id>
 RecallEstimate estimate(std::int64_t n, const GraphView<Id>& lists, const GraphView<Id>& truth) {
     const bool similarity = is_similarity(truth.metric);
     const std::int64_t at = truth.k;
-    double sum = 0, squares = 0;
+    RecallCount count{n, truth.n, int(at)};
     for (std::int64_t i = 0; i < truth.n; ++i) {
         const Id *ids = lists.ids_of(i), *true_ids = truth.ids_of(i);
         const float* distances = lists.distances_of(i);
@@ -85,10 +111,9 @@ RecallEstimate estimate(std::int64_t n, const GraphView<Id>& lists, const GraphV
             const bool near = similarity ? distances[j] >= last : distances[j] <= last;
             found += ids[j] >= 0 && (near || std::find(true_ids, true_ids + at, ids[j]) != true_ids + at);
         }
-        sum += found;
-        squares += double(found) * found;
+        count.add(found);
     }
-    return estimate_recall(n, truth.n, int(at), sum, squares);
+    return estimate_recall(count);
 }
 
 }  // namespace

@@ -19,8 +19,10 @@ namespace gnnd::detail {
 /// The most objects that are measured, where no high recall asks for more.
 inline constexpr std::int64_t kRecallObjects = 4096;
 
-/// Objects that a CPU measures at most: as many, or those that a graph without a mistake needs to show a higher recall.
-std::int64_t objects_that_show(double recall);
+inline constexpr std::int64_t kAnyNumber = std::int64_t(1) << 40;
+/// Objects that a CPU measures at most of n: as many, or those that a graph without a mistake needs to show a higher
+/// recall.
+std::int64_t objects_that_show(double recall, std::int64_t n = kAnyNumber);
 /// Objects that a GPU measures of n: the more the higher the recall that is asked for, whose interval must be small
 /// beside what may be missing; more than kRecallObjects only of sets large enough that comparing all takes far longer.
 std::int64_t objects_to_measure(std::int64_t n, double recall);
@@ -50,48 +52,82 @@ template <class Id = std::int32_t>
 std::vector<Id> sample_objects(std::int64_t n, std::int64_t count, std::uint64_t seed,
                                std::uint64_t stream = kRecallStream);
 
-/// The most samples of growing size for one estimate.
-inline constexpr int kMostLooks = 6;
-/// Standard errors to each side of an interval that holds the truth in 95% of samples that are looked at so often.
-inline constexpr double kWidestBound = 2.453;
+/// What was found of the sampled objects: how many of the first `at` entries of each are not true ones, so that ties
+/// with the at-th nearest other object count whichever of them was taken.
+struct RecallCount {
+    static constexpr int kPowers = 4;
+    std::int64_t n;               ///< objects of the graph
+    std::int64_t objects;         ///< sampled, 1 to n
+    int at;                       ///< entries of each
+    double missed[kPowers] = {};  ///< sums over the objects of what each lacks, of its square, its cube, ...
 
-/// The estimate from what was found of the sampled objects. found_i is how many of the first `at` entries of object i
-/// are true ones: not farther than its at-th nearest other object, so that ties count whichever of them was taken.
+    /// An object, one of `objects`, of which so many entries are true ones.
+    void add(int found);
+    GNND_HOST_DEVICE double mean() const { return 1 - missed[0] / (double(objects) * at); }
+};
+
+/// Samples of growing size that a GPU may draw, of which the one that decides is taken. A CPU adds to one.
+inline constexpr int kSamplesOfGpu = 2;
+/// An interval's ends fail so often, together in 5% of the cases. That the recall is not there after all matters more.
+inline constexpr double kLowFails = 0.04, kHighFails = 0.01;
+
+/// So many objects, if all are like those that were counted, rule out a recall by betting (Waudby-Smith, Ramdas 2024);
+/// infinitely many where none do. It is ruled out where there are no fewer.
 ///
-/// The interval is Wilson's (1927) for p of N trials. Entries of one object are found or missed together, so that N is
-/// not objects * at but what gives the variance that was seen between objects, s^2: N = p (1 - p) objects / s^2 (the
-/// design effect of cluster sampling, Kish 1965), at least `objects`, which is also taken where no variance was seen.
-/// A sample of a large part of the set varies less, by (n - objects) / (n - 1), and one of all of it not at all.
+/// Were the recall m, a player who stakes the share lambda of what he owns on each object x of [0, 1] would in the end
+/// own the product of all 1 + lambda (x - m), which is 1 on average at any time. So it ever reaches 1 / alpha with a
+/// chance of alpha at most (Ville 1939), and an m at which it has is ruled out, with all below; m - x does it for those
+/// above. This holds for all that a sample grows to, whichever is the last, and however few objects lack entries; the
+/// variance of a few objects, on which Wilson's and normal intervals rest, says nothing of rare ones that are not among
+/// them. Four players, who have a share of the 1 each, cover few objects and many.
 ///
-/// A sample that grows until its interval decides stops where chance is large: of five intervals of 95% the last
-/// misses 15% where the recall is what was asked for (tests/recall_estimate_test.cpp). With Pocock's (1977) bounds all
-/// of the looks together miss 5%.
-/// \param n               objects of the graph
-/// \param objects         sampled, 1 to n
-/// \param sum             of found_i
-/// \param sum_of_squares  of found_i^2
-/// \param looks           samples of growing size that may be looked at until one decides, 1 to kMostLooks
-GNND_HOST_DEVICE inline RecallEstimate estimate_recall(std::int64_t n, std::int64_t objects, int at, double sum,
-                                                       double sum_of_squares, int looks = 1) {
-    constexpr double kBounds[kMostLooks] = {1.959963984540054, 2.178, 2.289, 2.361, 2.413, kWidestBound};
-    const double z2 = kBounds[looks - 1] * kBounds[looks - 1];
-    const double m = double(objects), p = sum / (m * at);
-    RecallEstimate estimate;
-    estimate.value = estimate.low = estimate.high = p;
-    estimate.at = at;
-    estimate.objects = objects;
-    if (objects >= n) return estimate;
-    const double variance =
-        objects < 2 ? 0 : (sum_of_squares / (double(at) * at) - m * p * p) / (m - 1);  // of found_i / at
-    double trials = m;
-    if (variance > 0) trials = std::fmin(std::fmax(p * (1 - p) * m / variance, m), m * at);
-    trials *= double(n - 1) / double(n - objects);
-    const double centre = (p + z2 / (2 * trials)) / (1 + z2 / trials);
-    const double half = std::sqrt(z2 * (p * (1 - p) / trials + z2 / (4 * trials * trials))) / (1 + z2 / trials);
-    estimate.low = std::fmax(0.0, std::fmin(p, centre - half));
-    estimate.high = std::fmin(1.0, std::fmax(p, centre + half));
-    return estimate;
+/// The logarithm of 1 + w, w >= -b, is at least its series up to w^3 less kappa w^4, where kappa makes both equal at -b
+/// (as Fan, Grama, Liu 2015 have it up to w^2), so that sums of powers suffice. Objects are drawn without replacement:
+/// after i of them, whose 1 + lambda (x - m) have the sum A, a product of at most (A / i)^i grows by (i - A) / (n - i)
+/// of itself on average, that is by 1 / (e (n - i)) at most. At any time of `objects` draws it is at most
+/// 1 + ln(n / (n - objects)) / e on average.
+/// \param recall  below the mean for a lower bound, above it for an upper one
+/// \param alpha   how often that may be wrong
+GNND_HOST_DEVICE inline double objects_to_rule_out(const RecallCount& count, double recall, double alpha) {
+    constexpr int kPlayers = 4;
+    constexpr double kMostLost = 0.91;  // of what a player owns, at once
+    constexpr double kShare[kPlayers] = {0.55, 0.2, 0.15, 0.1};
+    constexpr double kOfLow[kPlayers] = {0.9, 0.5, 0.15, 0.04}, kOfHigh[kPlayers] = {8, 2.5, 0.7, 0.1};
+    const bool low = recall < count.mean();
+    const double e = 1 - recall, sign = low ? 1 : -1;
+    double z[RecallCount::kPowers], scale = double(count.objects);
+    for (int i = 0; i < RecallCount::kPowers; ++i) z[i] = count.missed[i] / (scale *= count.at);
+    // Means of x - m, or of m - x where the bets are on less, and of its powers; x is 1 less what is missed.
+    const double y1 = sign * (e - z[0]), y2 = e * (e - 2 * z[0]) + z[1],
+                 y3 = sign * (e * (e * (e - 3 * z[0]) + 3 * z[1]) - z[2]),
+                 y4 = e * (e * (e * (e - 4 * z[0]) + 6 * z[1]) - 4 * z[2]) + z[3];
+    const double left = double(count.n - count.objects),
+                 reach = std::log((1 + std::log(double(count.n) / left) / std::exp(1.0)) / alpha);
+    double least = INFINITY;
+    for (int i = 0; i < kPlayers; ++i) {
+        const double lambda = low ? kOfLow[i] : kOfHigh[i], b = lambda * (low ? recall : e);
+        // Its series is 1/4 + b/5 + b^2/6 + ..., which the logarithm of 1 - b, 1e-16 off, tells where b is not small.
+        const double kappa =
+            b < 0.1 ? 0.25 + b / (5 * (1 - b)) : (-std::log1p(-b) - b * (1 + b * (1.0 / 2 + b / 3))) / (b * b * b * b);
+        const double of_one = lambda * (y1 - lambda * (y2 / 2 - lambda * (y3 / 3 - lambda * kappa * y4)));
+        if (b < kMostLost && of_one > 0) least = std::fmin(least, (reach - std::log(kShare[i])) / of_one);
+    }
+    return least;
 }
+
+/// True where so many objects show that a graph has the recall. A build measures after each iteration, on the same
+/// objects, and ends where they do. That it may do so any number of times: lists only get better, and so do products.
+/// Were the recall not there at that time, the last graph without it would have passed, too, and that is one graph,
+/// which the sample does not depend on.
+/// \param samples  that were drawn, each apart, until one decides
+GNND_HOST_DEVICE inline bool shows(const RecallCount& count, double recall, int samples = 1) {
+    if (count.objects >= count.n || count.mean() <= recall) return count.objects >= count.n && count.mean() >= recall;
+    return objects_to_rule_out(count, recall, kLowFails / samples) <= double(count.objects);
+}
+
+/// The estimate, with an interval that holds the truth in 95% of the cases.
+/// \param samples  as above
+RecallEstimate estimate_recall(const RecallCount& count, int samples = 1);
 
 /// The same from the sampled objects' rows. An entry counts if it is one of the true ones, or as near as the last of
 /// them: a true one counts whatever distance it has, for sums round otherwise on another device.

@@ -86,12 +86,9 @@ RecallEstimate measure_rows(const VectorView& vectors, const VectorView& on_host
     const auto count = std::int64_t(objects.size());
     const KnnGraph truth = count == vectors.n ? build_exact(vectors, params, callbacks).graph
                                               : exact_neighbors(vectors, objects.data(), count, params, callbacks);
-    double sum = 0, squares = 0;
-    for (const int found : count_right(on_host, rows, false, objects, truth, params.k)) {
-        sum += found;
-        squares += double(found) * found;
-    }
-    return estimate_recall(vectors.n, count, int(std::min<std::int64_t>(params.k, vectors.n - 1)), sum, squares);
+    RecallCount counted{vectors.n, count, int(std::min<std::int64_t>(params.k, vectors.n - 1))};
+    for (const int found : count_right(on_host, rows, false, objects, truth, params.k)) counted.add(found);
+    return estimate_recall(counted);
 }
 
 }  // namespace gnnd::detail

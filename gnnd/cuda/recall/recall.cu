@@ -46,10 +46,9 @@ __global__ void __launch_bounds__(kThreads) found_kernel(FoundArgs args) {
         for (int j = 0; j < kAtOnce; ++j)
             found += id_at(j) < vectors.n && (M::similarity ? -distances[j] : distances[j]) <= bound;
     }
-    found = min(found, args.at);
-    if (lane_id() != 0) return;
-    atomicAdd(&args.sums->found, double(found));
-    atomicAdd(&args.sums->squares, double(found) * found);
+    if (lane_id() != 0 || found >= args.at) return;
+    double power = 1;
+    for (double& sum : args.sums->missed) atomicAdd(&sum, power *= args.at - found);
 }
 
 /// Of decide_kernel().
@@ -61,7 +60,7 @@ struct DecideArgs {
     RecallCounts counts;     ///< when it counts
     const RecallSums* sums;  ///< one
     const RecallSums* all;   ///< one, of all columns; null: they are not measured
-    double least_all;        ///< entries that must have been found there
+    double most_of_all;      ///< entries that may be missing there
     StopFlag* stop;          ///< one
     Record* record;          ///< one
 };
@@ -69,16 +68,14 @@ struct DecideArgs {
 /// One thread: raises the flag where the recall is there.
 __global__ void decide_kernel(DecideArgs args) {
     if (args.stop->raised) return;
-    const RecallSums& sums = *args.sums;
+    detail::RecallCount count{args.n, args.count, args.at};
+    for (int i = 0; i < count.kPowers; ++i) count.missed[i] = args.sums->missed[i];
     Record& record = *args.record;
-    record.found = sums.found;
-    record.squares = sums.squares;
+    record.found = double(args.count) * args.at - count.missed[0];
     record.measured = nanoseconds();
     if (record.sum.entries < args.counts.least_entries || record.sum.fresh > args.counts.most_changed) return;
-    if (args.all != nullptr && args.all->found < args.least_all) return;
-    const RecallEstimate estimate =
-        detail::estimate_recall(args.n, args.count, args.at, sums.found, sums.squares, RecallMeter::kLooks);
-    if (estimate.low < args.wanted) return;
+    if (args.all != nullptr && args.all->missed[0] > args.most_of_all) return;
+    if (!detail::shows(count, args.wanted, detail::kSamplesOfGpu)) return;
     args.stop->raised = 1;
     record.reached = 1;
 }
@@ -207,7 +204,7 @@ void RecallMeter::start(const u32* ids, int stride, int width, StopFlag* stop, R
                             .counts = counts,
                             .sums = sums_,
                             .all = all_ ? all_->sums_ : nullptr,
-                            .least_all = all_ ? all_->wanted_ * double(all_->objects_.size()) * all_->at_ : 0,
+                            .most_of_all = all_ ? (1 - all_->wanted_) * double(all_->objects_.size()) * all_->at_ : 0,
                             .stop = stop,
                             .record = record};
     decide_kernel<<<1, 1, 0, stream_>>>(decide);
@@ -222,15 +219,12 @@ void RecallMeter::count_lost(const Points& points, const Lists& lists, Record* r
     GNND_LAUNCHED("record_lost_kernel");
 }
 
-RecallEstimate RecallMeter::estimate_of(const Record& record) const {
-    return detail::estimate_recall(count_, std::int64_t(objects_.size()), at_, record.found, record.squares, kLooks);
-}
-
 RecallEstimate RecallMeter::estimate() {
     GNND_CUDA(cudaMemcpyAsync(&here_[0], sums_, sizeof(RecallSums), cudaMemcpyDeviceToHost, stream_));
     GNND_CUDA(cudaStreamSynchronize(stream_));
-    return detail::estimate_recall(count_, std::int64_t(objects_.size()), at_, here_[0].found, here_[0].squares,
-                                   kLooks);
+    detail::RecallCount count{count_, std::int64_t(objects_.size()), at_};
+    std::copy_n(here_[0].missed, count.kPowers, count.missed);
+    return detail::estimate_recall(count, detail::kSamplesOfGpu);
 }
 
 }  // namespace gnnd::cuda

@@ -21,8 +21,8 @@ SweepSpace sweep_space_of(const BuildState& state, std::size_t taken = 0);
 
 /// Sums over the sample, made by the device.
 struct RecallSums {
-    double found, squares;  ///< of each object how many of its true neighbours are there, and of that the square
-    double lost;            ///< and how many a projection takes for farther than the last one of its list
+    double missed[detail::RecallCount::kPowers];  ///< as there
+    double lost;  ///< of each object how many true neighbours a projection takes for farther than its list's last one
 };
 
 /// The conditions under which a recall that is reached ends a run.
@@ -33,9 +33,6 @@ struct RecallCounts {
 
 class RecallMeter {
   public:
-    /// Samples that a build may measure until one decides: this one, and a larger one.
-    static constexpr int kLooks = 2;
-
     /// \param part    the objects that are measured
     /// \param sample  so many of them, or all if there are fewer
     /// \param watch   gets what all of its work takes
@@ -63,8 +60,8 @@ class RecallMeter {
     RecallEstimate estimate();
     /// The same of all columns; of no objects where they are not measured apart.
     RecallEstimate estimate_all() { return all_ ? all_->estimate() : RecallEstimate{}; }
-    /// Of what was started with this record.
-    RecallEstimate estimate_of(const Record& record) const;
+    /// The share of true neighbours that are missing, of what was started with this record.
+    double missing(const Record& record) const { return 1 - record.found / (double(objects_.size()) * at_); }
 
     /// The form of numbers that the truth was found with.
     SweepForm form() const { return sweep_.form(); }
