@@ -259,11 +259,24 @@ TEST(RecallEstimate, OfRowsCountsTrueIdsAndTies) {
         const float values[] = {sign * 2, sign * 2.5f, sign * 3, sign * 4, sign * 5, sign * 3};
         const KnnGraphView truth{2, 2, metric, truth_ids, truth_values};
         const KnnGraphView lists{2, 3, metric, ids, values};
-        const RecallEstimate estimate = estimate_recall(9, lists, truth);
+        const RecallEstimate estimate = estimate_recall(9, 3, lists, truth);
         EXPECT_DOUBLE_EQ(estimate.value, 3.0 / 4);
         EXPECT_EQ(estimate.at, 2);
         EXPECT_EQ(estimate.objects, 2);
     }
+}
+
+TEST(RecallEstimate, CountsSumsOfQuotientsThatRoundApart) {
+    const std::int32_t true_ids[] = {1, 2}, ids[] = {1, 3, 1, 4};
+    const float last = 0.7F, apart = std::nextafter(std::nextafter(last, 1.0F), 1.0F);
+    const float true_values[] = {0.5F, last}, values[] = {0.5F, apart, 0.5F, 0.70001F};
+    const auto found = [&](Metric metric, int row) {
+        const KnnGraphView truth{1, 2, metric, true_ids, true_values};
+        return estimate_recall(9, 20, {1, 2, metric, ids + 2 * row, values + 2 * row}, truth).value;
+    };
+    EXPECT_EQ(found(Metric::ChiSquare, 0), 1);
+    EXPECT_EQ(found(Metric::ChiSquare, 1), 0.5);
+    EXPECT_EQ(found(Metric::L1, 0), 0.5);
 }
 
 TEST(RecallEstimate, OfOneObjectSaysLittle) {

@@ -39,8 +39,9 @@ void Measurement::add_truth(std::size_t end) {
     const std::size_t begin = limits_.size(), added = end - begin;
     const KnnGraph truth = nearest_among(space_, team_, objects_.data() + begin, std::int64_t(added), nullptr,
                                          space_.vectors.n, at_, resources_);
+    const double equal = detail::rounding_factor(space_.metric, space_.vectors.d);
     for (std::size_t i = 0; i < added; ++i)
-        limits_.push_back(space_.key_of(truth.distances()[(i + 1) * std::size_t(at_) - 1]));
+        limits_.push_back(space_.key_of(float(equal * double(truth.distances()[(i + 1) * std::size_t(at_) - 1]))));
 }
 
 detail::RecallCount Measurement::count(const FirstIds& first_ids) {

@@ -98,14 +98,15 @@ RecallEstimate estimate_recall(const RecallCount& count, int samples) {
 namespace {
 
 template <class Id>
-RecallEstimate estimate(std::int64_t n, const GraphView<Id>& lists, const GraphView<Id>& truth) {
+RecallEstimate estimate(std::int64_t n, std::int64_t d, const GraphView<Id>& lists, const GraphView<Id>& truth) {
     const bool similarity = is_similarity(truth.metric);
     const std::int64_t at = truth.k;
+    const double equal = rounding_factor(truth.metric, d);
     RecallCount count{n, truth.n, int(at)};
     for (std::int64_t i = 0; i < truth.n; ++i) {
         const Id *ids = lists.ids_of(i), *true_ids = truth.ids_of(i);
         const float* distances = lists.distances_of(i);
-        const float last = truth.distances_of(i)[at - 1];
+        const double last = equal * double(truth.distances_of(i)[at - 1]);
         int found = 0;
         for (std::int64_t j = 0; j < at; ++j) {
             const bool near = similarity ? distances[j] >= last : distances[j] <= last;
@@ -118,11 +119,11 @@ RecallEstimate estimate(std::int64_t n, const GraphView<Id>& lists, const GraphV
 
 }  // namespace
 
-RecallEstimate estimate_recall(std::int64_t n, const KnnGraphView& lists, const KnnGraphView& truth) {
-    return estimate(n, lists, truth);
+RecallEstimate estimate_recall(std::int64_t n, std::int64_t d, const KnnGraphView& lists, const KnnGraphView& truth) {
+    return estimate(n, d, lists, truth);
 }
-RecallEstimate estimate_recall(std::int64_t n, const WideGraphView& lists, const WideGraphView& truth) {
-    return estimate(n, lists, truth);
+RecallEstimate estimate_recall(std::int64_t n, std::int64_t d, const WideGraphView& lists, const WideGraphView& truth) {
+    return estimate(n, d, lists, truth);
 }
 
 RecallEstimate join_recalls(const RecallEstimate& a, std::int64_t n1, const RecallEstimate& b, std::int64_t n2) {

@@ -129,13 +129,23 @@ GNND_HOST_DEVICE inline bool shows(const RecallCount& count, double recall, int 
 /// \param samples  as above
 RecallEstimate estimate_recall(const RecallCount& count, int samples = 1);
 
+/// Distances up to so many times another one may be equal to it. Quotients, as chi2's, and sums of them round, by at
+/// most d + 4 halves of an ulp as no term is negative: equal sums of small whole numbers come out unequal, and would
+/// count as missed. Other metrics' sums of such are exact.
+inline double rounding_factor(Metric metric, std::int64_t d) {
+    constexpr double kHalfUlp = 1.0 / (1 << 24);
+    const bool divides = visit(metric, [](auto m) { return decltype(m)::divides; });
+    return divides ? 1 + 2 * double(d + 6) * kHalfUlp : 1;
+}
+
 /// The same from the sampled objects' rows. An entry counts if it is one of the true ones, or as near as the last of
 /// them: a true one counts whatever distance it has, for sums round otherwise on another device.
 /// \param n      objects of the graph
+/// \param d      components of each
 /// \param lists  a row for each sampled object, of truth.k columns or more
 /// \param truth  the same objects' nearest, exact; as many columns as count
-RecallEstimate estimate_recall(std::int64_t n, const KnnGraphView& lists, const KnnGraphView& truth);
-RecallEstimate estimate_recall(std::int64_t n, const WideGraphView& lists, const WideGraphView& truth);
+RecallEstimate estimate_recall(std::int64_t n, std::int64_t d, const KnnGraphView& lists, const KnnGraphView& truth);
+RecallEstimate estimate_recall(std::int64_t n, std::int64_t d, const WideGraphView& lists, const WideGraphView& truth);
 
 /// Of two parts of a graph, n1 and n2 objects that were sampled apart, the recall of both together.
 RecallEstimate join_recalls(const RecallEstimate& a, std::int64_t n1, const RecallEstimate& b, std::int64_t n2);

@@ -49,13 +49,14 @@ std::vector<int> count_right(const VectorView& vectors, const KnnGraphView& grap
     const std::vector<float> exact = values_of(vectors, truth, objects, compared, false);
     const std::vector<float> found = values_of(vectors, graph, objects, compared, by_object);
     const bool similarity = is_similarity(graph.metric);
+    const double equal = rounding_factor(graph.metric, vectors.d);
     std::vector<int> right;
     right.reserve(objects.size());
     std::vector<std::int32_t> counted;
     for (std::size_t i = 0; i < objects.size(); ++i) {
         const auto begin = exact.begin() + std::int64_t(i) * compared;
-        const float threshold =
-            similarity ? *std::min_element(begin, begin + compared) : *std::max_element(begin, begin + compared);
+        const double threshold = equal * double(similarity ? *std::min_element(begin, begin + compared)
+                                                           : *std::max_element(begin, begin + compared));
         counted.clear();
         for (int j = 0; j < compared; ++j) {
             const std::int32_t id = graph.ids_of(by_object ? objects[i] : std::int64_t(i))[j];

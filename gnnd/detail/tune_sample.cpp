@@ -49,12 +49,14 @@ RecallEstimate TuneSample::recall_of(const KnnGraph& graph) const {
     }
     // A device's values may have been rounded otherwise than the limits.
     std::vector<float> values(from.size());
+    const double equal = rounding_factor(metric_, view_.d);
     pair_distances(view_, metric_, from.data(), to.data(), std::int64_t(from.size()), values.data());
     RecallCount count{view_.n, std::int64_t(objects_.size()), at_};
     for (std::size_t i = 0; i < objects_.size(); ++i) {
         int found = 0;
         for (std::size_t j = i * at; j < (i + 1) * at; ++j)
-            if (to[j] >= 0) found += is_similarity(metric_) ? values[j] >= limits_[i] : values[j] <= limits_[i];
+            if (to[j] >= 0)
+                found += is_similarity(metric_) ? values[j] >= equal * limits_[i] : values[j] <= equal * limits_[i];
         count.add(found);
     }
     return estimate_recall(count);

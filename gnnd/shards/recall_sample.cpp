@@ -119,7 +119,7 @@ PairCounts RecallSample::borders() const {
 
 RecallEstimate RecallSample::estimate() const {
     const std::lock_guard lock(mutex_);
-    return detail::estimate_recall(base_.n, view_of(lists_), view_of(truth_));
+    return detail::estimate_recall(base_.n, base_.d, view_of(lists_), view_of(truth_));
 }
 
 }  // namespace gnnd::shards

@@ -249,17 +249,17 @@ void bind_shards(nb::module_& module) {
     module.def("nearest", &nearest, x, nb::arg("sample"), nb::arg("selves"), k, params);
     module.def(
         "recall_of_rows",
-        [](std::int64_t n, const nb::tuple& lists, const nb::tuple& truth) {
+        [](std::int64_t n, std::int64_t d, const nb::tuple& lists, const nb::tuple& truth) {
             return with_graph(lists, [&]<class Id>(const GraphView<Id>& rows) {
                 return with_graph(truth, [&]<class Other>(const GraphView<Other>& nearest) -> nb::object {
                     if constexpr (std::is_same_v<Id, Other>)
                         if (rows.n == nearest.n && rows.k >= nearest.k && nearest.n != 0)
-                            return to_object(detail::estimate_recall(n, rows, nearest));
+                            return to_object(detail::estimate_recall(n, d, rows, nearest));
                     throw InvalidArgument("rows of other objects than the true ones");
                 });
             });
         },
-        n, nb::arg("lists"), nb::arg("truth"));
+        n, nb::arg("d"), nb::arg("lists"), nb::arg("truth"));
     nb::class_<Manifest>(module, "Manifest")
         .def_static("begin", &begin_manifest, nb::arg("base"), params, nb::arg("shards"), nb::arg("plan"),
                     nb::arg("id_bytes"))

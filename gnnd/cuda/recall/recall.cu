@@ -19,6 +19,7 @@ struct FoundArgs {
     const u32* ids;       ///< n x stride, the graph or its lists
     int stride, width;    ///< entries of a row, and how many of them are looked at
     const float* bounds;  ///< count: the distance of the last true neighbour that counts
+    float equal;          ///< up to so many times it, see detail::rounding_factor()
     int at;               ///< true neighbours that count
     RecallSums* sums;     ///< one
 };
@@ -31,7 +32,7 @@ __global__ void __launch_bounds__(kThreads) found_kernel(FoundArgs args) {
     const RawVectors& vectors = args.vectors;
     const u32 object = args.objects[i];
     const int width = args.width;
-    const float bound = args.bounds[i];
+    const float bound = args.equal * args.bounds[i];
     const T* row = raw_row<T>(vectors, object);
     const u32* list = args.ids + std::int64_t(object) * args.stride;
     constexpr int kAtOnce = 4;
@@ -188,6 +189,7 @@ void RecallMeter::start(const u32* ids, int stride, int width, StopFlag* stop, R
                           .stride = stride,
                           .width = width,
                           .bounds = truth_.bounds,
+                          .equal = float(detail::rounding_factor(space_.metric, space_.raw.d)),
                           .at = at_,
                           .sums = sums_};
     visit_dtype(space_.raw.dtype, [&](auto component) {

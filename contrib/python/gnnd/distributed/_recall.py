@@ -74,7 +74,7 @@ class Recall:
             found = self._found(shard, schedule.last_lists(shard), int(here.sum()))
             for to, source in zip(rows, found, strict=True):
                 to[here] = source
-        recall: Any = _native.recall_of_rows(plan.n, parts(rows, plan.metric), parts(truth, plan.metric))
+        recall: Any = _native.recall_of_rows(plan.n, plan.d, parts(rows, plan.metric), parts(truth, plan.metric))
         return recall  # type: ignore[no-any-return]
 
     def of_all(self) -> dict[str, Any]:
