@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from .._files import ShardedGraph
 from .._paths import path_of
-from ._leases import Leases
+from ._leases import Leases, Waiting
 from ._plan import Plan, finished, read_plan
 from ._quiet import quiet, quiet_nannies
 from ._records import Records
@@ -304,9 +304,9 @@ def _carry_out(
             about = device, threads, lease_seconds, options.get("storage_options"), get_worker().address
             _mine[key] = Worker(place, plan, base, *about)
         mine = _mine[key]
-        before = mine.moved
+        before, waiting = mine.moved, Waiting(lease_seconds)
         while not patiently(lambda: mine.is_finished() or not mine.records.state().is_ready(task)):
             if patiently(lambda: mine.try_to_do(task)):
                 break
-            time.sleep(min(1.0, lease_seconds / 8))
+            waiting.pause()
         return get_worker().address, mine.moved - before

@@ -7,6 +7,7 @@ same content for so long by their own clock: what clocks of different machines s
 from __future__ import annotations
 
 import contextlib
+import random
 import threading
 import time
 from collections.abc import Collection, Iterator
@@ -15,6 +16,19 @@ from ._schedule import Task
 from ._storage import Storage, new_attempt
 
 _FREE = b"free\n"  # the content of a lease that nobody holds
+_LEAST, _MOST = 0.02, 1.0  # seconds between two looks for something to do
+
+
+class Waiting:
+    """Of who finds nothing to do now. The pauses between two looks are a part of the time waited so far: what comes
+    soon is found soon, since processors idle until then, and a storage where nothing comes for long is asked seldom."""
+
+    def __init__(self, lease_seconds: float) -> None:
+        self._most, self._began = min(_MOST, lease_seconds / 8), time.monotonic()
+
+    def pause(self) -> None:
+        waited = time.monotonic() - self._began
+        time.sleep(min(self._most, max(_LEAST, waited / 2)) * random.uniform(0.5, 1))
 
 
 class Leases:
@@ -26,10 +40,17 @@ class Leases:
         self._owner, self._name = new_attempt(), name
         self._seen: dict[str, tuple[bytes, float]] = {}  # content, and since when it is that
 
+    def there(self) -> set[str]:
+        """The names of all, for :meth:`held`: one look tells who works on what."""
+        return self._storage.names("leases")
+
     @contextlib.contextmanager
-    def held(self, task: Task) -> Iterator[bool]:
-        """While the block runs the task is this worker's; False where it is another's."""
-        name = self._taken(task)
+    def held(self, task: Task, there: Collection[str] | None = None) -> Iterator[bool]:
+        """While the block runs the task is this worker's; False where it is another's.
+
+        :param there: see :meth:`there`; None: as it is now. Where it is old, two may do the task
+        """
+        name = self._taken(task, self.there() if there is None else there)
         if name is None:
             yield False
             return
@@ -51,7 +72,7 @@ class Leases:
         :return: the leases' names
         """
         ended = []
-        for lease in sorted(self._storage.names("leases")):
+        for lease in sorted(self.there()):
             task, _, number = lease.rpartition(".")
             holder = (self._storage.read(f"leases/{lease}") or b"").decode(errors="replace").split()[2:]
             if not holder or holder[0] not in workers or not number.isdecimal():
@@ -60,10 +81,10 @@ class Leases:
                 ended.append(lease)
         return ended
 
-    def _taken(self, task: Task) -> str | None:
+    def _taken(self, task: Task, names: Collection[str]) -> str | None:
         """The lease, which is this worker's now. Each that runs out is followed by one of the next number, which one
         of those who want it can create."""
-        there = self._numbers(task)
+        there = self._numbers(task, names)
         number = 0
         if there:
             number = max(there)
@@ -88,8 +109,8 @@ class Leases:
                 self._seen.pop(f"leases/{task.name}.{old}", None)
         return name
 
-    def _numbers(self, task: Task) -> list[int]:
-        endings = [name.removeprefix(f"{task.name}.") for name in self._storage.names("leases") if task.name in name]
+    def _numbers(self, task: Task, names: Collection[str]) -> list[int]:
+        endings = [name.removeprefix(f"{task.name}.") for name in names if task.name in name]
         return [int(ending) for ending in endings if ending.isdecimal() and len(ending) < 10]
 
     def _content(self, beat: int) -> bytes:

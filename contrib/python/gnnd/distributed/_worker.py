@@ -11,13 +11,13 @@ import random
 import shutil
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, TypeVar
 
 from .. import _native
 from .._files import ShardedGraph
 from ._base import open_base
-from ._leases import Leases
+from ._leases import Leases, Waiting
 from ._plan import MANIFEST, Plan, finished, read_plan
 from ._plan import start as begin
 from ._records import Records
@@ -100,14 +100,14 @@ def work(
     if plan is None:
         return 0
     worker = Worker(place, plan, base, str(device), threads, lease_seconds, storage_options.get("storage_options"))
-    done, began = 0, time.monotonic()
+    done, began, waiting = 0, time.monotonic(), Waiting(lease_seconds)
     while True:
         task = patiently(lambda: FINISHED if worker.is_finished() else worker.step())
         if task is FINISHED:
             clean_up(place)
             return done
         if task is None:
-            time.sleep(min(1.0, lease_seconds / 8) * random.uniform(0.5, 1))
+            waiting.pause()
             continue
         done += 1
         if progress is not None:
@@ -115,6 +115,7 @@ def work(
             tasks = len(worker.records.schedule)
             tasks_done = tasks if tasks_done is None else tasks_done
             progress({"tasks_done": tasks_done, "tasks": tasks, "seconds": time.monotonic() - began})
+        waiting = Waiting(lease_seconds)
 
 
 def fetch(work: str | os.PathLike[str], folder: str | os.PathLike[str], **storage_options: Any) -> None:
@@ -181,14 +182,12 @@ class Worker:
 
     def step(self) -> Task | None:
         """Does one task; None where there is none that nobody else does."""
-        for task in self.records.state().ready(self._carrier.held):
-            if self.try_to_do(task):
-                return task
-        return None
+        ready, leases = self.records.state().ready(self._carrier.held), self._leases.there()
+        return next((task for task in ready if self.try_to_do(task, leases)), None)
 
-    def try_to_do(self, task: Task) -> bool:
-        """Does the task, unless it is another's."""
-        with self._leases.held(task) as mine:
+    def try_to_do(self, task: Task, leases: Collection[str] | None = None) -> bool:
+        """Does the task, unless it is another's. See :meth:`Leases.held`."""
+        with self._leases.held(task, leases) as mine:
             if mine:
                 self._do(task)
         return mine
