@@ -74,10 +74,10 @@ class TreeGrowth {
     /// Lets narrow searches, as wide as FAISS's indexes search by default, find what they could not: where one for a
     /// sample of the objects ends elsewhere, in another cluster or at the border of what was added, a link leads on.
     /// The tree holds all objects.
-    /// \return the share of the objects that narrow searches miss, as the last sample has it
+    /// \return the share of the objects that narrow searches miss whatever ways there are; 0 where ways help them
     double open_ways();
     /// The same where objects from this one on were added: these are searched for, and all where links were made.
-    /// \param missed  what open_ways() has returned: so many are missed however many ways there are
+    /// \param missed  what open_ways() has returned
     void open_ways_from(std::int64_t added, double missed = 0);
 
   private:
