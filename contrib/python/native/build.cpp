@@ -191,6 +191,7 @@ void bind_build(nb::module_& module) {
         "How many bytes of host memory that graphs gave back stay with the process for the next graphs: 256 MiB "
         "until this is\ncalled. What is kept beyond goes back to the system at once; 0: all of it.");
     module.def("kept_host_memory", &kept_host_memory);
+    module.def("new_bytes", &new_bytes, nb::arg("count"));
     module.def(
         "recall_at", [](const nb::dict& given) { return detail::recall_at_of(params_of(given)); }, params);
     module.def("unresolved_warning", &unresolved_warning, nb::arg("share"));

@@ -37,6 +37,11 @@ nb::object to_array(HostMemory memory, std::int64_t n, std::int64_t k) {
 
 }  // namespace
 
+nb::object new_bytes(std::size_t count) {
+    const auto [held, owner] = owned(HostMemory(count));
+    return nb::cast(nb::ndarray<nb::numpy, std::uint8_t>(held->data(), {count}, owner));
+}
+
 NewGraph::NewGraph(std::int64_t n, std::int64_t k) : n_(n), k_(k), ids_(bytes_of(n, k)), distances_(bytes_of(n, k)) {}
 
 nb::tuple NewGraph::to_arrays() && {

@@ -32,6 +32,9 @@ Owned<T> owned(T value) {
 /// (ids, distances), which hold the graph between them.
 nanobind::tuple to_arrays(KnnGraph graph);
 
+/// Bytes of HostMemory, as an array of uint8. \throws std::bad_alloc
+nanobind::object new_bytes(std::size_t count);
+
 /// The arrays of an n x k graph that a build fills; nothing is in them yet.
 class NewGraph {
   public:

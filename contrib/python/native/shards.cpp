@@ -183,8 +183,11 @@ nb::tuple merge_across(const Array& x1, const nb::tuple& graph1, const Array& x2
     pair.across = true;  // the shards' own lists have seen what is inside of each
     for (int side = 0; side < 2; ++side) require_vectors(pair.graphs[side], pair.vectors[side].n);
     Hooks hooks{nb::none()};
-    BuildResult result = hooks.run([&] { return detail::run(pair, params, hooks.callbacks(), nullptr); });
-    return nb::make_tuple(to_arrays(std::move(result.graph)), to_dict(result.stats));
+    NewGraph found(pair.n(), params.k);
+    const BuildStats stats = hooks.run([&] {
+        return detail::run_into("merge", pair, params, found.ids(), found.distances(), hooks.callbacks(), nullptr);
+    });
+    return nb::make_tuple(std::move(found).to_arrays(), to_dict(stats));
 }
 
 /// Takes objects [first, last) of what was found into the lists, as begin + 0 and so on. See detail::fold().

@@ -32,6 +32,13 @@ def numpy_type(dtype: str) -> type:
     return _NUMPY[dtype]
 
 
+def new_array(shape: tuple[int, int], dtype: Any) -> np.ndarray:
+    """With nothing in it yet, in memory that others gave back and, where it is large enough, in huge pages: to get new
+    memory from the system takes longer than to read and verify what is then put there."""
+    memory: Any = _native.new_bytes(shape[0] * shape[1] * np.dtype(dtype).itemsize)
+    return memory.view(dtype).reshape(shape)  # type: ignore[no-any-return]
+
+
 @dataclass(frozen=True)
 class Rows:
     """Vectors in memory, and how the native functions see them."""
@@ -69,7 +76,7 @@ class File:
 
     def read(self, begin: int, count: int, threads: int = 1) -> Rows:
         dtype = self.record["dtype"]
-        rows = Rows(np.empty((count, self.record["d"]), _NUMPY[dtype]), dtype)
+        rows = Rows(new_array((count, self.record["d"]), _NUMPY[dtype]), dtype)
         block = max(1, count if threads == 1 else _BLOCK // max(1, rows.array[:1].nbytes))
 
         def read(at: int) -> None:

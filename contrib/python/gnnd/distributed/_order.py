@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 
 from .. import _native
-from ._base import Base, Rows, numpy_type, scattered
+from ._base import Base, Rows, new_array, numpy_type, scattered
 from ._cut import Places, Reading, sum_of
 from ._plan import Plan
 from ._records import Record, Records
@@ -96,7 +96,7 @@ class Order:
     def vectors(self, shard: int) -> Rows:
         plan = self._plan
         counts = self._counts()[:, shard]
-        array: np.ndarray = np.empty((plan.rows(shard), plan.d), numpy_type(plan.dtype))
+        array = new_array((plan.rows(shard), plan.d), numpy_type(plan.dtype))
         ends = np.cumsum(counts)
         if ends[-1] != len(array):
             raise OSError(

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from .. import _native
+from ._base import new_array
 from ._batches import Batches
 from ._plan import MANIFEST, Plan, seal, unseal
 from ._schedule import Schedule, State
@@ -36,7 +37,7 @@ def parts(graph: Graph, metric: str) -> tuple[Any, _native.Array, str]:
 
 def new_graph(n: int, k: int, id_type: type = np.int32) -> Graph:
     """The arrays of one, with nothing in them yet."""
-    return np.empty((n, k), id_type), np.empty((n, k), np.float32)
+    return new_array((n, k), id_type), new_array((n, k), np.float32)
 
 
 @dataclass(frozen=True)
