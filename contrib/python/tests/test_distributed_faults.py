@@ -19,7 +19,7 @@ import gnnd.distributed
 from gnnd import _native
 from gnnd.distributed import _leases, _tasks
 from gnnd.distributed._base import open_base
-from gnnd.distributed._leases import Leases
+from gnnd.distributed._leases import Leases, Waiting
 from gnnd.distributed._plan import read_plan
 from gnnd.distributed._schedule import FINISH, Schedule, Task
 from gnnd.distributed._storage import Folder
@@ -92,6 +92,34 @@ def test_leases_do_not_look_at_clocks(tmp_path, monkeypatch):
     (tmp_path / "leases" / "build-00003.1x").write_bytes(b"no lease")
     with mine.held(task) as held:
         assert held
+
+
+def test_an_old_look_takes_no_task_from_another(tmp_path):
+    place, task = Folder(tmp_path, create=True), Task("build", 3)
+    mine, others = Leases(place, 100), Leases(place, 100)
+    before = others.there()
+    with mine.held(task) as held, others.held(task, before) as taken:
+        assert held and not taken
+    with others.held(task, before) as taken:
+        assert taken
+
+
+def test_who_finds_no_task_looks_ever_more_seldom(monkeypatch):
+    clock, pauses = [0.0], []
+
+    def sleep(seconds: float) -> None:
+        assert seconds <= max(0.02, clock[0] / 2), "no more than half of what was waited"
+        pauses.append(seconds)
+        clock[0] += seconds
+
+    monkeypatch.setattr(_leases, "time", types.SimpleNamespace(monotonic=lambda: clock[0], sleep=sleep))
+    for lease_seconds, most in ((60, 1.0), (0.8, 0.1)):
+        clock[0] = 0.0
+        pauses.clear()
+        waiting = Waiting(lease_seconds)
+        for _ in range(60):
+            waiting.pause()
+        assert pauses[0] >= 0.01 and all(most / 2 <= pause <= most for pause in pauses[-9:])
 
 
 def test_leases_of_the_lost_are_freed(tmp_path):
