@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 // The tool tells the recall that a graph has.
+#include <fstream>
 #include <random>
+#include <string_view>
 #include <vector>
 
 #include "tests/cli_fixture.h"
@@ -54,6 +56,27 @@ TEST_F(CliRecall, SaysNothingOfCosinesThatAreRounded) {
         EXPECT_EQ(report["unresolved"], 1);
         EXPECT_EQ(report["warning"].get<std::string>().substr(0, 11), "the cosines");
     }
+}
+
+TEST_F(CliRecall, SaysNothingOfWhatFloat32MovesOfFloat64) {
+    std::mt19937 random(3);
+    std::uniform_real_distribution<double> places(0, 0.002);
+    std::vector<double> degrees(1000 * 2);
+    for (std::size_t i = 0; i < degrees.size(); ++i) degrees[i] = places(random) + (i % 2 == 0 ? 52.52 : 13.405);
+    const std::string vectors = file("city.npy"), graph = file("g.gnnd"), merged = file("merged.gnnd");
+    std::string header = "{'descr': '<f8', 'fortran_order': False, 'shape': (1000, 2), }";
+    header.resize(117, ' ');
+    std::ofstream(vectors, std::ios::binary)
+        << "\x93NUMPY\x01" << '\0' << char(118) << '\0' << header << '\n'
+        << std::string_view(reinterpret_cast<const char*>(degrees.data()), degrees.size() * sizeof(double));
+    const Arguments build{"build", vectors, "-k", "12", "-o", graph, "-q", "--device", "cpu"},
+        merge{"merge", graph, vectors, graph, vectors, "-o", merged, "-q", "--device", "cpu"};
+    for (const Arguments& command : {build, {"eval", graph, vectors, "--device", "cpu"}, merge})
+        EXPECT_TRUE(matches(good(command).err, "moves those of [^\n]*city.npy by [^\n]* neighbour 10 within 256 times"))
+            << command[0];
+    Arguments other = build;
+    other.insert(other.end(), {"--metric", "ip", "--json"});
+    EXPECT_FALSE(good(other).parsed().contains("warning"));
 }
 
 TEST_F(CliRecall, IsToldBesideWhatIsFoundLater) {

@@ -126,7 +126,7 @@ void run(const BuildCommand& options) {
     });
     const Json about{{"graph", options.graph}, {"base", options.base}, {"method", options.method},
                      {"n", base.n()},          {"d", base.d()},        {"dtype", name_of(base.dtype())}};
-    finish(options, result, bases.unchanged(), about, [&] { print_base(base); });
+    finish(options, result, bases.unchanged(), {&base}, about, [&] { print_base(base); });
 }
 
 }  // namespace

@@ -8,6 +8,8 @@
 
 #include "files.h"
 #include "gnnd/detail/params_table.h"
+#include "gnnd/detail/recall.h"
+#include "gnnd/io/detail/moved.h"
 #include "gnnd/io/graph_file.h"
 #include "interrupt.h"
 #include "progress.h"
@@ -85,7 +87,7 @@ const char* explain(gnnd::StopReason reason) {
 }
 
 /// The part of the report that follows from the statistics, and phi(G).
-Json report(const BuildOptions& options, const gnnd::BuildStats& stats, double phi) {
+Json report(const BuildOptions& options, const gnnd::BuildStats& stats, double phi, const std::string& warning) {
     Json iterations = Json::array();
     for (const gnnd::IterationStats& iteration : stats.iterations) iterations.push_back(iteration_json(iteration));
     Json json{{"params", to_json(options.params, stats.choices)},
@@ -102,7 +104,7 @@ Json report(const BuildOptions& options, const gnnd::BuildStats& stats, double p
                  {"peak_work_bytes", stats.peak_work_bytes},
                  {"peak_memory_bytes", peak_memory()},
                  {"iterations", iterations}});
-    if (const std::string warning = warning_of(options.params, stats); !warning.empty()) json["warning"] = warning;
+    if (!warning.empty()) json["warning"] = warning;
     return json;
 }
 
@@ -184,9 +186,13 @@ std::string shortfall(const gnnd::BuildParams& params, gnnd::StopReason stop, co
 }
 
 std::string warning_of(const gnnd::BuildParams& params, const gnnd::BuildStats& stats) {
-    const std::string missed = shortfall(params, stats.stop, stats.recall);
-    const std::string unresolved = gnnd::unresolved_warning(stats.unresolved);
-    return missed + (missed.empty() || unresolved.empty() ? "" : "; ") + unresolved;
+    return joined({shortfall(params, stats.stop, stats.recall), gnnd::unresolved_warning(stats.unresolved)});
+}
+
+std::string joined(const std::vector<std::string>& warnings) {
+    std::string all;
+    for (const std::string& warning : warnings) all += (all.empty() || warning.empty() ? "" : "; ") + warning;
+    return all;
 }
 
 void warn(const std::string& warning) {
@@ -212,12 +218,17 @@ void print_base(const gnnd::io::VectorFile& base) {
 }
 
 void finish(const BuildOptions& options, const gnnd::BuildResult& result, const gnnd::io::BaseIdentity& base,
-            Json about, const std::function<void()>& print_about) {
+            const std::vector<const gnnd::io::VectorFile*>& files, Json about,
+            const std::function<void()>& print_about) {
     stop_if_interrupted();
     gnnd::io::write_graph(options.graph, result.graph, base, result.stats.recall);
-    warn(warning_of(options.params, result.stats));
+    const int at = gnnd::detail::recall_at_of(options.params);
+    const std::string warning = joined({warning_of(options.params, result.stats),
+                                        gnnd::io::detail::moved_warning(result.graph.view(), nullptr, at, files[0]->d(),
+                                                                        gnnd::io::detail::stored(files))});
+    warn(warning);
     const double phi = phi_of(result.graph);
-    about.update(report(options, result.stats, phi));
+    about.update(report(options, result.stats, phi, warning));
     if (!options.stats.empty()) write_json(options.stats, about);
     if (options.json) {
         print(about);

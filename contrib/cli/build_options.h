@@ -54,6 +54,8 @@ Json to_json(const gnnd::Prediction& predicted);
 std::string shortfall(const gnnd::BuildParams& params, gnnd::StopReason stop, const gnnd::RecallEstimate& recall);
 /// What it is well to know of a graph: shortfall() and gnnd::unresolved_warning(), or empty.
 std::string warning_of(const gnnd::BuildParams& params, const gnnd::BuildStats& stats);
+/// Those that are not empty.
+std::string joined(const std::vector<std::string>& warnings);
 /// On standard error, unless it is empty.
 void warn(const std::string& warning);
 
@@ -67,9 +69,11 @@ void print_base(const gnnd::io::VectorFile& base);
 
 /// Writes the graph and the statistics and prints the report.
 /// \param base         what the graph is of
+/// \param files        the same
 /// \param about        what of the report the command itself knows, first
 /// \param print_about  the same as lines
 void finish(const BuildOptions& options, const gnnd::BuildResult& result, const gnnd::io::BaseIdentity& base,
-            Json about, const std::function<void()>& print_about);
+            const std::vector<const gnnd::io::VectorFile*>& files, Json about,
+            const std::function<void()>& print_about);
 
 }  // namespace cli

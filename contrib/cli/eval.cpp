@@ -19,6 +19,7 @@
 #include "gnnd/detail/right_share.h"
 #include "gnnd/detail/unresolved.h"
 #include "gnnd/error.h"
+#include "gnnd/io/detail/moved.h"
 #include "gnnd/io/vector_file.h"
 #include "interrupt.h"
 #include "threads.h"
@@ -100,7 +101,9 @@ void run(const EvalOptions& options) {
     };
     const double value = recall(k);
     const double unresolved = gnnd::detail::unresolved_share(truth.rows, objects.data(), k, {{base.view()}, {}});
-    const std::string warning = gnnd::unresolved_warning(unresolved);
+    const std::string warning = joined(
+        {gnnd::unresolved_warning(unresolved),
+         gnnd::io::detail::moved_warning(truth.rows, objects.data(), k, base.d(), gnnd::io::detail::stored({&base}))});
     const Beside beside{graph.recall(), value};
     const bool comparable = beside.built.objects != 0 && beside.built.at == k;
 

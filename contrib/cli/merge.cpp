@@ -95,7 +95,7 @@ void run(MergeOptions& options) {
                      {"n", n},
                      {"d", bases[0].d()},
                      {"dtype", name_of(bases[0].dtype())}};
-    finish(options, result, both.unchanged(), about, [&] {
+    finish(options, result, both.unchanged(), in_order, about, [&] {
         for (const gnnd::io::VectorFile& base : bases) print_base(base);
     });
 }

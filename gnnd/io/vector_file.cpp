@@ -155,16 +155,14 @@ VectorFile& VectorFile::operator=(VectorFile&&) noexcept = default;
 
 std::string VectorFile::converted_from() const {
     const detail::FileShape& shape = contents_->shape;
-    std::string text = shape.stored == detail::StoredAs::float64 ? "float64"
-                       : shape.stored == detail::StoredAs::int64 ? "int64"
-                                                                 : "";
+    std::string text = is_wide() ? "float64" : shape.stored == detail::StoredAs::int64 ? "int64" : "";
     if (shape.fortran_order) text += text.empty() ? "Fortran order" : ", Fortran order";
     return text;
 }
 
 void VectorFile::require_digits() const {
     Contents& contents = *contents_;
-    if (contents.shape.stored != detail::StoredAs::float64) return;
+    if (!is_wide()) return;
     contents.digits([&] { detail::require_digits(path_, contents.file, contents.shape); });
 }
 
@@ -185,10 +183,14 @@ const VectorView& VectorFile::view() const {
     return view_;
 }
 
-void VectorFile::read(std::int64_t begin, std::int64_t count, void* out) const {
+void VectorFile::require_range(std::int64_t begin, std::int64_t count) const {
     if (begin < 0 || count < 0 || begin > view_.n - count)
         throw InvalidArgument(path_ + ": rows " + std::to_string(begin) + " + " + std::to_string(count) +
                               " are outside of 0 to " + std::to_string(view_.n));
+}
+
+void VectorFile::read(std::int64_t begin, std::int64_t count, void* out) const {
+    require_range(begin, count);
     require_digits();
     const detail::MappedFile& file = contents_->file;
     const detail::FileShape& shape = contents_->shape;
@@ -209,6 +211,15 @@ void VectorFile::read(std::int64_t begin, std::int64_t count, void* out) const {
             std::memcpy(to, row + header, packed);
         }
     }
+}
+
+bool VectorFile::is_wide() const {
+    return contents_->shape.stored == detail::StoredAs::float64;
+}
+
+void VectorFile::read_wide(std::int64_t row, double* out) const {
+    require_range(row, 1);
+    detail::read_stored(contents_->file, contents_->shape, row, 1, reinterpret_cast<std::byte*>(out));
 }
 
 void VectorFile::require_unchanged() const {

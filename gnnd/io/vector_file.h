@@ -102,6 +102,11 @@ class VectorFile {
     ///         after it was opened
     void read(std::int64_t begin, std::int64_t count, void* out) const;
 
+    /// True of a file of float64.
+    bool is_wide() const;
+    /// Reads a row of a file of float64 as it is. \throws InvalidArgument outside of [0, n), IoError as read()
+    void read_wide(std::int64_t row, double* out) const;
+
     /// \throws IoError when the file was written to since it was opened, as its size and time of modification tell
     void require_unchanged() const;
 
@@ -111,6 +116,7 @@ class VectorFile {
 
   private:
     struct Contents;
+    void require_range(std::int64_t begin, std::int64_t count) const;
 
     std::string path_;
     VectorFormat format_;

@@ -12,7 +12,7 @@ import numpy as np
 
 from . import _native
 from ._device_array import LEGACY_STREAM
-from ._digits import Narrowed, narrowed, widened
+from ._digits import narrowed, widened
 from ._process import use_cuda
 
 # The element types of vectors: numpy's name (ml_dtypes' for bfloat16) and gnnd's.
@@ -30,7 +30,7 @@ class Vectors:
     native: _native.Array
     owner: Any
     stream: int = 0  # that the caller's work is on; 0 on the host
-    narrowed: Narrowed | None = None  # where they were converted
+    wide: np.ndarray | None = None  # as they were before they were converted
 
     @property
     def n(self) -> int:
@@ -211,17 +211,16 @@ def _of_numpy(x: np.ndarray, name: str) -> Vectors:
         raise TypeError(f"{name} is of {x.dtype}; vectors are of {_DTYPE_NAMES}, and float64 is converted")
     if not x.dtype.isnative:
         x = x.astype(x.dtype.newbyteorder("="))
-    both = None
+    wide = None
     if x.dtype == np.float64:
-        both = Narrowed(x, narrowed(x, name))
-        x = both.narrow
+        wide, x = x, narrowed(x, name)
     size, (rows, columns) = x.dtype.itemsize, x.shape
     row_stride, column_stride = x.strides
     if (columns > 1 and column_stride != size) or (rows > 1 and row_stride < columns * size) or not x.flags.aligned:
         x = np.ascontiguousarray(x)
         row_stride = x.strides[0]
     stride = row_stride if rows > 1 else columns * size
-    return Vectors(_native.Array(x, x.ctypes.data, rows, columns, stride, _DTYPES[x.dtype.name]), x, narrowed=both)
+    return Vectors(_native.Array(x, x.ctypes.data, rows, columns, stride, _DTYPES[x.dtype.name]), x, wide=wide)
 
 
 def _of_dlpack(x: Any, stream: Any, name: str) -> Vectors:

@@ -8,11 +8,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
+
 from . import _native
 from ._allocators import Allocator, allocator_of
 from ._arrays import Vectors, place_of, vectors
 from ._device_array import LEGACY_STREAM, DeviceArray
-from ._digits import Narrowed, moved_warning
+from ._digits import moved_warning
 from ._graph import Graph, graph_of, require_graph
 from ._process import named
 from ._progress import Progress, shown
@@ -30,8 +32,8 @@ class Call:
         **arrays: Any,
     ) -> None:
         self.name, self._progress, self._arrays = name, progress, arrays
-        #: The vectors taken so far: how many, and where they were converted.
-        self._parts: dict[str, tuple[int, Narrowed | None]] = {}
+        #: The vectors taken so far: how many, and those of float64, which were converted.
+        self._parts: dict[str, tuple[int, np.ndarray | None]] = {}
         self.place = place_of(stream, **arrays)
         self.allocator = allocator_of(allocator)
         #: Of the work; 0: one of the build's own, which allocators know nothing of.
@@ -40,7 +42,7 @@ class Call:
     def vectors(self, name: str) -> Vectors:
         """Those of an array, in order with the call's stream."""
         given = vectors(self._arrays[name], stream=self.stream, name=name)
-        self._parts[name] = given.n, given.narrowed
+        self._parts[name] = given.n, given.wide
         return given
 
     def params(self, device: Any, given: dict[str, Any], **own: Any) -> dict[str, Any]:

@@ -15,6 +15,7 @@
 #include "convert.h"
 #include "gnnd/io/base_identity.h"
 #include "gnnd/io/detail/digits.h"
+#include "gnnd/io/detail/moved.h"
 #include "gnnd/io/graph_file.h"
 #include "gnnd/io/vector_file.h"
 #include "gnnd/io/vector_reader.h"
@@ -137,6 +138,28 @@ void read_vectors(const Path& path, const Array& out, std::int64_t begin) {
     io::VectorFile(path.native()).read(begin, out.rows, reinterpret_cast<void*>(out.pointer));
 }
 
+template <class T>
+using Matrix = nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+
+/// \param parts  (name, n, None or what gives rows of float64) of the vectors, one after the other
+std::string moved_warning(const Matrix<std::int32_t>& ids, const Matrix<float>& distances, const std::string& metric,
+                          int at, std::int64_t d, const std::vector<nb::tuple>& parts) {
+    std::vector<io::detail::Stored> sets;
+    for (const nb::tuple& part : parts) {
+        sets.push_back({nb::cast<std::string>(part[0]), nb::cast<std::int64_t>(part[1]), {}});
+        if (const nb::object rows_of = part[2]; !rows_of.is_none())
+            sets.back().read = [rows_of, d](const std::vector<std::int64_t>& rows, double* out) {
+                const auto wide = nb::cast<Matrix<double>>(rows_of(rows));
+                if (std::int64_t(wide.shape(0)) != std::int64_t(rows.size()) || std::int64_t(wide.shape(1)) != d)
+                    throw InvalidArgument("others than the rows that were asked for");
+                std::copy_n(wide.data(), wide.size(), out);
+            };
+    }
+    const KnnGraphView graph{std::int64_t(ids.shape(0)), int(ids.shape(1)), parse_metric(metric), ids.data(),
+                             distances.data()};
+    return io::detail::moved_warning(graph, nullptr, at, d, sets);
+}
+
 }  // namespace
 
 void bind_files(nb::module_& module) {
@@ -154,6 +177,8 @@ void bind_files(nb::module_& module) {
             io::detail::require_digits(name, reinterpret_cast<const double*>(rows), n, d);
         },
         nb::arg("name"), nb::arg("rows"), nb::arg("n"), nb::arg("d"));
+    module.def("moved_warning", &moved_warning, nb::arg("ids"), nb::arg("distances"), nb::arg("metric"), nb::arg("at"),
+               nb::arg("d"), nb::arg("parts"));
     module.def("read_vectors", &read_vectors, nb::arg("path"), nb::arg("out"), nb::arg("begin") = 0);
     const auto base = nb::arg("base"), params = nb::arg("params"), shards = nb::arg("shards");
     module.def(

@@ -5,15 +5,18 @@
 #include <cfloat>
 #include <cmath>
 #include <cstdio>
-#include <vector>
 
 #include "gnnd/error.h"
 
 namespace gnnd::io::detail {
-
 namespace {
 
-/// The mean of the two middle ones where their number is even.
+bool fits(const double* row, std::int64_t d) {
+    return std::all_of(row, row + d, [](double value) { return std::fabs(value) <= FLT_MAX; });
+}
+
+}  // namespace
+
 double median(std::vector<double>& values) {
     const auto middle = values.begin() + std::int64_t(values.size() / 2);
     std::nth_element(values.begin(), middle, values.end());
@@ -26,12 +29,6 @@ std::string two_digits(double value) {
     std::snprintf(text, sizeof text, "%.2g", value);
     return text;
 }
-
-bool fits(const double* row, std::int64_t d) {
-    return std::all_of(row, row + d, [](double value) { return std::fabs(value) <= FLT_MAX; });
-}
-
-}  // namespace
 
 void require_digits(const std::string& name, const double* rows, std::int64_t n, std::int64_t d) {
     std::vector<const double*> finite;

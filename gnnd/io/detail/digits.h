@@ -5,11 +5,17 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "gnnd/io/detail/mapped_file.h"
 #include "gnnd/io/detail/vector_layouts.h"
 
 namespace gnnd::io::detail {
+
+/// The mean of the two middle ones where their number is even. \param values  come in another order
+double median(std::vector<double>& values);
+/// For people: two digits that count.
+std::string two_digits(double value);
 
 /// Every how many of n vectors are the sample by which it is told what float32 takes.
 std::int64_t digits_step(std::int64_t n, std::int64_t d);
