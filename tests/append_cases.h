@@ -142,7 +142,7 @@ inline void expect_appends_to_a_bad_graph_hold(const BuildParams& params) {
 /// \param params  of a k of 32
 inline void expect_added_are_held_to_the_recall(BuildParams params) {
     constexpr std::int64_t kOld = 8900, kAdded = 300;
-    const Vectors vectors = vectors_of(hard_sets()[1], kOld + kAdded, DType::f32);
+    const Vectors vectors = vectors_of(hard_sets()[0], kOld + kAdded, DType::f32);
     const VectorView old = rows_of(vectors, 0, kOld), added = rows_of(vectors, kOld, kAdded);
     params.recall = 1;
     const KnnGraph before = build(old, params).graph;
