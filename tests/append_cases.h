@@ -141,17 +141,25 @@ inline void expect_appends_to_a_bad_graph_hold(const BuildParams& params) {
 /// The added ones are few beside objects that lack nothing: both together have the recall before the added ones do.
 /// \param params  of a k of 32
 inline void expect_added_are_held_to_the_recall(BuildParams params) {
-    constexpr std::int64_t kOld = 8900, kAdded = 300;
-    const Vectors vectors = vectors_of(hard_sets()[0], kOld + kAdded, DType::f32);
-    const VectorView old = rows_of(vectors, 0, kOld), added = rows_of(vectors, kOld, kAdded);
-    params.recall = 1;
-    const KnnGraph before = build(old, params).graph;
-    params.recall = 0.5f;
-    const BuildStats searched = append(old, before, added, params, {}, nullptr, AppendMethod::search).stats;
-    EXPECT_EQ(searched.stop, StopReason::searched);
-    ASSERT_LT(searched.recall_added.high, searched.recall.low);
+    constexpr std::int64_t kOld = 8900, kAdded = 300, kMostDimensions = 2048;
+    HardSet set = hard_sets()[0];
+    Vectors vectors(0, set.d, DType::f32);
+    KnnGraph before;
+    BuildStats searched;
+    const auto rows = [&](std::int64_t begin, std::int64_t count) { return rows_of(vectors, begin, count); };
+    do {  // until searches do not find nearly all
+        ASSERT_LT(set.d, kMostDimensions);
+        set.d *= 2;
+        vectors = vectors_of(set, kOld + kAdded, DType::f32);
+        params.recall = 1;
+        before = build(rows(0, kOld), params).graph;
+        params.recall = 0.5f;
+        searched = append(rows(0, kOld), before, rows(kOld, kAdded), params, {}, nullptr, AppendMethod::search).stats;
+        EXPECT_EQ(searched.stop, StopReason::searched);
+    } while (searched.recall_added.high >= searched.recall.low);
     params.recall = float(searched.recall_added.high + searched.recall.low) / 2;
-    const BuildResult result = append(old, before, added, params, {}, nullptr, AppendMethod::search);
+    const BuildResult result =
+        append(rows(0, kOld), before, rows(kOld, kAdded), params, {}, nullptr, AppendMethod::search);
     EXPECT_TRUE(result.stats.stop == StopReason::recall || result.stats.stop == StopReason::exact)
         << name_of(result.stats.stop);
     EXPECT_GE(result.stats.recall_added.value, params.recall);
