@@ -147,7 +147,7 @@ __global__ void check_convergence_kernel(int iteration, double threshold, const 
     mine.phi = mine.phi * info->unit + double(mine.entries) * info->offset;
     const bool converged = iteration > 0 && double(mine.fresh) < threshold;
     const u64 now = nanoseconds();
-    *record = {mine, now, now, converged, 0, -1, 0, 0};
+    *record = {mine, now, now, converged, 0, -1, 0};
     stop->raised = converged;
 }
 

@@ -108,12 +108,12 @@ inline constexpr int kSpread = 256;
 /// The part of an iteration that the host reads.
 struct Record {
     Counters sum;
-    u64 nanoseconds;        ///< the device's clock when it ended
-    u64 measured;           ///< and when its recall had been measured, where it is
-    int converged;          ///< this iteration changed too little to go on
-    int reached;            ///< the recall that was asked for is there
-    double found, squares;  ///< of the objects that are measured, see recall.h
-    double lost;            ///< of their true neighbours those that a projection takes for farther than the list's last
+    u64 nanoseconds;  ///< the device's clock when it ended
+    u64 measured;     ///< and when its recall had been measured, where it is
+    int converged;    ///< this iteration changed too little to go on
+    int reached;      ///< the recall that was asked for is there
+    double found;     ///< entries of the objects that are measured that are true neighbours
+    double lost;      ///< of their true neighbours those that a projection takes for farther than the list's last
 };
 
 /// Lets the device end the iterations by itself: launches that find the flag raised have nothing to do.
