@@ -270,6 +270,7 @@ void GnndIndex<FaissIndex>::reset() {
     graph_ = {};
     parents_.clear();
     chosen_ = unmeasured_ = 0;
+    missed_ = 0;
     on_gpu_.reset();
 }
 

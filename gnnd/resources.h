@@ -44,8 +44,9 @@ class Resources {
     /// what the driver and its memory pool have free.
     virtual std::size_t free_device_memory();
     /// The page-locked memory for copies between a GPU and ordinary host memory, which a build holds from its start to
-    /// its end. Without (the default) small copies are left to the driver, and large ones go through a buffer of 32 MiB
-    /// of gnnd's own, one for each build that runs at the same time, which stay locked until the process ends.
+    /// its end. Without (the default) large copies go through a buffer of 32 MiB of gnnd's own, one for each build that
+    /// runs at the same time, which stay locked until the process ends; small ones are left to the driver, but for
+    /// those of a megabyte or more where such a buffer is free.
     virtual Staging staging() { return {}; }
     /// `bytes` and `stream` as passed to allocate_device().
     virtual void deallocate_device(void* pointer, std::size_t bytes, Stream stream) noexcept;

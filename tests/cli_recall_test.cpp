@@ -61,20 +61,30 @@ TEST_F(CliRecall, SaysNothingOfCosinesThatAreRounded) {
 TEST_F(CliRecall, SaysNothingOfWhatFloat32MovesOfFloat64) {
     std::mt19937 random(3);
     std::uniform_real_distribution<double> places(0, 0.002);
-    std::vector<double> degrees(1000 * 2);
-    for (std::size_t i = 0; i < degrees.size(); ++i) degrees[i] = places(random) + (i % 2 == 0 ? 52.52 : 13.405);
-    const std::string vectors = file("city.npy"), graph = file("g.gnnd"), merged = file("merged.gnnd");
-    std::string header = "{'descr': '<f8', 'fortran_order': False, 'shape': (1000, 2), }";
-    header.resize(117, ' ');
-    std::ofstream(vectors, std::ios::binary)
-        << "\x93NUMPY\x01" << '\0' << char(118) << '\0' << header << '\n'
-        << std::string_view(reinterpret_cast<const char*>(degrees.data()), degrees.size() * sizeof(double));
+    std::vector<double> rows(1000 * 2), columns(rows.size());
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+        rows[i] = places(random) + (i % 2 == 0 ? 52.52 : 13.405);
+        columns[i % 2 * 1000 + i / 2] = rows[i];
+    }
+    const std::string vectors = file("city.npy"), by_columns = file("columns.npy"), graph = file("g.gnnd"),
+                      merged = file("merged.gnnd");
+    const auto write = [](const std::string& path, const std::string& fortran, const std::vector<double>& numbers) {
+        std::string header = "{'descr': '<f8', 'fortran_order': " + fortran + ", 'shape': (1000, 2), }";
+        header.resize(117, ' ');
+        std::ofstream(path, std::ios::binary)
+            << "\x93NUMPY\x01" << '\0' << char(118) << '\0' << header << '\n'
+            << std::string_view(reinterpret_cast<const char*>(numbers.data()), numbers.size() * sizeof(double));
+    };
+    write(vectors, "False", rows);
+    write(by_columns, "True", columns);
     const Arguments build{"build", vectors, "-k", "12", "-o", graph, "-q", "--device", "cpu"},
         merge{"merge", graph, vectors, graph, vectors, "-o", merged, "-q", "--device", "cpu"};
     for (const Arguments& command : {build, {"eval", graph, vectors, "--device", "cpu"}, merge})
         EXPECT_TRUE(matches(good(command).err, "moves those of [^\n]*city.npy by [^\n]* neighbour 10 within 256 times"))
             << command[0];
     Arguments other = build;
+    other[1] = by_columns;
+    EXPECT_TRUE(matches(good(other).err, "moves those of [^\n]*columns.npy by "));
     other.insert(other.end(), {"--metric", "ip", "--json"});
     EXPECT_FALSE(good(other).parsed().contains("warning"));
 }

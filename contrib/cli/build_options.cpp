@@ -221,11 +221,12 @@ void finish(const BuildOptions& options, const gnnd::BuildResult& result, const 
             const std::vector<const gnnd::io::VectorFile*>& files, Json about,
             const std::function<void()>& print_about) {
     stop_if_interrupted();
-    gnnd::io::write_graph(options.graph, result.graph, base, result.stats.recall);
     const int at = gnnd::detail::recall_at_of(options.params);
+    // Before the graph is there: a base that is gone by now fails the whole build.
     const std::string warning = joined({warning_of(options.params, result.stats),
                                         gnnd::io::detail::moved_warning(result.graph.view(), nullptr, at, files[0]->d(),
                                                                         gnnd::io::detail::stored(files))});
+    gnnd::io::write_graph(options.graph, result.graph, base, result.stats.recall);
     warn(warning);
     const double phi = phi_of(result.graph);
     about.update(report(options, result.stats, phi, warning));

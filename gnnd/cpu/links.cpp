@@ -10,7 +10,7 @@ namespace gnnd::cpu {
 namespace {
 
 constexpr int kComparedAtOnce = 16;  // entries: with those linked before, and with each other
-constexpr std::int64_t kChunk = 256, kFew = 16;
+constexpr std::int64_t kChunk = 256, kPruned = 16;
 
 /// Chooses the links of one object after the other, with room for a block of distances.
 class Pruner {
@@ -125,7 +125,7 @@ void prune_rows(const VectorView& vectors, const KnnGraphView& graph, const std:
     const Team team{Team::resolve(params.threads), &callbacks.interrupt};
     const Space space(vectors, graph.metric, team, resources);
     std::vector<Pruner> pruners = make_pruners(space, graph, params.degree, team, resources);
-    team.for_chunks(count, kFew, [&](int thread, std::int64_t begin, std::int64_t end) {
+    team.for_chunks(count, kPruned, [&](int thread, std::int64_t begin, std::int64_t end) {
         for (std::int64_t i = begin; i < end; ++i) {
             std::int32_t* row = links + i * params.degree;
             std::fill(row + pruners[thread].run(objects[i], row), row + params.degree, -1);

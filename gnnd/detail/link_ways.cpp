@@ -35,8 +35,8 @@ void TreeGrowth::open_ways_from(std::int64_t added, double missed) {
 /// sample is doubled while many are not: twice as many as usual, where that is more than a few.
 /// \param searches  objects of the sample to begin with
 /// \param usual     the share that is missed although ways were opened to all
-/// \return the share that was missed of what the sample was doubled by last; 0 where that is less than half of what
-///         was missed at first, since ways are of use there
+/// \return the share that was missed of what the sample was doubled by last; 0 where it was not, or by few, and where
+///         that is less than half of what was missed at first, since ways are of use there
 double TreeGrowth::lead_to(std::int64_t first, std::size_t searches, double usual) {
     constexpr std::int64_t kMost = 4096;  // of the sample
     constexpr double kFew = 1.0 / 32;     // a share
@@ -48,13 +48,14 @@ double TreeGrowth::lead_to(std::int64_t first, std::size_t searches, double usua
         std::swap(sample[i], sample[i + random.below(std::uint32_t(sample.size() - i))]);
         sample[i] += std::int32_t(first);
     }
-    bool many = true;
+    bool many = true, doubled = false;
     double share = 0, first_share = 0;
     for (std::size_t tried = 0, end = searches; many && tried < sample.size(); tried = end, end *= 2) {
         end = std::min(end, sample.size());
         std::vector<std::int32_t> missed = not_found(&sample[tried], std::int64_t(end - tried));
         share = double(missed.size()) / double(end - tried);
         if (tried == 0) first_share = share;
+        doubled = tried > 0 && 2 * (end - tried) >= tried;
         many = share > std::max(kFew, 2 * usual);
         if (share <= kFew) {  // those around them are searched for, too: they may be a small cluster's
             std::vector<std::int32_t> around = linked_by(missed);
@@ -63,7 +64,7 @@ double TreeGrowth::lead_to(std::int64_t first, std::size_t searches, double usua
         }
         link(std::move(missed));
     }
-    return 2 * share < first_share ? 0 : share;
+    return !doubled || 2 * share < first_share ? 0 : share;
 }
 
 /// Whom any of the objects is linked to, each once.

@@ -85,7 +85,8 @@ inline constexpr double kLowFails = 0.04, kHighFails = 0.01;
 /// (as Fan, Grama, Liu 2015 have it up to w^2), so that sums of powers suffice. Objects are drawn without replacement:
 /// after i of them, whose 1 + lambda (x - m) have the sum A, a product of at most (A / i)^i grows by (i - A) / (n - i)
 /// of itself on average, that is by 1 / (e (n - i)) at most. At any time of `objects` draws it is at most
-/// 1 + ln(n / (n - objects)) / e on average.
+/// 1 + ln(n / (n - objects)) / e on average. Of a sample that grows that holds with the most objects there may be, not
+/// with those at which it ends: where these are 4,096 of 5,000 what is proven of the 4% is 6.4%, and simulated 2.3%.
 /// \param recall  below the mean for a lower bound, above it for an upper one
 /// \param alpha   how often that may be wrong
 GNND_HOST_DEVICE inline double objects_to_rule_out(const RecallCount& count, double recall, double alpha) {
@@ -116,9 +117,11 @@ GNND_HOST_DEVICE inline double objects_to_rule_out(const RecallCount& count, dou
 }
 
 /// True where so many objects show that a graph has the recall. A build measures after each iteration, on the same
-/// objects, and ends where they do. That it may do so any number of times: lists only get better, and so do products.
-/// Were the recall not there at that time, the last graph without it would have passed, too, and that is one graph,
-/// which the sample does not depend on.
+/// objects, and ends where they do. It may do so any number of times, since lists get better, and so do products: were
+/// the recall not there at that time, the last graph without it would have passed, too, and that is one graph, which
+/// the sample does not depend on. That is nearly so where lists are ordered by codes or projections, which may lose a
+/// true neighbour, and where what was measured chose the iterations; of intervals whose truth is above the recall that
+/// was asked for it is not proven. Simulated, at most 0.8% of those failed.
 /// \param samples  that were drawn, each apart, until one decides
 GNND_HOST_DEVICE inline bool shows(const RecallCount& count, double recall, int samples = 1) {
     if (count.objects >= count.n || count.mean() <= recall) return count.objects >= count.n && count.mean() >= recall;
@@ -129,13 +132,14 @@ GNND_HOST_DEVICE inline bool shows(const RecallCount& count, double recall, int 
 /// \param samples  as above
 RecallEstimate estimate_recall(const RecallCount& count, int samples = 1);
 
-/// Distances up to so many times another one may be equal to it. Quotients, as chi2's, and sums of them round, by at
-/// most d + 4 halves of an ulp as no term is negative: equal sums of small whole numbers come out unequal, and would
-/// count as missed. Other metrics' sums of such are exact.
+/// Distances up to so many times another one may be equal to it. Quotients, as chi2's, and sums of them round: equal
+/// sums of small whole numbers come out unequal, and would count as missed. Other metrics' sums of such are exact.
+/// The errors of d + 4 roundings, each of half an ulp at most, go either way, so that each of both sums is off by no
+/// more than four times their root, but once in some thousands of cases (Higham, Mary 2019).
 inline double rounding_factor(Metric metric, std::int64_t d) {
     constexpr double kHalfUlp = 1.0 / (1 << 24);
     const bool divides = visit(metric, [](auto m) { return decltype(m)::divides; });
-    return divides ? 1 + 2 * double(d + 6) * kHalfUlp : 1;
+    return divides ? 1 + 2 * 4 * std::sqrt(double(d + 4)) * kHalfUlp : 1;
 }
 
 /// The same from the sampled objects' rows. An entry counts if it is one of the true ones, or as near as the last of

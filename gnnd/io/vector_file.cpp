@@ -156,7 +156,7 @@ VectorFile& VectorFile::operator=(VectorFile&&) noexcept = default;
 std::string VectorFile::converted_from() const {
     const detail::FileShape& shape = contents_->shape;
     std::string text = is_wide() ? "float64" : shape.stored == detail::StoredAs::int64 ? "int64" : "";
-    if (shape.fortran_order) text += text.empty() ? "Fortran order" : ", Fortran order";
+    if (is_by_columns()) text += text.empty() ? "Fortran order" : ", Fortran order";
     return text;
 }
 
@@ -215,6 +215,10 @@ void VectorFile::read(std::int64_t begin, std::int64_t count, void* out) const {
 
 bool VectorFile::is_wide() const {
     return contents_->shape.stored == detail::StoredAs::float64;
+}
+
+bool VectorFile::is_by_columns() const {
+    return contents_->shape.fortran_order;
 }
 
 void VectorFile::read_wide(std::int64_t row, double* out) const {

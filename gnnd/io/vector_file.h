@@ -104,6 +104,8 @@ class VectorFile {
 
     /// True of a file of float64.
     bool is_wide() const;
+    /// True of a file that holds one column after the other.
+    bool is_by_columns() const;
     /// Reads a row of a file of float64 as it is. \throws InvalidArgument outside of [0, n), IoError as read()
     void read_wide(std::int64_t row, double* out) const;
 

@@ -20,7 +20,8 @@ _NUMPY = {"i32": np.dtype(np.int32), "i64": np.dtype(np.int64), "f32": np.dtype(
 class DeviceArray:
     """An array on a GPU. ``torch.from_dlpack(a)``, ``cupy.from_dlpack(a)`` and the like see it without a copy;
     ``a.numpy()`` copies it to the host. All work that made it is complete: it may be used on any stream. Its memory is
-    of CUDA's pool, which other processes cannot open, or of the allocator that a build was given."""
+    of CUDA's pool, which other processes cannot open (of the driver where there are several GPUs), or of the allocator
+    that a build was given."""
 
     def __init__(
         self, device: int, shape: tuple[int, ...], dtype: str, allocator: Allocator | None = None, stream: int = 0

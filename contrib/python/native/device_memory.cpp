@@ -22,6 +22,13 @@ DeviceMemory::DeviceMemory(int device, std::size_t bytes, CallerMemory memory, s
         data_ = memory_.allocate(bytes, device, stream);
         return;
     }
+    int gpus = 0;
+    GNND_CUDA(cudaGetDeviceCount(&gpus));
+    pooled_ = gpus == 1;
+    if (!pooled_) {
+        GNND_CUDA(cudaMalloc(&data_, bytes));
+        return;
+    }
     check_stream(device, stream);  // else the memory would be that stream's GPU's
     data_ = HeapResources().allocate_device(bytes, reinterpret_cast<cudaStream_t>(stream));
     if (stream == 0) synchronize(device, stream);  // whoever uses it names no stream that could be waited for
@@ -31,11 +38,15 @@ DeviceMemory::~DeviceMemory() {
     if (data_ == nullptr || getpid() != process_) return;
     try {
         const cuda::UseDevice use(device_);
-        cuda::ignore(cudaDeviceSynchronize());
-        if (memory_)
+        if (cudaDeviceSynchronize() != cudaSuccess) {  // others may still use it: a capture, or an error that stays
+            cuda::ignore(cudaGetLastError());
+        } else if (memory_) {
             memory_.deallocate(data_, bytes_, device_, stream_);
-        else
+        } else if (pooled_) {
             HeapResources().deallocate_device(data_, bytes_, cudaStreamLegacy);  // the caller's may be gone
+        } else {
+            cuda::ignore(cudaFree(data_));
+        }
     } catch (const Error&) {  // the context is gone, and the memory with it
     }
 }

@@ -13,7 +13,8 @@ namespace gnnd::python {
 /// One block. Made and ended with the GIL.
 class DeviceMemory {
   public:
-    /// \param memory  where it comes from and goes back to; CUDA's pool, as of builds, where that is none
+    /// \param memory  where it comes from and goes back to; where that is none CUDA's pool, as of builds, or the driver
+    ///                where there are several GPUs
     /// \param stream  that the memory is to be used on first; 0: on any
     /// \throws OutOfDeviceMemory, and Unavailable where CUDA is not compiled in
     DeviceMemory(int device, std::size_t bytes, CallerMemory memory, std::uintptr_t stream);
@@ -31,7 +32,8 @@ class DeviceMemory {
     std::size_t bytes_;
     CallerMemory memory_;
     std::uintptr_t stream_;
-    int process_;  ///< that it was made in
+    int process_;          ///< that it was made in
+    bool pooled_ = false;  ///< of CUDA's pool, which another GPU sees only where it was opened to it
     void* data_ = nullptr;
 };
 

@@ -146,7 +146,7 @@ std::string moved_warning(const Matrix<std::int32_t>& ids, const Matrix<float>& 
                           int at, std::int64_t d, const std::vector<nb::tuple>& parts) {
     std::vector<io::detail::Stored> sets;
     for (const nb::tuple& part : parts) {
-        sets.push_back({nb::cast<std::string>(part[0]), nb::cast<std::int64_t>(part[1]), {}});
+        sets.push_back({nb::cast<std::string>(part[0]), nb::cast<std::int64_t>(part[1]), {}, false});
         if (const nb::object rows_of = part[2]; !rows_of.is_none())
             sets.back().read = [rows_of, d](const std::vector<std::int64_t>& rows, double* out) {
                 const auto wide = nb::cast<Matrix<double>>(rows_of(rows));

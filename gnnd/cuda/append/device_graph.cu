@@ -151,7 +151,7 @@ class GraphOnDevice final : public detail::DeviceGraph {
         GNND_CUDA(cudaStreamSynchronize(stream));
         if (count > most) return nullptr;
         const std::int64_t rows = count + n_ - before_;
-        if (told_ == nullptr)
+        if (told_ == nullptr || told_.use_count() > 1)  // whoever has that of the last call keeps it
             told_ = std::make_shared<detail::AppendedRows>(detail::AppendedRows{{}, {0, k_, metric_}, {}});
         told_->objects.resize(std::size_t(count));
         told_->rows.resize(rows);

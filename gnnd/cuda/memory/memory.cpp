@@ -95,6 +95,11 @@ PinnedMemory::PinnedMemory(std::size_t bytes) : bytes_(bytes) {
     GNND_CUDA(cudaHostAlloc(&data_, bytes, cudaHostAllocPortable));
 }
 
+bool PinnedMemory::is_kept(std::size_t bytes) {
+    const std::lock_guard lock(store().mutex);
+    return store().by_size.contains(bytes);
+}
+
 PinnedMemory::~PinnedMemory() {
     const std::lock_guard lock(store().mutex);
     try {

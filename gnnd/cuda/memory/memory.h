@@ -99,6 +99,8 @@ class PinnedMemory {
     PinnedMemory(const PinnedMemory&) = delete;
     PinnedMemory& operator=(const PinnedMemory&) = delete;
     void* data() const { return data_; }
+    /// Whether one of just so many bytes lies there that nobody uses.
+    static bool is_kept(std::size_t bytes);
 
   private:
     void* data_;

@@ -4,7 +4,6 @@
 #include <omp.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cstring>
 #include <optional>
 
@@ -18,10 +17,8 @@ constexpr int kRingParts = 4;
 constexpr std::size_t kPartBytes = 8 << 20;      // at most
 constexpr std::size_t kWorthwhile = 1 << 20;     // less is copied as fast by the driver
 constexpr std::size_t kLeastStaging = 1 << 20;   // smaller buffers slow down
-constexpr std::size_t kWorthLocking = 64 << 20;  // less does not pay for a buffer of our own
+constexpr std::size_t kWorthLocking = 64 << 20;  // less does not pay for a buffer of our own, unless one lies there
 constexpr int kThreads = 8;                      // more do not copy faster
-
-std::atomic<bool> has_locked{false};  // a buffer, which PinnedMemory keeps: then less pays, too
 
 bool page_locked(const void* host) {
     cudaPointerAttributes attributes{};
@@ -45,10 +42,9 @@ class StagingBuffer {
         staging_ = resources.staging();
         if (staging_.bytes >= kLeastStaging) return;
         staging_ = {};
-        if (bytes < kWorthLocking && !has_locked) return;
+        if (bytes < kWorthLocking && !PinnedMemory::is_kept(kRingParts * kPartBytes)) return;
         try {
             own_.emplace(kRingParts * kPartBytes);
-            has_locked = true;
         } catch (const DeviceError&) {
             return;  // then as the driver does it
         }

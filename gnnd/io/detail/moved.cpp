@@ -11,6 +11,8 @@
 namespace gnnd::io::detail {
 namespace {
 
+constexpr std::int64_t kRowsByColumns = 64;  // of a sample: each of their numbers is read by itself
+
 /// What conversions took from objects: d components of each.
 std::vector<double> lost(const std::vector<std::int64_t>& objects, std::int64_t d, const std::vector<Stored>& sets) {
     std::vector<double> all(objects.size() * std::size_t(d));
@@ -47,7 +49,7 @@ double length_of(Metric metric, const double* a, const double* b, std::int64_t d
 std::vector<Stored> stored(const std::vector<const VectorFile*>& files) {
     std::vector<Stored> sets;
     for (const VectorFile* file : files) {
-        sets.push_back({file->path(), file->n(), {}});
+        sets.push_back({file->path(), file->n(), {}, file->is_by_columns()});
         if (!file->is_wide()) continue;
         sets.back().read = [file](const std::vector<std::int64_t>& rows, double* out) {
             for (const std::int64_t row : rows) {
@@ -61,15 +63,18 @@ std::vector<Stored> stored(const std::vector<const VectorFile*>& files) {
 
 std::string moved_warning(const KnnGraphView& graph, const std::int32_t* objects, int at, std::int64_t d,
                           const std::vector<Stored>& sets) {
-    constexpr std::int64_t kRows = 1000;
     constexpr double kTimes = 256;
     std::string names;
-    for (const Stored& set : sets)
-        if (set.read) names += (names.empty() ? "" : " and ") + set.name;
+    std::int64_t step = digits_step(graph.n, d);
+    for (const Stored& set : sets) {
+        if (!set.read) continue;
+        names += (names.empty() ? "" : " and ") + set.name;
+        if (set.by_columns) step = std::max(step, graph.n / kRowsByColumns);
+    }
     if (names.empty() || !visit(graph.metric, [](auto m) { return m.translation_invariant; })) return "";
     std::vector<std::int64_t> ones, others;
     std::vector<double> reaches;
-    for (std::int64_t i = 0; i < graph.n; i += std::max<std::int64_t>(1, graph.n / kRows)) {
+    for (std::int64_t i = 0; i < graph.n; i += step) {
         const std::int64_t other = graph.ids_of(i)[at - 1];
         if (other < 0) continue;
         const double value = graph.distances_of(i)[at - 1];

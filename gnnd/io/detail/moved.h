@@ -22,6 +22,7 @@ struct Stored {
     std::int64_t n;
     /// Writes rows as they are stored, in float64; none where nothing was converted.
     std::function<void(const std::vector<std::int64_t>& rows, double* out)> read;
+    bool by_columns = false;  ///< a row's numbers lie apart, so that reading one takes long
 };
 
 /// Of files, one after the other.
