@@ -75,10 +75,9 @@ void GnndIndex<FaissIndex>::append(const faiss::IndexFlat& rows, idx_t old) {
         link_all(rows, there);
     } else {
         detail::LinkChange links(static_cast<GraphIndex&>(*this), parents_, missed_);
-        const detail::PrunedRows pruned =
-            there != nullptr ? detail::PrunedRows{there->vectors(), there->graph(), builder.resources()}
-                             : detail::PrunedRows{all.on_host(), graph_};
-        const std::int64_t chosen = links.choose_added(pruned, rows, graph_, changed);
+        std::optional<detail::PrunedRows> there_too;
+        if (there != nullptr) there_too = {there->vectors(), there->graph(), builder.resources()};
+        const std::int64_t chosen = links.choose_added(rows, graph_, there_too, changed);
         keep(links, rows.ntotal, chosen_ + chosen);
     }
     graph.keep();

@@ -20,9 +20,9 @@ constexpr std::int64_t kFewPruned = 64;  // rows for each thread: so many take l
 
 class LinkGrowth {
   public:
-    LinkGrowth(const PrunedRows& from, const PrunedRows& on_host, std::int64_t old,
+    LinkGrowth(const PrunedRows& on_host, const std::optional<PrunedRows>& on_gpu, std::int64_t old,
                const std::vector<std::int32_t>& changed, LinkRows& tree)
-        : from_(from), on_host_(on_host), graph_(on_host.graph), tree_(tree), old_(old), degree_(tree.degree) {
+        : on_host_(on_host), on_gpu_(on_gpu), graph_(on_host.graph), tree_(tree), old_(old), degree_(tree.degree) {
         for (std::int64_t i = old_; i < tree.n(); ++i) objects_.push_back(std::int32_t(i));
         prune();
         add_targets(changed);
@@ -50,7 +50,7 @@ class LinkGrowth {
     void prune() {
         const std::size_t done = pruned_.size() / degree_;
         const std::int64_t rows = count() - std::int64_t(done);
-        const PrunedRows& from = rows <= kFewPruned * team_.threads ? on_host_ : from_;
+        const PrunedRows& from = !on_gpu_ || rows <= kFewPruned * team_.threads ? on_host_ : *on_gpu_;
         pruned_.resize(objects_.size() * degree_);
         gnnd::LinkParams params;
         params.degree = degree_;
@@ -122,7 +122,8 @@ class LinkGrowth {
         add_all(graph_.ids_of(object), graph_.k);
     }
 
-    const PrunedRows &from_, &on_host_;
+    const PrunedRows& on_host_;
+    const std::optional<PrunedRows>& on_gpu_;
     const gnnd::KnnGraphView graph_;
     LinkRows& tree_;
     const std::int64_t old_;  // so many objects were there before
@@ -153,11 +154,12 @@ std::vector<std::int32_t> changed_rows(const gnnd::KnnGraphView& before, const g
     return changed;
 }
 
-std::int64_t grow_links(const PrunedRows& pruned, const faiss::IndexFlat& storage, const gnnd::KnnGraphView& graph,
-                        std::int64_t old, const std::vector<std::int32_t>& changed, LinkRows& tree, double missed) {
+std::int64_t grow_links(const faiss::IndexFlat& storage, const gnnd::KnnGraphView& graph,
+                        const std::optional<PrunedRows>& on_gpu, std::int64_t old,
+                        const std::vector<std::int32_t>& changed, LinkRows& tree, double missed) {
     const VectorSource rows = view_rows(storage, 0, storage.ntotal, graph.metric);
     const PrunedRows on_host{rows.on_host(), graph};
-    LinkGrowth links(pruned, on_host, old, changed, tree);
+    LinkGrowth links(on_host, on_gpu, old, changed, tree);
     links.run();
     StorageDistances distances(storage);
     TreeGrowth growth(distances, tree, interrupt_hooks());

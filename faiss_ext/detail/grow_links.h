@@ -3,6 +3,7 @@
 /// \file grow_links.h
 /// Links for objects that were added to a graph, without choosing those of all others anew.
 
+#include <optional>
 #include <vector>
 
 #include "faiss_ext/detail/link_tree.h"
@@ -28,16 +29,17 @@ struct PrunedRows {
 /// to. As for a whole graph (gnnd/search_links.h) their rows are pruned and get opposites; then, as far as there is
 /// room, come the links that they had, and the rest of the row. Edges of the tree stay, and it grows until it holds the
 /// added objects.
-/// \param pruned   all n objects, old ones first; few rows are pruned on the host in any case
-/// \param storage  the same
-/// \param graph    the same graph, n x k, on the host
+/// \param storage  all n objects, old ones first
+/// \param graph    of them, n x k, on the host
+/// \param on_gpu   both on a GPU, where rows are pruned unless they are few; none: not there
 /// \param old      so many of them are not added
 /// \param changed  old objects whose rows have changed
 /// \param tree     has n rows and parents, those of added objects without links and parents; old objects' links are
 ///                 kept there before they change
 /// \param missed   the share of the objects that narrow searches missed when the links of all were chosen
 /// \return the number of objects whose links were chosen
-std::int64_t grow_links(const PrunedRows& pruned, const faiss::IndexFlat& storage, const gnnd::KnnGraphView& graph,
-                        std::int64_t old, const std::vector<std::int32_t>& changed, LinkRows& tree, double missed);
+std::int64_t grow_links(const faiss::IndexFlat& storage, const gnnd::KnnGraphView& graph,
+                        const std::optional<PrunedRows>& on_gpu, std::int64_t old,
+                        const std::vector<std::int32_t>& changed, LinkRows& tree, double missed);
 
 }  // namespace faiss_ext::detail

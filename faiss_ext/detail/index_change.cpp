@@ -109,8 +109,8 @@ void LinkChange<GraphIndex>::choose_all(const VectorSource& source, const faiss:
 }
 
 template <class GraphIndex>
-std::int64_t LinkChange<GraphIndex>::choose_added(const PrunedRows& pruned, const faiss::IndexFlat& rows,
-                                                  const gnnd::KnnGraphView& graph,
+std::int64_t LinkChange<GraphIndex>::choose_added(const faiss::IndexFlat& rows, const gnnd::KnnGraphView& graph,
+                                                  const std::optional<PrunedRows>& on_gpu,
                                                   const std::vector<std::int32_t>& changed) {
     n_ = graph.n;
     old_ = std::int64_t(parents_.size());
@@ -121,7 +121,7 @@ std::int64_t LinkChange<GraphIndex>::choose_added(const PrunedRows& pruned, cons
         parents_.resize(old_);
         throw;
     }
-    return grow_links(pruned, rows, graph, old_, changed, *grown_, missed_);
+    return grow_links(rows, graph, on_gpu, old_, changed, *grown_, missed_);
 }
 
 template <class GraphIndex>

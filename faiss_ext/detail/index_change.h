@@ -126,8 +126,8 @@ class LinkChange {
     void choose_all(const VectorSource& source, const faiss::IndexFlat& rows, const gnnd::KnnGraphView& graph,
                     const LinkPlace& place);
     /// Chooses those of added objects and where these make a difference: grow_links(). \return how many were chosen
-    std::int64_t choose_added(const PrunedRows& pruned, const faiss::IndexFlat& rows, const gnnd::KnnGraphView& graph,
-                              const std::vector<std::int32_t>& changed);
+    std::int64_t choose_added(const faiss::IndexFlat& rows, const gnnd::KnnGraphView& graph,
+                              const std::optional<PrunedRows>& on_gpu, const std::vector<std::int32_t>& changed);
     /// An exception leaves all as it was.
     void keep();
 

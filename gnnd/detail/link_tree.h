@@ -78,7 +78,7 @@ class TreeGrowth {
     double open_ways();
     /// The same where objects from this one on were added: these are searched for, and all where links were made.
     /// \param missed  what open_ways() has returned
-    void open_ways_from(std::int64_t added, double missed = 0);
+    void open_ways_from(std::int64_t added, double missed);
 
   private:
     static constexpr int kMendings = 4;  // at most so many passes over those attached, or searched for
