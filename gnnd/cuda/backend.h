@@ -24,7 +24,7 @@ int device_count(std::string* why = nullptr);
 bool usable(int index, std::string& why);
 
 /// The properties of that GPU. \throws DeviceError
-detail::GpuTraits traits_of(int index);
+const detail::GpuTraits& traits_of(int index);
 
 /// True if the paper's variants, Update::selective and Update::all, are compiled in (GNND_CUDA_VARIANTS).
 bool has_variants();

@@ -2,6 +2,8 @@
 // The GPUs of this machine: their number, the pointers into their memory, and copies from it.
 #include <cuda_runtime_api.h>
 
+#include <map>
+#include <mutex>
 #include <optional>
 #include <string>
 
@@ -27,6 +29,25 @@ std::string no_device_reason(cudaError_t error) {
     if (driver == 0) return "there is no NVIDIA driver";
     return "the NVIDIA driver is too old: it is made for CUDA " + version_text(driver) + ", gnnd was compiled with " +
            version_text(CUDART_VERSION);
+}
+
+detail::GpuTraits read_traits(int index) {
+    cudaDeviceProp properties{};
+    GNND_CUDA(cudaGetDeviceProperties(&properties, index));
+    const auto attribute = [index](cudaDeviceAttr which) {
+        int value = 0;
+        GNND_CUDA(cudaDeviceGetAttribute(&value, which, index));
+        return double(value);
+    };
+    constexpr double kKilo = 1000, kBits = 8, kTransfers = 2;  // a transfer at either edge of the memory's clock
+    return {.name = properties.name,
+            .major = properties.major,
+            .minor = properties.minor,
+            .wgmma = properties.major == 9,  // CMake compiles for it
+            .multiprocessors = double(properties.multiProcessorCount),
+            .clock = attribute(cudaDevAttrClockRate) * kKilo,
+            .bytes_per_second = attribute(cudaDevAttrMemoryClockRate) * kKilo * kTransfers *
+                                attribute(cudaDevAttrGlobalMemoryBusWidth) / kBits};
 }
 
 }  // namespace
@@ -58,23 +79,13 @@ bool usable(int index, std::string& why) {
     return false;
 }
 
-detail::GpuTraits traits_of(int index) {
-    cudaDeviceProp properties{};
-    GNND_CUDA(cudaGetDeviceProperties(&properties, index));
-    const auto attribute = [index](cudaDeviceAttr which) {
-        int value = 0;
-        GNND_CUDA(cudaDeviceGetAttribute(&value, which, index));
-        return double(value);
-    };
-    constexpr double kKilo = 1000, kBits = 8, kTransfers = 2;  // a transfer at either edge of the memory's clock
-    return {.name = properties.name,
-            .major = properties.major,
-            .minor = properties.minor,
-            .wgmma = properties.major == 9,  // CMake compiles for it
-            .multiprocessors = double(properties.multiProcessorCount),
-            .clock = attribute(cudaDevAttrClockRate) * kKilo,
-            .bytes_per_second = attribute(cudaDevAttrMemoryClockRate) * kKilo * kTransfers *
-                                attribute(cudaDevAttrGlobalMemoryBusWidth) / kBits};
+/// The driver takes half a millisecond for each clock, as long as a small build.
+const detail::GpuTraits& traits_of(int index) {
+    static std::mutex mutex;
+    static std::map<int, detail::GpuTraits> read;
+    const std::lock_guard lock(mutex);
+    const auto known = read.find(index);
+    return known != read.end() ? known->second : read.emplace(index, read_traits(index)).first->second;
 }
 
 int device_of(const void* pointer) {
