@@ -98,20 +98,33 @@ __global__ void split_kernel(Lists lists, std::int64_t n) {
     }
 }
 
-/// phi(G) over the first k entries and the number of NEW entries, a warp a list.
+/// phi(G) over the first k entries and the number of NEW entries, a warp some lists at a time, whose entries are all on
+/// their way before the first is looked at.
 __global__ void sum_up_kernel(Lists lists, int k, std::int64_t n, const StopFlag* stop, Counters* counters) {
     if (stop->raised) return;
     double phi = 0;
     u64 entries = 0, fresh = 0;
-    const std::int64_t warps = std::int64_t(gridDim.x) * (blockDim.x / kWarp);
-    for (std::int64_t i = (std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x) / kWarp; i < n; i += warps)
+    constexpr int kAtOnce = 4;
+    const std::int64_t warps = std::int64_t(gridDim.x) * (blockDim.x / kWarp),
+                       warp = (std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x) / kWarp;
+    for (std::int64_t first = warp; first < n; first += kAtOnce * warps)
         for (int j = lane_id(); j < lists.length; j += kWarp) {
-            const float distance = lists.distances[i * lists.length + j];
-            if (j < k && distance < INFINITY) {
-                phi += distance;
-                ++entries;
+            float distances[kAtOnce];
+            u32 ids[kAtOnce];
+#pragma unroll
+            for (int l = 0; l < kAtOnce; ++l) {
+                const std::int64_t i = first + l * warps;
+                distances[l] = i < n ? lists.distances[i * lists.length + j] : INFINITY;
+                ids[l] = i < n ? lists.ids[i * lists.length + j] : 0;
             }
-            fresh += lists.ids[i * lists.length + j] >= kNewBit;
+#pragma unroll
+            for (int l = 0; l < kAtOnce; ++l) {
+                if (j < k && distances[l] < INFINITY) {
+                    phi += distances[l];
+                    ++entries;
+                }
+                fresh += ids[l] >= kNewBit;
+            }
         }
     phi = warp_sum(phi);
     entries = warp_sum(entries);
