@@ -14,30 +14,30 @@ constexpr int kThreads = 256, kWarps = kThreads / kWarp;
 /// Of found_kernel().
 struct FoundArgs {
     RawVectors vectors;   ///< n x d
-    const u32* objects;   ///< count: the sample
-    u32 count;            ///< objects of the sample
+    const u32* objects;   ///< of the sample, one for each block
     const u32* ids;       ///< n x stride, the graph or its lists
     int stride, width;    ///< entries of a row, and how many of them are looked at
-    const float* bounds;  ///< count: the distance of the last true neighbour that counts
+    const float* bounds;  ///< of each: the distance of the last true neighbour that counts
     float equal;          ///< up to so many times it, see detail::rounding_factor()
     int at;               ///< true neighbours that count
     RecallSums* sums;     ///< one
 };
 
-/// A warp an object: how many of its neighbours are not farther than its last true one.
+/// A block an object: how many of its neighbours are not farther than its last true one. Its warps take neighbours in
+/// turn, for of all columns there are few objects with many neighbours.
 template <class T, class M>
 __global__ void __launch_bounds__(kThreads) found_kernel(FoundArgs args) {
-    const u32 i = blockIdx.x * kWarps + threadIdx.x / kWarp;
-    if (i >= args.count) return;
+    __shared__ int found_by[kWarps];
+    const u32 i = blockIdx.x;
     const RawVectors& vectors = args.vectors;
     const u32 object = args.objects[i];
-    const int width = args.width;
+    const int warp = int(threadIdx.x) / kWarp, width = args.width;
     const float bound = args.equal * args.bounds[i];
     const T* row = raw_row<T>(vectors, object);
     const u32* list = args.ids + std::int64_t(object) * args.stride;
     constexpr int kAtOnce = 4;
     int found = 0;
-    for (int first = 0; first < width; first += kAtOnce) {
+    for (int first = warp * kAtOnce; first < width; first += kWarps * kAtOnce) {
         float distances[kAtOnce];
         const auto id_at = [&](int j) { return first + j < width ? list[first + j] & ~kNewBit : kNoId; };
         exact_several<T, M>(
@@ -47,7 +47,11 @@ __global__ void __launch_bounds__(kThreads) found_kernel(FoundArgs args) {
         for (int j = 0; j < kAtOnce; ++j)
             found += id_at(j) < vectors.n && (M::similarity ? -distances[j] : distances[j]) <= bound;
     }
-    if (lane_id() != 0 || found >= args.at) return;
+    if (lane_id() == 0) found_by[warp] = found;
+    __syncthreads();
+    if (threadIdx.x != 0) return;
+    for (int other = 1; other < kWarps; ++other) found += found_by[other];
+    if (found >= args.at) return;
     double power = 1;
     for (double& sum : args.sums->missed) atomicAdd(&sum, power *= args.at - found);
 }
@@ -130,21 +134,18 @@ RecallMeter::RecallMeter(const SweepSpace& space, const BuildParams& params, con
                          std::int64_t sample, Resources& resources, Stopwatch& watch, cudaStream_t stream)
     : space_(space),
       wanted_(double(params.recall)),
-      count_(part.count),
       stream_(stream),
       at_(detail::recall_at_of(params)),
-      objects_(detail::sample_objects(part.count, sample, params.seed)),
+      part_(part),
+      sampled_(std::min(part.count, sample)),
+      seed_(params.seed),
       sweep_(space, at_, resources, stream),
-      memory_(resources, objects_.size() * sizeof(u32) + 256, stream),
+      memory_(resources, std::size_t(sampled_) * sizeof(u32) + 256, stream),
       numbers_(reinterpret_cast<u32*>(memory_.data() + 256)),
       sums_(reinterpret_cast<RecallSums*>(memory_.data())),
       watch_(watch),
       truth_watch_(stream),
-      drain_(stream) {
-    for (std::int32_t& object : objects_) object += std::int32_t(part.first);
-    GNND_CUDA(
-        cudaMemcpyAsync(numbers_, objects_.data(), objects_.size() * sizeof(u32), cudaMemcpyHostToDevice, stream));
-}
+      drain_(stream) {}
 
 RecallMeter::RecallMeter(const BuildState& state, Stopwatch& watch)
     : RecallMeter(sweep_space_of(state), state.params, state.input.measured(),
@@ -167,24 +168,28 @@ std::size_t RecallMeter::bytes(const SweepSpace& shape, const BuildParams& param
 }
 
 void RecallMeter::find_truth(const u32* ids, int stride, int width) {
+    // Not before they are needed: now the device works on the first iteration meanwhile.
+    objects_ = detail::sample_objects(part_.count, sampled_, seed_);
+    for (std::int32_t& object : objects_) object += std::int32_t(part_.first);
     const Stopwatch::Piece piece(watch_), of_truth(truth_watch_);
-    truth_ = sweep_.nearest_of(objects_.data(), u32(objects_.size()), ids, stride, width);
+    GNND_CUDA(
+        cudaMemcpyAsync(numbers_, objects_.data(), objects_.size() * sizeof(u32), cudaMemcpyHostToDevice, stream_));
+    truth_ = sweep_.nearest_of(objects_.data(), u32(sampled_), ids, stride, width);
     if (all_) all_->find_truth(ids, stride, width);
 }
 
 double RecallMeter::seconds_of_all_pairs() const {
-    return truth_watch_.seconds() * double(space_.raw.n) / (2 * double(objects_.size()));
+    return truth_watch_.seconds() * double(space_.raw.n) / (2 * double(sampled_));
 }
 
 void RecallMeter::start(const u32* ids, int stride, int width, StopFlag* stop, Record* record,
                         const RecallCounts& counts) {
     if (all_) all_->start(ids, stride, width);
     const Stopwatch::Piece piece(watch_);
-    const u32 count = u32(objects_.size());
+    const u32 count = u32(sampled_);
     GNND_CUDA(cudaMemsetAsync(sums_, 0, sizeof(RecallSums), stream_));
     const FoundArgs found{.vectors = space_.raw,
                           .objects = numbers_,
-                          .count = count,
                           .ids = ids,
                           .stride = stride,
                           .width = width,
@@ -194,19 +199,19 @@ void RecallMeter::start(const u32* ids, int stride, int width, StopFlag* stop, R
                           .sums = sums_};
     visit_dtype(space_.raw.dtype, [&](auto component) {
         visit(space_.metric, [&]<class M>(M) {
-            found_kernel<decltype(component), M><<<blocks_for(count, kWarps), kThreads, 0, stream_>>>(found);
+            found_kernel<decltype(component), M><<<count, kThreads, 0, stream_>>>(found);
             GNND_LAUNCHED("found_kernel");
         });
     });
     if (record == nullptr) return;
-    const DecideArgs decide{.n = count_,
+    const DecideArgs decide{.n = part_.count,
                             .count = count,
                             .at = at_,
                             .wanted = wanted_,
                             .counts = counts,
                             .sums = sums_,
                             .all = all_ ? all_->sums_ : nullptr,
-                            .most_of_all = all_ ? (1 - all_->wanted_) * double(all_->objects_.size()) * all_->at_ : 0,
+                            .most_of_all = all_ ? (1 - all_->wanted_) * double(all_->sampled_) * all_->at_ : 0,
                             .stop = stop,
                             .record = record};
     decide_kernel<<<1, 1, 0, stream_>>>(decide);
@@ -214,7 +219,7 @@ void RecallMeter::start(const u32* ids, int stride, int width, StopFlag* stop, R
 }
 
 void RecallMeter::count_lost(const Points& points, const Lists& lists, Record* record) {
-    const u32 count = u32(objects_.size());
+    const u32 count = u32(sampled_);
     lost_kernel<<<blocks_for(count, kWarps), kThreads, 0, stream_>>>(points, numbers_, count, truth_, lists, sums_);
     GNND_LAUNCHED("lost_kernel");
     record_lost_kernel<<<1, 1, 0, stream_>>>(sums_, record);
@@ -224,7 +229,7 @@ void RecallMeter::count_lost(const Points& points, const Lists& lists, Record* r
 RecallEstimate RecallMeter::estimate() {
     GNND_CUDA(cudaMemcpyAsync(&here_[0], sums_, sizeof(RecallSums), cudaMemcpyDeviceToHost, stream_));
     GNND_CUDA(cudaStreamSynchronize(stream_));
-    detail::RecallCount count{count_, std::int64_t(objects_.size()), at_};
+    detail::RecallCount count{part_.count, sampled_, at_};
     std::copy_n(here_[0].missed, count.kPowers, count.missed);
     return detail::estimate_recall(count, detail::kSamplesOfGpu);
 }

@@ -55,13 +55,13 @@ class RecallMeter {
     /// farther than the last entry: these no iteration will find. \param points  of the projection
     void count_lost(const Points& points, const Lists& lists, Record* record);
     /// Their share, of what was counted with this record.
-    double lost(const Record& record) const { return record.lost / (double(objects_.size()) * at_); }
+    double lost(const Record& record) const { return record.lost / (double(sampled_) * at_); }
     /// Of what was started last; waits for the stream.
     RecallEstimate estimate();
     /// The same of all columns; of no objects where they are not measured apart.
     RecallEstimate estimate_all() { return all_ ? all_->estimate() : RecallEstimate{}; }
     /// The share of true neighbours that are missing, of what was started with this record.
-    double missing(const Record& record) const { return 1 - record.found / (double(objects_.size()) * at_); }
+    double missing(const Record& record) const { return 1 - record.found / (double(sampled_) * at_); }
 
     /// The form of numbers that the truth was found with.
     SweepForm form() const { return sweep_.form(); }
@@ -79,10 +79,12 @@ class RecallMeter {
   private:
     const SweepSpace space_;
     const double wanted_;
-    const std::int64_t count_;  ///< objects that the sample is of
     cudaStream_t stream_;
     int at_;
-    std::vector<std::int32_t> objects_;
+    const detail::ObjectRange part_;  ///< that the sample is of
+    const std::int64_t sampled_;      ///< objects of it
+    const std::uint64_t seed_;
+    std::vector<std::int32_t> objects_;  ///< empty before find_truth()
     Sweep sweep_;
     Lists truth_{};
     DeviceMemory memory_;
