@@ -107,9 +107,14 @@ struct HitFinder {
                         if (Both) for_columns[r] = start ? sum + limit[i] : raised(for_columns[r], sum, limit[i]);
                     }
             }
-            bool any = for_rows[0] > least_of_row[0] || for_rows[1] > least_of_row[1];
-            if (Both) any |= for_columns[0] > least_of_column[0] || for_columns[1] > least_of_column[1];
-            if (__any_sync(kAllLanes, any)) take(sums, first, terms, column, diagonal);
+            Seen seen{};
+            bool any = false;
+#pragma unroll
+            for (int r = 0; r < 2; ++r) {
+                any |= seen.for_row[r] = for_rows[r] > least_of_row[r];
+                if (Both) any |= seen.for_column[r] = for_columns[r] > least_of_column[r];
+            }
+            if (__any_sync(kAllLanes, any)) take(seen, sums, first, terms, column, diagonal);
         }
     }
 
@@ -119,22 +124,29 @@ struct HitFinder {
     }
 
   private:
-    /// Finds out which of a group's pairs are hits.
-    __device__ __forceinline__ void take(const Sums& sums, int first, const volatile Threshold* terms, u32 column,
-                                         bool diagonal) {
-        constexpr int kColumns = 2 * kTilesAtOnce;
+    /// For which of its rows, and for columns of which of them, a lane has seen hits in a group.
+    struct Seen {
+        bool for_row[2], for_column[2];
+    };
+    static constexpr int kColumns = 2 * kTilesAtOnce;  ///< of a lane in a group
+
+    /// Finds out which of a group's pairs are hits. Mostly there is one: what no lane has seen is not looked at again.
+    __device__ __forceinline__ void take(const Seen& seen, const Sums& sums, int first, const volatile Threshold* terms,
+                                         u32 column, bool diagonal) {
         const volatile Threshold* mine = terms + first * kTileColumns + lane_id() % 4 * 2;
         u32 bits = 0;  // for rows, and behind them for columns: of two rows each kColumns
 #pragma unroll
-        for (int c = 0; c < kColumns; ++c) {
-            const Sum offset = sum_of<Sum>(mine[c / 2 * kTileColumns + c % 2].offset);
-            const Sum limit = sum_of<Sum>(mine[c / 2 * kTileColumns + c % 2].limit);
+        for (int r = 0; r < 2; ++r) {
+            if (__any_sync(kAllLanes, seen.for_row[r]))
 #pragma unroll
-            for (int r = 0; r < 2; ++r) {
-                const Sum sum = reloaded(sums[first + c / 2][2 * r + c % 2]);
-                if (sum + offset > least_of_row[r]) bits |= 1u << (r * kColumns + c);
-                if (Both && sum + limit > least_of_column[r]) bits |= 1u << ((2 + r) * kColumns + c);
-            }
+                for (int c = 0; c < kColumns; ++c)
+                    if (sum_at(sums, first, r, c) + sum_of<Sum>(at(mine, c).offset) > least_of_row[r])
+                        bits |= 1u << (r * kColumns + c);
+            if (Both && __any_sync(kAllLanes, seen.for_column[r]))
+#pragma unroll
+                for (int c = 0; c < kColumns; ++c)
+                    if (sum_at(sums, first, r, c) + sum_of<Sum>(at(mine, c).limit) > least_of_column[r])
+                        bits |= 1u << ((2 + r) * kColumns + c);
         }
         const u32 first_column = column + u32(first) * kTileColumns + lane_id() % 4 * 2;
         while (__any_sync(kAllLanes, bits != 0)) {
@@ -145,6 +157,13 @@ struct HitFinder {
             queue.put(args.hits, real, r < 2 ? here : there, r < 2 ? there : here);
             bits &= bits - 1;
         }
+    }
+
+    static __device__ Sum sum_at(const Sums& sums, int first, int r, int c) {
+        return reloaded(sums[first + c / 2][2 * r + c % 2]);
+    }
+    static __device__ const volatile Threshold& at(const volatile Threshold* mine, int c) {
+        return mine[c / 2 * kTileColumns + c % 2];
     }
 };
 
