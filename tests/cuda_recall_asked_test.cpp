@@ -42,6 +42,24 @@ TEST_F(CudaRecall, CopiesAndEqualVectorsAreCompared) {
         }
 }
 
+/// A line's lists do not reach the recall, and longer ones would hold every second object: all pairs take less then,
+/// which a deterministic build does not choose before.
+TEST_F(CudaRecall, WithoutRoomForLongerListsComparesAllPairs) {
+    constexpr std::int64_t kN = 1100, kD = 3;
+    Vectors line(kN, kD, DType::f32);
+    for (std::int64_t i = 0; i < kN; ++i)
+        for (std::int64_t c = 0; c < kD; ++c) line.set(i, c, float(i) * 0.7f + float(c));
+    for (const bool deterministic : {true, false}) {
+        SCOPED_TRACE(deterministic);
+        BuildParams params = gpu_params(511, Metric::L1);
+        params.recall = 0.9999f;
+        params.deterministic = deterministic;
+        const BuildResult result = build(line, params);
+        EXPECT_GE(result.stats.recall.value, 0.9999);
+        if (result.stats.stop == StopReason::exact) expect_exact(line, result.graph, all_of(kN));
+    }
+}
+
 TEST_F(CudaRecall, OfOneIsAllPairs) {
     const Vectors vectors = random_vectors(5000, 24, DType::f32);
     BuildParams params = gpu_params(10);

@@ -94,7 +94,7 @@ bool measure(BuildState& state, const u32* ids, int stride, int width, RecallMet
 /// whole as one set: what is missing may be missing anywhere, and of what longer lists hold beyond the graphs they know
 /// nothing.
 /// \param form  what is compared
-/// \return false where the memory does not hold them
+/// \return false where the memory does not hold them, and where there are so few objects that all pairs take less
 bool lengthen(const BuildState& state, const KnnGraphView& lists, int length, const VectorForm& form,
               RecallMeter& meter, const Callbacks& callbacks, BuildStats& stats) {
     BuildParams params = state.params;
@@ -104,6 +104,7 @@ bool lengthen(const BuildState& state, const KnnGraphView& lists, int length, co
                               {lists, {}}};
     const InPlace in_place{true, {true, false}, true};
     Choices choices = detail::resolve(params, input, params.device);
+    if (choices.exhaustive) return false;
     choices.codes = codes_in(form);
     const std::size_t held = state.plan.total + state.plan.beside + meter.taken(),
                       free = state.resources.free_device_memory();
