@@ -44,6 +44,19 @@ TEST_F(Near, IsAsGoodAsAllWithFewerMerges) {
     }
 }
 
+/// Of equal vectors any neighbours are true ones, and shards of 25 have but 24 of them.
+TEST_F(Near, FillsRowsThatAreLongerThanShards) {
+    Vectors equal(100, 4, DType::f32);
+    for (std::int64_t i = 0; i < 100; ++i)
+        for (int c = 0; c < 4; ++c) equal.set(i, c, 0.5f);
+    make_base(equal.view());
+    params_.k = 40;
+    EXPECT_EQ(build(near(4)).recall.value, 1);
+    const KnnGraph graph = read_all(ShardedGraph(work()));
+    EXPECT_EQ(std::count(graph.ids(), graph.ids() + 100 * 40, -1), 0);
+    expect_valid_graph(graph, equal.view());
+}
+
 /// The sample is asked after every batch, and the first batch after which it shows enough is the last.
 TEST_F(Near, EndsWhereChanceAloneWouldNotShowEnough) {
     HardSet set = benchs::hard_set("gauss");

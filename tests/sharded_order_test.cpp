@@ -124,11 +124,25 @@ TEST(NearMerges, GoOnFromWhatWasMergedUntilItIsEnough) {
     const auto merge = [](int a, int b) { return Task{Task::Kind::merge, a, b}; };
     const auto recall = [](double value) { return RecallEstimate{value, value, value, 10, 10}; };
     using Merges = std::vector<Task>;
-    EXPECT_EQ(next_merges(borders, truth, {}, recall(0.8), 0.9f), Merges{merge(1, 2)});
+    const auto next = [&](const Merges& merged, double value, float asked, int k = 10) {
+        shards::Manifest manifest;
+        manifest.base.n = 60;
+        manifest.shards.resize(3);
+        manifest.params.k = k;
+        manifest.params.recall = asked;
+        return next_merges(manifest, borders, truth, merged, recall(value));
+    };
+    EXPECT_EQ(next({}, 0.8, 0.9f), Merges{merge(1, 2)});
     // What was merged is not chosen again, and what it brought is within reach.
-    EXPECT_EQ(next_merges(borders, truth, {merge(1, 2)}, recall(0.9), 0.95f), Merges{merge(0, 1)});
-    EXPECT_EQ(next_merges(borders, truth, {merge(1, 2)}, recall(0.96), 0.95f), Merges{});
-    EXPECT_EQ(next_merges(borders, truth, {merge(1, 2), merge(0, 1), merge(0, 2)}, recall(0.5), 0.9f), Merges{});
+    EXPECT_EQ(next({merge(1, 2)}, 0.9, 0.95f), Merges{merge(0, 1)});
+    EXPECT_EQ(next({merge(1, 2)}, 0.96, 0.95f), Merges{});
+    EXPECT_EQ(next({merge(1, 2), merge(0, 1), merge(0, 2)}, 0.5, 0.9f), Merges{});
+    // A shard of 20 objects has 19 neighbours for each of them, two have 39.
+    EXPECT_EQ(next({}, 1, 0.9f, 19), Merges{});
+    EXPECT_EQ(next({}, 1, 0.9f, 20), (Merges{merge(1, 2), merge(0, 1)}));
+    EXPECT_EQ(next({merge(0, 2)}, 1, 0.9f, 39), Merges{merge(1, 2)});
+    EXPECT_EQ(next({merge(0, 2)}, 1, 0.9f, 40).size(), 2u);
+    EXPECT_EQ(next({}, 1, 0.9f, 100).size(), 3u);
     EXPECT_THROW(shards::PairCounts(3, std::vector<std::int64_t>(8)), InvalidArgument);
 }
 

@@ -17,6 +17,28 @@ std::size_t least_of_batch(std::size_t left, int shards) {
     return std::min((left + kOf - 1) / kOf, std::max(count / 2, merged / kOfMerged));
 }
 
+/// Of the merges that are left those without which a shard and all that it was merged with hold less than k others:
+/// its rows would have empty places, whatever the recall.
+std::vector<Task> merges_that_fill(const Manifest& manifest, const std::vector<Task>& merged,
+                                   const std::vector<Task>& left) {
+    const std::int64_t wanted = std::min<std::int64_t>(manifest.params.k, manifest.base.n - 1);
+    std::vector<std::int64_t> others;
+    for (int shard = 0; shard < manifest.count(); ++shard) others.push_back(manifest.rows(shard) - 1);
+    const auto of = [&](int shard) -> std::int64_t& { return others[std::size_t(shard)]; };
+    const auto merge = [&](const Task& task) {
+        of(task.first) += manifest.rows(task.second);
+        of(task.second) += manifest.rows(task.first);
+    };
+    for (const Task& task : merged) merge(task);
+    std::vector<Task> chosen;
+    for (const Task& task : left) {
+        if (std::min(of(task.first), of(task.second)) >= wanted) continue;
+        merge(task);
+        chosen.push_back(task);
+    }
+    return chosen;
+}
+
 }  // namespace
 
 /// The part of the true neighbours within reach that was found so far is taken for that of the end.
@@ -50,10 +72,9 @@ double recall_to_end_at(const RecallEstimate& recall, double target) {
     return target + std::min(deviation, (1 - target) / 4);
 }
 
-std::vector<Task> next_merges(const PairCounts& borders, const PairCounts& truth, const std::vector<Task>& merged,
-                              const RecallEstimate& recall, float asked) {
-    const double target = recall_to_end_at(recall, asked);
-    if (recall.value >= target) return {};
+std::vector<Task> next_merges(const Manifest& manifest, const PairCounts& borders, const PairCounts& truth,
+                              const std::vector<Task>& merged, const RecallEstimate& recall) {
+    const double target = recall_to_end_at(recall, manifest.params.recall);
     const auto number = [&](const Task& merge) {
         return std::size_t(merge.first) * std::size_t(truth.shards()) + std::size_t(merge.second);
     };
@@ -66,6 +87,7 @@ std::vector<Task> next_merges(const PairCounts& borders, const PairCounts& truth
     std::vector<Task> left = borders.ranked();
     std::erase_if(left, [&](const Task& merge) { return is_merged[number(merge)] != 0; });
     if (left.empty()) return {};
+    if (recall.value >= target) return merges_that_fill(manifest, merged, left);
     return choose_merges(left, truth, within, recall.value, target);
 }
 
@@ -81,10 +103,9 @@ RecallEstimate merge_near(Runner& runner, Store& store, const PairCounts& border
         runner.deliver();
         store.flush_lists();
         const RecallEstimate recall = measure();
-        const float asked = store.manifest().params.recall;
-        const std::vector<Task> chosen = next_merges(borders, truth, merged, recall, asked);
+        const std::vector<Task> chosen = next_merges(store.manifest(), borders, truth, merged, recall);
         if (chosen.empty()) return recall;
-        runner.hold_merges_to(recall_of_merges(asked, chosen.size(), shards));
+        runner.hold_merges_to(recall_of_merges(store.manifest().params.recall, chosen.size(), shards));
         runner.run(make_merges(shards, workers, chosen), false);
         merged.insert(merged.end(), chosen.begin(), chosen.end());
     }

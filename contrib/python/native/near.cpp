@@ -117,9 +117,8 @@ std::vector<std::pair<int, int>> next_merges(const Manifest& manifest, const Ele
         before.push_back({Task::Kind::merge, first, second});
     }
     std::vector<std::pair<int, int>> chosen;
-    for (const Task& merge :
-         shards::next_merges(PairCounts(count, to_vector(borders)), PairCounts(count, to_vector(truth)), before,
-                             recall_of(recall), manifest.params.recall))
+    for (const Task& merge : shards::next_merges(manifest, PairCounts(count, to_vector(borders)),
+                                                 PairCounts(count, to_vector(truth)), before, recall_of(recall)))
         chosen.emplace_back(merge.first, merge.second);
     return chosen;
 }
