@@ -9,6 +9,7 @@
 #include "gnnd/detail/append_rows.h"
 #include "gnnd/error.h"
 #include "gnnd/io/vector_file.h"
+#include "gnnd/random.h"
 #include "tests/append_cases.h"
 #include "tests/cpu.h"
 #include "tests/io_conditions.h"
@@ -82,25 +83,63 @@ TEST(Append, RowsThatChangeAreThoseOfTheWhole) {
         rest.data = vectors.view().row(old.n);
         const KnnGraph graph = build(old, params).graph;
         const KnnGraph whole = append(old, graph, rest, params, {}, nullptr, AppendMethod::search).graph;
-        const detail::AppendedRows changed = detail::append_rows(vectors, graph, params, {});
+        detail::AppendedRows changed = detail::append_rows(vectors, graph, params, {});
         EXPECT_EQ(changed.stats.stop, StopReason::searched);
-        ASSERT_EQ(changed.rows.n(), std::int64_t(changed.objects.size()) + added);
+        ASSERT_EQ(changed.added.n(), added);
         KnnGraph grown = graph;
         grown.resize(vectors.view().n);
-        for (std::int64_t i = 0; i < changed.rows.n(); ++i) {
-            const std::int64_t changed_old = std::int64_t(changed.objects.size());
-            const std::int64_t to = i < changed_old ? changed.objects[i] : old.n + i - changed_old;
-            EXPECT_FALSE(i < changed_old &&
-                         std::equal(changed.rows.ids_of(i), changed.rows.ids_of(i) + 16, graph.ids_of(to)))
+        for (std::size_t c = 0; c < changed.objects.size(); ++c) {
+            const std::int64_t to = changed.objects[c];
+            for (std::int64_t e = changed.begin_of(c); e < changed.ends[c]; ++e)
+                ASSERT_GE(changed.entries[e].id, old.n) << "of object " << to << " more is told than what is new";
+            changed.put_in(c, grown.ids() + to * 16, grown.distances() + to * 16, 16);
+            EXPECT_FALSE(std::equal(grown.ids_of(to), grown.ids_of(to) + 16, graph.ids_of(to)))
                 << "object " << to << " has not changed";
-            std::copy_n(changed.rows.ids_of(i), 16, grown.ids() + to * 16);
-            std::copy_n(changed.rows.distances_of(i), 16, grown.distances() + to * 16);
         }
+        std::copy_n(changed.added.ids(), added * 16, grown.ids() + old.n * 16);
+        std::copy_n(changed.added.distances(), added * 16, grown.distances() + old.n * 16);
         EXPECT_NO_THROW(check_structure(grown));
         if (added == 400) {
             EXPECT_TRUE(test::same_graph(grown, whole));
         }
         EXPECT_GE(exact_recall(vectors, grown, old.n, added), exact_recall(vectors, whole, old.n, added) - 0.002);
+    }
+}
+
+TEST(Append, ARowsEntriesGoInAndOut) {
+    constexpr int kCount = 9;
+    constexpr std::int32_t kOld = 100;  // objects from this one on were added
+    Random random(1, 2);
+    for (int round = 0; round < 2000; ++round) {
+        KnnGraph before(1, kCount, Metric::L2), after = before;
+        // Some added objects among the old ones, whose last ones leave; or all in another order.
+        const auto fresh = random.below(kCount + 1);
+        const bool reordered = round % 7 == 0;
+        int told_entries = 0, kept = 0;
+        for (int j = 0; j < kCount; ++j) {
+            before.ids()[j] = j;
+            before.distances()[j] = float(j);
+        }
+        for (int j = 0; j < kCount; ++j) {
+            const bool is_fresh = random.below(kCount) < fresh;
+            told_entries += is_fresh ? 1 : 0;
+            after.ids()[j] = is_fresh ? kOld + j : reordered ? kCount - 1 - kept : kept;
+            after.distances()[j] = is_fresh ? 0.5F : float(after.ids()[j]);
+            kept += is_fresh ? 0 : 1;
+        }
+        if (reordered && kept > 0) told_entries = kCount;
+        detail::AppendedRows told;
+        detail::tell_row(told, 3, before, before, kOld);
+        detail::tell_row(told, 5, before, after, kOld);
+        ASSERT_EQ(told.objects, (std::vector<std::int32_t>{3, 5}));
+        ASSERT_EQ(told.ends, (std::vector<std::int64_t>{0, told_entries}));
+        KnnGraph row = before;
+        for (int again = 0; again < 2; ++again) {
+            told.put_in(1, row.ids(), row.distances(), kCount);
+            ASSERT_TRUE(test::same_graph(row, after)) << "round " << round;
+            told.take_out(1, row.ids(), row.distances(), kCount);
+            ASSERT_TRUE(test::same_graph(row, before)) << "round " << round;
+        }
     }
 }
 

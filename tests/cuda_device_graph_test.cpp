@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "gnnd/detail/device_graph.h"
@@ -46,21 +47,29 @@ bool same_row(const KnnGraph& a, std::int64_t i, const KnnGraph& b, std::int64_t
            std::equal(a.distances_of(i), a.distances_of(i) + a.k(), b.distances_of(j));
 }
 
-/// Every old row is the one before or is told, and those that are told, and the added ones, are those of the graph.
-void expect_told(const KnnGraph& before, const KnnGraph& after, const AppendedRows& told) {
-    ASSERT_EQ(told.rows.n(), std::int64_t(told.objects.size()) + after.n() - before.n());
-    ASSERT_TRUE(std::is_sorted(told.objects.begin(), told.objects.end()));
-    std::size_t next = 0;
+/// Old rows that are told of have changed, into what is told of them, in no more words than tell_row() needs; the
+/// others have not. Rows of the added are those of the graph.
+void expect_told(const KnnGraph& before, const KnnGraph& after, AppendedRows told) {
+    const std::int64_t k = before.k();
+    AppendedRows expected;
     for (std::int64_t i = 0; i < before.n(); ++i) {
-        const bool is_told = next < told.objects.size() && told.objects[next] == i;
-        ASSERT_NE(same_row(before, i, after, i), is_told) << "row " << i;
-        if (!is_told) continue;
-        ASSERT_TRUE(same_row(told.rows, std::int64_t(next), after, i)) << "row " << i;
-        ++next;
+        if (same_row(before, i, after, i)) continue;
+        const auto row = [&](const KnnGraph& graph) {
+            return KnnGraphView{1, k, graph.metric(), graph.ids_of(i), graph.distances_of(i)};
+        };
+        detail::tell_row(expected, std::int32_t(i), row(before), row(after), before.n());
     }
-    ASSERT_EQ(next, told.objects.size());
+    ASSERT_EQ(told.objects, expected.objects);
+    ASSERT_EQ(told.ends, expected.ends);
+    KnnGraph grown = before;
+    for (std::size_t c = 0; c < told.objects.size(); ++c) {
+        const std::int64_t at = told.objects[c];
+        told.put_in(c, grown.ids() + at * k, grown.distances() + at * k, k);
+        ASSERT_TRUE(same_row(grown, at, after, at)) << "row " << at;
+    }
+    ASSERT_EQ(told.added.n(), after.n() - before.n());
     for (std::int64_t i = before.n(); i < after.n(); ++i)
-        ASSERT_TRUE(same_row(told.rows, std::int64_t(next) + i - before.n(), after, i)) << "row " << i;
+        ASSERT_TRUE(same_row(told.added, i - before.n(), after, i)) << "row " << i;
 }
 
 TEST_F(CudaDeviceGraph, TellsWhatAnAppendHasChanged) {
@@ -80,10 +89,10 @@ TEST_F(CudaDeviceGraph, TellsWhatAnAppendHasChanged) {
             ASSERT_EQ(there->n(), before.n() + count);
             KnnGraph after = copy(*there);
             ASSERT_NO_FATAL_FAILURE(test::expect_valid_graph(after, rows_of(vectors, 0, after.n())));
-            const std::shared_ptr<const AppendedRows> told = there->changed(before.n(), resources);
-            ASSERT_NE(told, nullptr);
+            const std::optional<AppendedRows> told = there->changed(before.n(), resources);
+            ASSERT_TRUE(told.has_value());
             ASSERT_NO_FATAL_FAILURE(expect_told(before, after, *told));
-            EXPECT_EQ(there->changed(std::int64_t(told->objects.size()) - 1, resources), nullptr);
+            EXPECT_FALSE(there->changed(std::int64_t(told->objects.size()) - 1, resources).has_value());
             before = std::move(after);
         }
     }

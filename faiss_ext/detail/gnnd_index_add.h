@@ -62,12 +62,10 @@ void GnndIndex<FaissIndex>::append(const faiss::IndexFlat& rows, idx_t old) {
     const bool grows = !detail::compresses(*this->storage) && old > graph_.k() && graph_.k() == graph_k();
     gnnd::detail::DeviceGraph* const there = grows ? place_on_gpu(rows.ntotal) : nullptr;
     detail::OnGpu on_gpu(on_gpu_);
-    detail::GraphChange graph =
-        there != nullptr ? append_on_gpu(*there, rows, old, measured)
-        : !measured && appends_rows(old, rows.ntotal)
-            ? detail::GraphChange(graph_,
-                                  std::make_shared<gnnd::detail::AppendedRows>(builder.append_rows(all, graph_)))
-            : detail::GraphChange(graph_, append_all(rows, old, measured));
+    detail::GraphChange graph = there != nullptr ? append_on_gpu(*there, rows, old, measured)
+                                : !measured && appends_rows(old, rows.ntotal)
+                                    ? detail::GraphChange(graph_, builder.append_rows(all, graph_))
+                                    : detail::GraphChange(graph_, append_all(rows, old, measured));
     // Of farther ones hardly any are linked. Measured: with 8, 16, 32 and 64 columns searches find as much.
     const std::vector<std::int32_t> changed = graph.changed(std::max(detail::degree_of(*this) / 2, 1));
     const idx_t concerned = chosen_ + idx_t(changed.size()) + rows.ntotal - old;
@@ -144,7 +142,7 @@ detail::GraphChange GnndIndex<FaissIndex>::append_on_gpu(gnnd::detail::DeviceGra
     gnnd::Resources& resources = gnnd::detail::or_heap(builder.resources());
     if (there.n() != old) there.load(detail::view_rows(rows, 0, old, metric()).vectors(), graph_, resources);
     builder.append_on(there, detail::view_rows(rows, old, rows.ntotal, metric()), graph_k(), unmeasured_);
-    if (auto changed = there.changed(old / kShare, resources)) return detail::GraphChange(graph_, std::move(changed));
+    if (auto changed = there.changed(old / kShare, resources)) return detail::GraphChange(graph_, *std::move(changed));
     gnnd::KnnGraph whole(rows.ntotal, graph_k(), metric());
     there.copy_graph(whole.ids(), whole.distances());
     return detail::GraphChange(graph_, std::move(whole));

@@ -11,7 +11,14 @@ namespace faiss_ext::detail {
 
 namespace {
 
-constexpr std::int64_t kManyRows = 1024;  // of a graph; fewer are done before other threads are there
+/// f(c, object) for each old object whose row changes, by all threads where these are many; f does not throw.
+template <class F>
+void for_each_row(const gnnd::detail::AppendedRows& rows, const F& f) {
+    constexpr std::int64_t kMany = 1024;  // fewer are done before other threads are there
+    const auto count = std::int64_t(rows.objects.size());
+#pragma omp parallel for schedule(static) if (count > kMany)
+    for (std::int64_t c = 0; c < count; ++c) f(std::size_t(c), rows.objects[c]);
+}
 
 }  // namespace
 
@@ -40,13 +47,15 @@ GraphChange::GraphChange(gnnd::KnnGraph& graph, gnnd::KnnGraph whole)
     std::swap(graph_, whole_);
 }
 
-GraphChange::GraphChange(gnnd::KnnGraph& graph, std::shared_ptr<gnnd::detail::AppendedRows> rows)
+GraphChange::GraphChange(gnnd::KnnGraph& graph, gnnd::detail::AppendedRows rows)
     : graph_(graph), old_(graph.n()), rows_(std::move(rows)) {
-    const std::int64_t changed = std::int64_t(rows_->objects.size()), added = rows_->rows.n() - changed, k = graph.k();
+    const std::int64_t added = rows_->added.n(), k = graph.k();
     graph_.resize(old_ + added);
-    swap_rows();
-    std::copy_n(rows_->rows.ids() + changed * k, added * k, graph_.ids() + old_ * k);
-    std::copy_n(rows_->rows.distances() + changed * k, added * k, graph_.distances() + old_ * k);
+    for_each_row(*rows_, [&](std::size_t c, std::int64_t object) {
+        rows_->put_in(c, graph_.ids() + object * k, graph_.distances() + object * k, k);
+    });
+    std::copy_n(rows_->added.ids(), added * k, graph_.ids() + old_ * k);
+    std::copy_n(rows_->added.distances(), added * k, graph_.distances() + old_ * k);
 }
 
 GraphChange::~GraphChange() {
@@ -55,32 +64,25 @@ GraphChange::~GraphChange() {
         std::swap(graph_, whole_);
         return;
     }
-    swap_rows();
-    graph_.resize(old_);
-}
-
-/// Those of the graph and those beside it, of the objects that change.
-void GraphChange::swap_rows() {
     const std::int64_t k = graph_.k();
-    const auto count = std::int64_t(rows_->objects.size());
-#pragma omp parallel for schedule(static) if (count > kManyRows)
-    for (std::int64_t i = 0; i < count; ++i) {
-        const std::int64_t at = rows_->objects[i] * k, here = i * k;
-        std::swap_ranges(graph_.ids() + at, graph_.ids() + at + k, rows_->rows.ids() + here);
-        std::swap_ranges(graph_.distances() + at, graph_.distances() + at + k, rows_->rows.distances() + here);
-    }
+    for_each_row(*rows_, [&](std::size_t c, std::int64_t object) {
+        rows_->take_out(c, graph_.ids() + object * k, graph_.distances() + object * k, k);
+    });
+    graph_.resize(old_);
 }
 
 std::vector<std::int32_t> GraphChange::changed(std::int64_t columns) const {
     if (!rows_) return changed_rows(whole_, graph_, columns);
     columns = std::min(columns, graph_.k());
     std::vector<std::int32_t> changed = rows_->objects;  // -1 for those that have not
-    const auto count = std::int64_t(changed.size());
-#pragma omp parallel for schedule(static) if (count > kManyRows)
-    for (std::int64_t i = 0; i < count; ++i) {
-        const std::int32_t* before = rows_->rows.ids_of(i);
-        if (std::equal(before, before + columns, graph_.ids_of(changed[i]))) changed[i] = -1;
-    }
+    for_each_row(*rows_, [&](std::size_t c, std::int64_t object) {
+        const gnnd::detail::RowEntry *entries = rows_->entries.data() + rows_->begin_of(c), *before = entries;
+        const bool whole = rows_->ends[c] - rows_->begin_of(c) == graph_.k();  // else of added objects
+        const bool same = whole ? std::all_of(graph_.ids_of(object), graph_.ids_of(object) + columns,
+                                              [&](std::int32_t id) { return id == (before++)->id; })
+                                : entries->column >= columns;
+        if (same) changed[c] = -1;
+    });
     changed.erase(std::remove(changed.begin(), changed.end(), -1), changed.end());
     return changed;
 }

@@ -81,7 +81,7 @@ class GraphChange {
     /// Another comes in its place.
     GraphChange(gnnd::KnnGraph& graph, gnnd::KnnGraph whole);
     /// Some rows change, and some come behind.
-    GraphChange(gnnd::KnnGraph& graph, std::shared_ptr<gnnd::detail::AppendedRows> rows);
+    GraphChange(gnnd::KnnGraph& graph, gnnd::detail::AppendedRows rows);
     GraphChange(const GraphChange&) = delete;
     GraphChange& operator=(const GraphChange&) = delete;
     ~GraphChange();
@@ -92,12 +92,10 @@ class GraphChange {
     void keep() { kept_ = true; }
 
   private:
-    void swap_rows();
-
     gnnd::KnnGraph& graph_;
-    gnnd::KnnGraph whole_;                              // the one before
-    std::int64_t old_;                                  // objects that there were
-    std::shared_ptr<gnnd::detail::AppendedRows> rows_;  // with the rows that were there before
+    gnnd::KnnGraph whole_;                            // the one before
+    std::int64_t old_;                                // objects that there were
+    std::optional<gnnd::detail::AppendedRows> rows_;  // with what has left the rows
     bool kept_ = false;
 };
 

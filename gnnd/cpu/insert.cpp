@@ -45,24 +45,17 @@ class RowInsertion : public Insertion {
   public:
     using Insertion::Insertion;
 
-    /// The rows that differ now.
-    detail::AppendedRows take(const KnnGraph& added) const {
+    /// What differs now, but for the rows of the added.
+    detail::AppendedRows take() const {
+        const std::int64_t k = params_.k;
         detail::AppendedRows result;
-        std::vector<std::size_t> places;
         for (std::size_t c = 0; c < objects_.size(); ++c) {
-            if (std::equal(&ids_[c * params_.k], &ids_[c * params_.k] + params_.k, given_.ids_of(objects_[c])))
-                continue;
-            result.objects.push_back(objects_[c]);
-            places.push_back(c);
+            const KnnGraphView before{1, k, params_.metric, given_.ids_of(objects_[c]),
+                                      given_.distances_of(objects_[c])};
+            const KnnGraphView after{1, k, params_.metric, &ids_[c * k], &distances_[c * k]};
+            if (!std::equal(after.ids, after.ids + k, before.ids))
+                detail::tell_row(result, objects_[c], before, after, old_);
         }
-        const std::int64_t k = params_.k, count = std::int64_t(places.size());
-        result.rows = KnnGraph(count + n_ - old_, k, params_.metric);
-        for (std::int64_t c = 0; c < count; ++c) {
-            std::copy_n(&ids_[places[c] * k], k, result.rows.ids() + c * k);
-            std::copy_n(&distances_[places[c] * k], k, result.rows.distances() + c * k);
-        }
-        std::copy_n(added.ids(), (n_ - old_) * k, result.rows.ids() + count * k);
-        std::copy_n(added.distances(), (n_ - old_) * k, result.rows.distances() + count * k);
         return result;
     }
 
@@ -110,7 +103,8 @@ detail::AppendedRows insert_rows(const Space& space, const detail::Input& input,
                            links_back);
     insertion.insert(added, stats, callbacks);
     insertion.finish(input.vectors[0].n);
-    detail::AppendedRows result = insertion.take(rows);
+    detail::AppendedRows result = insertion.take();
+    result.added = std::move(rows);
     result.stats = std::move(stats);
     return result;
 }

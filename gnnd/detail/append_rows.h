@@ -6,16 +6,38 @@
 #include <cstdint>
 #include <vector>
 
+#include "gnnd/array.h"
 #include "gnnd/builder.h"
 
 namespace gnnd::detail {
 
-/// The rows that an append changes in a graph.
+/// What comes to lie in a column of a row.
+struct RowEntry {
+    std::int32_t column, id;
+    float distance;
+};
+
+/// What an append changes in a graph. Most rows that change take in one added object or two, so that what is told of
+/// them is what is new there, an eightieth of the rows.
 struct AppendedRows {
     std::vector<std::int32_t> objects;  ///< old ones whose rows change, ascending
-    KnnGraph rows;                      ///< of these, then of the added ones: (objects + added) x k
+    std::vector<std::int64_t> ends;     ///< of each, where its entries end
+    Array<RowEntry> entries;            ///< by column: added objects; or the whole row, where other things change in it
+    KnnGraph added;                     ///< the rows of the added objects
     BuildStats stats;                   ///< without a recall
+
+    std::int64_t begin_of(std::size_t c) const { return c == 0 ? 0 : ends[c - 1]; }
+    /// Changes the row of objects[c], k columns; the entries hold what has left it then.
+    void put_in(std::size_t c, std::int32_t* ids, float* distances, std::int64_t k);
+    /// The row is as before put_in(), and so are the entries.
+    void take_out(std::size_t c, std::int32_t* ids, float* distances, std::int64_t k);
 };
+
+/// Adds what is to be told of a changed row.
+/// \param before, after  one row each
+/// \param old            objects from this one on were added
+void tell_row(AppendedRows& told, std::int32_t object, const KnnGraphView& before, const KnnGraphView& after,
+              std::int64_t old);
 
 inline constexpr std::int64_t kMostAppended = 1024;  ///< vectors at once
 

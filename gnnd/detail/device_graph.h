@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "gnnd/builder.h"
 #include "gnnd/detail/append_rows.h"
@@ -37,9 +38,8 @@ class DeviceGraph {
     /// gnnd::append() of vectors in host memory.
     virtual BuildStats append(const VectorView& added, std::int64_t unmeasured, const BuildParams& params,
                               const Callbacks& callbacks, Resources& resources) = 0;
-    /// The changes of the last append(), without statistics; null if these are more than `most` old rows. The next call
-    /// takes their memory for its own where nobody has it any more: new memory costs more than what comes into it.
-    virtual std::shared_ptr<AppendedRows> changed(std::int64_t most, Resources& resources) = 0;
+    /// The changes of the last append(), without statistics; none if these are more than `most` old rows.
+    virtual std::optional<AppendedRows> changed(std::int64_t most, Resources& resources) = 0;
     /// The graph to host memory, n x k each. Another thread may read the graph meanwhile.
     virtual void copy_graph(std::int32_t* ids, float* distances) = 0;
 };

@@ -4,8 +4,10 @@
 #include <thrust/iterator/counting_iterator.h>
 
 #include <algorithm>
+#include <cub/device/device_scan.cuh>
 #include <cub/device/device_select.cuh>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "gnnd/cuda/backend.h"
@@ -41,18 +43,38 @@ __global__ void __launch_bounds__(kRowWarps* kWarp)
     if (lane_id() == 0) changed[object] = differs;
 }
 
-/// A warp a row: the rows of the objects, then those from `added` on, without gaps.
+/// A warp a row: what is to be told of the objects' rows, as detail::tell_row() does it.
 /// \param objects  count
-/// \param out      rows x k, written
+/// \param added    objects from this one on were added
+/// \param ends     count: written, how many entries each row has; read, where they end, once `entries` are given
 __global__ void __launch_bounds__(kRowWarps* kWarp)
-    gather_rows_kernel(GraphArrays graph, std::int64_t k, const std::int32_t* objects, std::int64_t count,
-                       std::int64_t added, std::int64_t rows, GraphArrays out) {
+    tell_rows_kernel(GraphArrays before, GraphArrays after, std::int64_t k, const std::int32_t* objects,
+                     std::int64_t count, std::int64_t added, std::int64_t* ends, detail::RowEntry* entries) {
     const std::int64_t row = std::int64_t(blockIdx.x) * kRowWarps + threadIdx.x / kWarp;
-    if (row >= rows) return;
-    const std::int64_t object = row < count ? objects[row] : added + row - count;
-    for (std::int64_t j = lane_id(); j < k; j += kWarp) {
-        out.ids[row * k + j] = graph.ids[object * k + j];
-        out.distances[row * k + j] = graph.distances[object * k + j];
+    if (row >= count) return;
+    const std::int64_t at = std::int64_t(objects[row]) * k;
+    std::int64_t fresh = 0;  // entries so far that are added objects
+    bool differs = false;    // of the others, from what was there, in its order
+    for (std::int64_t first = 0; first < k; first += kWarp) {
+        const std::int64_t j = first + lane_id();
+        const std::int32_t id = j < k ? after.ids[at + j] : -1;
+        const u32 is_fresh = __ballot_sync(kAllLanes, id >= added);
+        const std::int64_t from = at + j - fresh - rank_in(is_fresh);
+        if (j < k && id < added) differs |= before.ids[from] != id || before.distances[from] != after.distances[at + j];
+        fresh += __popc(is_fresh);
+    }
+    const bool whole = __any_sync(kAllLanes, differs);
+    if (entries == nullptr) {
+        if (lane_id() == 0) ends[row] = whole ? k : fresh;
+        return;
+    }
+    detail::RowEntry* out = entries + (row == 0 ? 0 : ends[row - 1]);
+    for (std::int64_t first = 0; first < k; first += kWarp) {
+        const std::int64_t j = first + lane_id();
+        const bool told = j < k && (whole || after.ids[at + j] >= added);
+        const u32 are_told = __ballot_sync(kAllLanes, told);
+        if (told) out[rank_in(are_told)] = {std::int32_t(j), after.ids[at + j], after.distances[at + j]};
+        out += __popc(are_told);
     }
 }
 
@@ -124,49 +146,64 @@ class GraphOnDevice final : public detail::DeviceGraph {
         return stats;
     }
 
-    std::shared_ptr<detail::AppendedRows> changed(std::int64_t most, Resources& resources) override {
+    std::optional<detail::AppendedRows> changed(std::int64_t most, Resources& resources) override {
         const UseDevice use(device_);
         const OwnedStream stream(resources);
-        std::size_t select_bytes = 0;
+        std::size_t select_bytes = 0, sum_bytes = 0;
         const thrust::counting_iterator<std::int32_t> numbers(0);
         const auto select = [&](void* work, const std::uint8_t* flags, std::int32_t* objects, std::int32_t* count) {
             GNND_CUDA(cub::DeviceSelect::Flagged(work, select_bytes, numbers, flags, objects, count, int(before_),
                                                  cudaStream_t(stream)));
         };
+        const auto add_up = [&](void* work, std::int64_t* ends, std::int64_t count) {
+            GNND_CUDA(cub::DeviceScan::InclusiveSum(work, sum_bytes, ends, ends, int(count), cudaStream_t(stream)));
+        };
+        const std::int64_t room = std::clamp<std::int64_t>(most, 0, before_);
         select(nullptr, nullptr, nullptr, nullptr);
+        add_up(nullptr, nullptr, room);
         Layout layout;
         const Part flags = layout.take(before_), listed = layout.take(before_ * 4), found = layout.take(4),
-                   work = layout.take(std::int64_t(select_bytes));
+                   of_rows = layout.take(room * 8), work = layout.take(std::int64_t(std::max(select_bytes, sum_bytes)));
         const DeviceMemory memory(resources, layout.end_, stream);
         const Drain drain(stream);
         auto* changed = reinterpret_cast<std::uint8_t*>(memory.data() + flags.offset);
         auto* objects = reinterpret_cast<std::int32_t*>(memory.data() + listed.offset);
         auto* number = reinterpret_cast<std::int32_t*>(memory.data() + found.offset);
-        find_changed_kernel<<<blocks_for(before_, kRowWarps), kRowWarps * kWarp, 0, stream>>>(
-            arrays(1 - now_), arrays(now_), before_, k_, changed);
+        auto* ends = reinterpret_cast<std::int64_t*>(memory.data() + of_rows.offset);
+        const GraphArrays last = arrays(1 - now_), now = arrays(now_);
+        find_changed_kernel<<<blocks_for(before_, kRowWarps), kRowWarps * kWarp, 0, stream>>>(last, now, before_, k_,
+                                                                                              changed);
         GNND_LAUNCHED("find_changed_kernel");
         select(memory.data() + work.offset, changed, objects, number);
-        std::int32_t count = 0;
-        GNND_CUDA(cudaMemcpyAsync(&count, number, sizeof(count), cudaMemcpyDeviceToHost, stream));
+        const std::int32_t count = fetch(number, stream);
+        if (count > most) return std::nullopt;
+        detail::AppendedRows told;
+        DeviceMemory entries;
+        const Drain drain_entries(stream);
+        told.added = KnnGraph(n_ - before_, k_, metric_);
+        copy_graph_out(told.added.ids(), told.added.distances(), now.ids + before_ * k_, now.distances + before_ * k_,
+                       (n_ - before_) * k_, resources, stream);
+        if (count != 0) {
+            const auto tell = [&](detail::RowEntry* to) {
+                tell_rows_kernel<<<blocks_for(count, kRowWarps), kRowWarps * kWarp, 0, stream>>>(
+                    last, now, k_, objects, count, before_, ends, to);
+                GNND_LAUNCHED("tell_rows_kernel");
+            };
+            tell(nullptr);
+            add_up(memory.data() + work.offset, ends, count);
+            told.entries.resize(std::size_t(fetch(ends + count - 1, stream)));
+            const std::size_t bytes = told.entries.size() * sizeof(detail::RowEntry);
+            entries = DeviceMemory(resources, bytes, stream);
+            auto* gathered = reinterpret_cast<detail::RowEntry*>(entries.data());
+            tell(gathered);
+            told.objects.resize(std::size_t(count));
+            told.ends.resize(std::size_t(count));
+            copy_out(told.objects.data(), objects, std::size_t(count) * 4, resources, stream);
+            copy_out(told.ends.data(), ends, std::size_t(count) * 8, resources, stream);
+            copy_out(told.entries.data(), gathered, bytes, resources, stream);
+        }
         GNND_CUDA(cudaStreamSynchronize(stream));
-        if (count > most) return nullptr;
-        const std::int64_t rows = count + n_ - before_;
-        if (told_ == nullptr || told_.use_count() > 1)  // whoever has that of the last call keeps it
-            told_ = std::make_shared<detail::AppendedRows>(detail::AppendedRows{{}, {0, k_, metric_}, {}});
-        told_->objects.resize(std::size_t(count));
-        told_->rows.resize(rows);
-        const DeviceMemory gathered(resources, std::size_t(rows * k_) * 8, stream);
-        const Drain drain_gathered(stream);
-        auto* ids = reinterpret_cast<std::int32_t*>(gathered.data());
-        const GraphArrays out{ids, reinterpret_cast<float*>(ids + rows * k_)};
-        gather_rows_kernel<<<blocks_for(rows, kRowWarps), kRowWarps * kWarp, 0, stream>>>(arrays(now_), k_, objects,
-                                                                                          count, before_, rows, out);
-        GNND_LAUNCHED("gather_rows_kernel");
-        copy_out(told_->objects.data(), objects, std::size_t(count) * 4, resources, stream);
-        copy_graph_out(told_->rows.ids(), told_->rows.distances(), out.ids, out.distances, rows * k_, resources,
-                       stream);
-        GNND_CUDA(cudaStreamSynchronize(stream));
-        return told_;
+        return told;
     }
 
     void copy_graph(std::int32_t* ids, float* distances) override {
@@ -189,6 +226,15 @@ class GraphOnDevice final : public detail::DeviceGraph {
     }
     KnnGraphView view(int which, std::int64_t n) const {
         return {n, k_, metric_, arrays(which).ids, arrays(which).distances};
+    }
+
+    /// What the device reports.
+    template <class T>
+    static T fetch(const T* from, cudaStream_t stream) {
+        T value;
+        GNND_CUDA(cudaMemcpyAsync(&value, from, sizeof(value), cudaMemcpyDeviceToHost, stream));
+        GNND_CUDA(cudaStreamSynchronize(stream));
+        return value;
     }
 
     /// Other vectors, in place of those that there are.
@@ -244,10 +290,8 @@ class GraphOnDevice final : public detail::DeviceGraph {
     const std::int64_t room_;
     HeapResources memory_;  // whose device memory is gnnd's own
     DeviceMemory vectors_, graphs_[2];
-    std::int64_t n_ = 0, before_ = 0,
-                 capacity_ = 0;                   // objects now, before the last append(), and that there is room for
-    int now_ = 0;                                 // which of the graphs
-    std::shared_ptr<detail::AppendedRows> told_;  // by changed()
+    std::int64_t n_ = 0, before_ = 0, capacity_ = 0;  // objects now, before the last append(), and there is room for
+    int now_ = 0;                                     // which of the graphs
 };
 
 }  // namespace
