@@ -19,6 +19,9 @@ FailingMemory::FailingMemory(int allowed) {
 FailingMemory::~FailingMemory() {
     memory_allowed = INT_MAX;
 }
+bool FailingMemory::has_failed() const {
+    return memory_allowed < 0;
+}
 bool FailingMemory::possible() {
 #ifdef GNND_SANITIZED
     return false;

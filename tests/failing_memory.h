@@ -13,6 +13,7 @@ class FailingMemory {
     FailingMemory(const FailingMemory&) = delete;
     FailingMemory& operator=(const FailingMemory&) = delete;
 
+    bool has_failed() const;
     /// Not under the sanitizers, which replace `new` themselves.
     static bool possible();
 };

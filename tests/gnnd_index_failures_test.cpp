@@ -1,43 +1,28 @@
 // SPDX-License-Identifier: MIT
 // A call that fails leaves IndexNSGGnnd and IndexHNSWGnnd as they were, whatever fails when.
-#include <faiss/impl/AuxIndexStructures.h>
 #include <faiss/impl/IDSelector.h>
 
 #include <limits>
 
 #include "tests/failing_memory.h"
 #include "tests/gnnd_indexes.h"
+#include "tests/index_failures.h"
 
 namespace {
 
 using gnnd::test::any_index;
 using gnnd::test::AnyGnndIndex;
+using gnnd::test::Ending;
 using gnnd::test::expect_faiss_error;
+using gnnd::test::FailedAdds;
 using gnnd::test::FailingMemory;
 using gnnd::test::GnndKind;
-using gnnd::test::index_links;
+using gnnd::test::IndexState;
+using gnnd::test::interrupt_at;
 using gnnd::test::kGnndKinds;
 using gnnd::test::random_rows;
 
 constexpr int kDim = 4;
-
-/// Everything that a search depends on, and what the next call starts from.
-struct State {
-    std::vector<std::vector<std::int32_t>> links;
-    std::vector<float> rows;
-    std::vector<std::int32_t> graph;
-    gnnd::test::SearchResult found;
-    bool operator==(const State&) const = default;
-
-    explicit State(const AnyGnndIndex& made) : rows(made.index->ntotal * kDim) {
-        for (std::int64_t i = 0; i < made.index->ntotal; ++i) {
-            links.push_back(index_links(*made.index, i));
-            made.index->reconstruct(i, rows.data() + i * kDim);
-        }
-        graph.assign(made.graph().ids(), made.graph().ids() + made.graph().n() * made.graph().k());
-        found = gnnd::test::search_index(*made.index, random_rows(50, kDim, false, 9), 5);
-    }
-};
 
 /// An index, and another that it may take in.
 struct Subject {
@@ -101,14 +86,14 @@ INSTANTIATE_TEST_SUITE_P(All, GnndIndexFailures, testing::ValuesIn(all_failures(
 void fail_at_every_step(const FailureCase& c, const std::function<bool(const Subject&, int)>& attempt) {
     const Subject subject = c.subject(), never_failed = c.subject();
     c.call.run(never_failed);
-    const State before(subject.made), other_before(subject.other);
+    const IndexState before(subject.made), other_before(subject.other);
     int step = 0;
     for (; attempt(subject, step); ++step) {
-        ASSERT_EQ(State(subject.made), before) << "step " << step;
-        ASSERT_EQ(State(subject.other), other_before) << "step " << step;
+        ASSERT_EQ(IndexState(subject.made), before) << "step " << step;
+        ASSERT_EQ(IndexState(subject.other), other_before) << "step " << step;
     }
     EXPECT_GE(step, 1);
-    EXPECT_EQ(State(subject.made), State(never_failed.made));
+    EXPECT_EQ(IndexState(subject.made), IndexState(never_failed.made));
     EXPECT_EQ(subject.other.index->ntotal, never_failed.other.index->ntotal);
 }
 
@@ -135,7 +120,7 @@ TEST(GnndIndexCopies, ThatFailLeaveTheOriginal) {
     for (const GnndKind& kind : kGnndKinds) {
         const AnyGnndIndex made = kind.make(kDim, faiss::METRIC_L2);
         add(*made.index, 300, 1);
-        const State before(made);
+        const IndexState before(made);
         bool failed = true;
         int step = 0;
         for (; failed; ++step) {
@@ -148,36 +133,21 @@ TEST(GnndIndexCopies, ThatFailLeaveTheOriginal) {
             } catch (const std::bad_alloc&) {
                 failed = true;
             }
-            ASSERT_EQ(State(made), before) << kind << ", step " << step;
+            ASSERT_EQ(IndexState(made), before) << kind << ", step " << step;
         }
         EXPECT_GE(step, 5);
     }
 }
 
-struct InterruptAt : faiss::InterruptCallback {
-    explicit InterruptAt(int allowed) : allowed(allowed) {}
-    bool want_interrupt() override { return --allowed < 0; }
-    int allowed;
-};
-
 TEST_P(GnndIndexFailures, InterruptAtAnyQuestion) {
     fail_at_every_step(GetParam(), [&](const Subject& subject, int step) {
-        faiss::InterruptCallback::instance = std::make_unique<InterruptAt>(step);
-        bool failed = false;
-        try {
-            GetParam().call.run(subject);
-        } catch (const faiss::FaissException& error) {
-            EXPECT_NE(std::string(error.what()).find("interrupted"), std::string::npos) << error.what();
-            failed = true;
-        }
-        faiss::InterruptCallback::clear_instance();
-        return failed;
+        return interrupt_at(step, [&] { GetParam().call.run(subject); }) == Ending::failed;
     });
 }
 
 TEST_P(GnndIndexFailures, VectorsThatAreNoNumbers) {
     const AnyGnndIndex made = GetParam().index_of(GetParam().call.before);
-    const State before(made);
+    const IndexState before(made);
     for (const int count : {1, 3, 200})
         for (const int bad : {0, count / 2, count - 1})
             for (const float value :
@@ -185,8 +155,38 @@ TEST_P(GnndIndexFailures, VectorsThatAreNoNumbers) {
                 std::vector<float> rows = random_rows(count, kDim, false, 5);
                 rows[bad * kDim + 2] = value;
                 expect_faiss_error("vector " + std::to_string(bad), [&] { made.index->add(count, rows.data()); });
-                EXPECT_EQ(State(made), before) << count << " rows, of which " << bad;
+                EXPECT_EQ(IndexState(made), before) << count << " rows, of which " << bad;
             }
+}
+
+/// The adds of gnnd_index_gpu_failures_test.cpp, on the CPU.
+class GnndIndexAddsThatFail : public testing::TestWithParam<GnndKind> {
+  protected:
+    /// Of so many rows to an index of `old` and some more that it has grown by.
+    static FailedAdds failed_adds(int old, int count) {
+        const FailureCase of_kind{GetParam(), {}};
+        const auto first = std::make_shared<AnyGnndIndex>(of_kind.index_of(old));
+        const auto make = [first, old] {
+            AnyGnndIndex made = GetParam().copy(*first);
+            made.builder->params.threads = 1;
+            if (old > 0) add(*made.index, 3, 6);
+            return made;
+        };
+        return {make, random_rows(count, kDim, false, 7), random_rows(3, kDim, false, 8)};
+    }
+
+  private:
+    const gnnd::test::OneFaissThread one_thread_;
+};
+INSTANTIATE_TEST_SUITE_P(All, GnndIndexAddsThatFail, testing::ValuesIn(kGnndKinds), testing::PrintToStringParamName());
+
+TEST_P(GnndIndexAddsThatFail, LeaveNoTrace) {
+    for (const auto& [old, count] : {std::pair(0, 90), std::pair(1100, 4), std::pair(1100, 300)}) {
+        SCOPED_TRACE(testing::Message() << count << " to " << old);  // built, searched for, merged
+        failed_adds(old, count).expect_no_trace(interrupt_at);
+        failed_adds(old, count).expect_no_trace_of_bad_rows();
+    }
+    if (FailingMemory::possible()) failed_adds(1100, 4).expect_no_trace(gnnd::test::run_out_at<FailingMemory>);
 }
 
 // They came there past this class, which does not believe it.
@@ -197,9 +197,9 @@ TEST(GnndIndexMerges, OfVectorsThatAreNoNumbersLeaveBoth) {
         add(*other.index, 70, 2);
         const faiss_ext::VectorSource rows(&*other.index);
         static_cast<float*>(const_cast<void*>(rows.vectors().data))[7 * kDim] = std::numeric_limits<float>::quiet_NaN();
-        const State before(made);
+        const IndexState before(made);
         expect_faiss_error("vector 7 ", [&] { made.index->merge_from(*other.index); });
-        EXPECT_EQ(State(made), before) << kind;
+        EXPECT_EQ(IndexState(made), before) << kind;
         EXPECT_EQ(other.index->ntotal, 70);
         expect_faiss_error("vector 7 ", [&] { add(*other.index, 5, 3); });
         expect_faiss_error("vector 7 ", [&] { other.index->remove_ids(faiss::IDSelectorRange(0, 5)); });
