@@ -73,7 +73,7 @@ TEST(LinkTree, MakesEdgesOfLinksAndTakesThemBack) {
 }
 
 /// Of numbers on a line.
-class OnALine final : public detail::ObjectDistances {
+class OnALine : public detail::ObjectDistances {
   public:
     float between(std::int32_t a, std::int32_t b) override { return std::abs(float(a - b)); }
     std::unique_ptr<ObjectDistances> clone() const override { return std::make_unique<OnALine>(); }
@@ -115,6 +115,36 @@ TEST(LinkTree, OpensWaysForSearchesOfFewSteps) {
     detail::LinkRows anew(links.data(), kDegree, 0, reached);
     detail::TreeGrowth(distances, anew).follow(0);
     EXPECT_EQ(std::count(reached.begin(), reached.end(), -1), 0);
+}
+
+/// Distances that have been asked for.
+class Counted : public OnALine {
+  public:
+    float between(std::int32_t a, std::int32_t b) override {
+        ++count;
+        return OnALine::between(a, b);
+    }
+    int count = 0;
+};
+
+TEST(LinkTree, SearchesThatOnlyTellEndWhereTheAnswerIsKnown) {
+    constexpr int kObjects = 500, kDegree = 8;
+    const std::vector<std::int32_t> links = links_on_a_line(kObjects, kDegree);
+    Counted whole_distances, told_distances;
+    detail::BeamSearch whole({links.data(), kDegree, 0, kDegree}, 16, 16, whole_distances),
+        told({links.data(), kDegree, 0, kDegree}, 16, 16, told_distances);
+    int found = 0;
+    for (int i = 0; i < kObjects; ++i) {
+        const bool here = whole.find(i);
+        ASSERT_EQ(told.finds(i), here) << i;
+        if (!here) {
+            ASSERT_EQ(told.found(), whole.found()) << i;
+        }
+        found += here;
+    }
+    EXPECT_GT(found, 5);
+    EXPECT_LT(found, kObjects);
+    EXPECT_LT(told_distances.count, whole_distances.count);
 }
 
 TEST(LinkTree, TellsWhatIsMissedWhateverWaysThereAre) {

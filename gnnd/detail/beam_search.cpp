@@ -6,20 +6,31 @@
 namespace gnnd::detail {
 
 bool BeamSearch::find(std::int32_t object) {
+    return search(object, false);
+}
+
+bool BeamSearch::finds(std::int32_t object) {
+    return search(object, true);
+}
+
+/// \param to_tell  ends where the answer is known: whatever comes, the nearest entry gets no farther away
+bool BeamSearch::search(std::int32_t object, bool to_tell) {
+    const float own = distances_.between(object, object);
     seen_.clear();
     beam_.clear();
     visit(object, &links_.entry, 1);
+    const auto is_found = [&] { return cpu::key_of(found().front()) <= own; };
     std::int32_t next = -1;
-    for (int step = 0; step < steps_ && (next = beam_.next()) >= 0; ++step) {
+    for (int step = 0; step < steps_ && !(to_tell && is_found()) && (next = beam_.next()) >= 0; ++step) {
         const std::int32_t* links = links_.rows + std::int64_t(next) * links_.degree;
         const int count = next == links_.entry ? links_.of_entry : links_.degree;
         visit(object, links, count);
     }
-    return cpu::key_of(found().front()) <= distances_.between(object, object);
+    return is_found();
 }
 
 bool BeamSearch::find_near(std::int32_t object) {
-    if (find(object)) return true;
+    if (finds(object)) return true;
     const std::int32_t* links = links_.rows + std::int64_t(object) * links_.degree;
     linked_.clear();
     for (int j = 0; j < links_.degree && links[j] >= 0; ++j) linked_.push_back(distances_.between(object, links[j]));

@@ -41,12 +41,15 @@ class BeamSearch {
 
     /// Searches for an object. \return true where it is found, or one that lies where it does
     bool find(std::int32_t object);
-    /// The same, where what lies as near to the object as half of those that it is linked to is as good.
+    /// The same answer, sooner; found() is of use only where it is false.
+    bool finds(std::int32_t object);
+    /// As finds(), where what lies as near to the object as half of those that it is linked to is as good.
     bool find_near(std::int32_t object);
     /// The entries that the last search has found, nearest first.
     const std::vector<cpu::Entry>& found() const { return beam_.entries(); }
 
   private:
+    bool search(std::int32_t object, bool to_tell);
     void visit(std::int32_t object, const std::int32_t* ids, int count);
 
     const Links links_;

@@ -103,7 +103,7 @@ void TreeGrowth::mend(const std::vector<std::int32_t>& attached) {
     for (int round = 0; round < kMendings && missed; ++round) {
         missed = false;
         for (const std::int32_t object : attached) {
-            if (search_.find(object)) continue;
+            if (search_.finds(object)) continue;
             missed = true;
             spare_link(search_.found(), object, most_edges_);
         }
