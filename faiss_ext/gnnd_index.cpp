@@ -150,20 +150,22 @@ void GnndIndex<FaissIndex>::prepare() {
 /// \param there  the same graph on a GPU; null: it is not there
 template <class FaissIndex>
 void GnndIndex<FaissIndex>::choose_all(LinkChange<GraphIndex>& links, const faiss::IndexFlat& rows,
-                                       const gnnd::KnnGraph& graph, const gnnd::detail::DeviceGraph* there) {
+                                       const gnnd::KnnGraph& graph, const gnnd::detail::DeviceGraph* there,
+                                       const std::vector<std::int32_t>& former) {
     detail::LinkPlace place;
     if (builder.on_gpu) place = {builder.stats.device, builder.resources()};
     if (there != nullptr)
-        links.choose_all(VectorSource(there->vectors(), metric()), rows, there->graph(), place);
+        links.choose_all(VectorSource(there->vectors(), metric()), rows, there->graph(), place, former);
     else
-        links.choose_all(view_rows(rows, 0, rows.ntotal, metric()), rows, graph, place);
+        links.choose_all(view_rows(rows, 0, rows.ntotal, metric()), rows, graph, place, former);
 }
 
 /// Those of graph_, which become the index's.
 template <class FaissIndex>
-void GnndIndex<FaissIndex>::link_all(const faiss::IndexFlat& rows, const gnnd::detail::DeviceGraph* there) {
+void GnndIndex<FaissIndex>::link_all(const faiss::IndexFlat& rows, const gnnd::detail::DeviceGraph* there,
+                                     const std::vector<std::int32_t>& former) {
     LinkChange links(static_cast<GraphIndex&>(*this), parents_, missed_);
-    choose_all(links, rows, graph_, there);
+    choose_all(links, rows, graph_, there, former);
     keep(links, rows.ntotal, 0);
 }
 
@@ -216,11 +218,26 @@ void GnndIndex<FaissIndex>::merge_copy_of(const faiss::Index& other) {
         AddedRows added(storage, from->ntotal, taken.flat().get_xb());
         const FloatRows rows(storage, old, from->ntotal, taken.flat().get_xb());
         GraphChange change(graph_, old == 0 ? std::move(graph) : merge(rows.flat(), old, graph));
-        link_all(rows.flat());
+        link_all(rows.flat(), nullptr, parents_of_both(*from));
         change.keep();
         added.keep();
         remember(storage);
     });
+}
+
+/// Of each object of both, its number in their union, through whom it is reached, where that is known.
+template <class FaissIndex>
+std::vector<std::int32_t> GnndIndex<FaissIndex>::parents_of_both(const FaissIndex& other) const {
+    const idx_t old = this->ntotal;
+    std::vector<std::int32_t> both(old + other.ntotal, -1);
+    if (idx_t(parents_.size()) == old) std::copy(parents_.begin(), parents_.end(), both.begin());
+    const auto* made_here = dynamic_cast<const GnndIndex*>(&other);
+    if (made_here == nullptr || idx_t(made_here->parents_.size()) != other.ntotal ||
+        detail::sample_of(other, made_here->codes()).links != made_here->parents_fit_)
+        return both;
+    std::transform(made_here->parents_.begin(), made_here->parents_.end(), both.begin() + old,
+                   [&](std::int32_t parent) { return std::int32_t(old + parent); });
+    return both;
 }
 
 template <class FaissIndex>

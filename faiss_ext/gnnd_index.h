@@ -171,8 +171,10 @@ class GnndIndex : public FaissIndex, public WithGnnd {
     gnnd::KnnGraph append_all(const faiss::IndexFlat& rows, idx_t old, bool measured);
     gnnd::KnnGraph merge(const faiss::IndexFlat& rows, idx_t old, const gnnd::KnnGraph& graph);
     void choose_all(detail::LinkChange<GraphIndex>& links, const faiss::IndexFlat& rows, const gnnd::KnnGraph& graph,
-                    const gnnd::detail::DeviceGraph* there);
-    void link_all(const faiss::IndexFlat& rows, const gnnd::detail::DeviceGraph* there = nullptr);
+                    const gnnd::detail::DeviceGraph* there, const std::vector<std::int32_t>& former = {});
+    void link_all(const faiss::IndexFlat& rows, const gnnd::detail::DeviceGraph* there = nullptr,
+                  const std::vector<std::int32_t>& former = {});
+    std::vector<std::int32_t> parents_of_both(const FaissIndex& other) const;
     void keep(detail::LinkChange<GraphIndex>& links, idx_t n, std::int64_t chosen);
     /// Called after a change.
     virtual void fit_beam() {}

@@ -89,7 +89,7 @@ LinkTree room_for_links(std::int64_t n, int degree) {
 }
 
 void make_links(const VectorSource& source, const faiss::IndexFlat& storage, const gnnd::KnnGraphView& graph,
-                const LinkPlace& place, LinkTree& tree) {
+                const LinkPlace& place, LinkTree& tree, const std::vector<std::int32_t>& former) {
     // The CPU finds the entry while a GPU chooses; where it chooses itself, afterwards.
     const bool beside = place.device.kind == gnnd::Device::Kind::cuda;
     std::future<std::int32_t> entry =
@@ -100,7 +100,7 @@ void make_links(const VectorSource& source, const faiss::IndexFlat& storage, con
     StorageDistances distances(storage);
     TreeGrowth growth(distances, rows, interrupt_hooks());
     growth.follow(tree.entry);
-    growth.attach_others();
+    growth.attach_others(0, former);
     tree.missed = growth.open_ways();
 }
 

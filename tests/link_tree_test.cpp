@@ -147,6 +147,43 @@ TEST(LinkTree, SearchesThatOnlyTellEndWhereTheAnswerIsKnown) {
     EXPECT_LT(told_distances.count, whole_distances.count);
 }
 
+/// Objects from `line` on lie between others that are on a line, and are nobody's neighbours.
+class BesideALine final : public detail::ObjectDistances {
+  public:
+    explicit BesideALine(int line) : line_(line) {}
+    float between(std::int32_t a, std::int32_t b) override { return std::abs(place(a) - place(b)); }
+    std::unique_ptr<ObjectDistances> clone() const override { return std::make_unique<BesideALine>(line_); }
+    float place(std::int32_t i) const { return i < line_ ? float(i) : float(i - line_) * 10 + 5.25F; }
+
+  private:
+    const int line_;
+};
+
+TEST(LinkTree, LinksFromWhereObjectsWereReachedBefore) {
+    constexpr int kLine = 1000, kBeside = 90, kDegree = 16;
+    std::vector<std::int32_t> links = links_on_a_line(kLine, kDegree), parents(kLine + kBeside, -1), former = parents;
+    links.resize(parents.size() * kDegree, -1);
+    BesideALine distances(kLine);
+    for (int i = kLine; i < kLine + kBeside; ++i) {
+        const auto near = std::int32_t(distances.place(i));
+        if (i % 3 == 0) former[i] = near;                                  // which a search would find
+        if (i % 3 == 1) former[i] = i;                                     // an entry of its own
+        if (i % 3 == 2) former[i] = i + 1 < kLine + kBeside ? i + 1 : -1;  // not reached itself yet
+    }
+    detail::LinkRows rows(links.data(), kDegree, 0, parents);
+    detail::TreeGrowth growth(distances, rows);
+    growth.follow(0);
+    growth.attach_others(0, former);
+    detail::BeamSearch search({links.data(), kDegree, 0, kDegree}, 64, kLine, distances);
+    for (int i = kLine; i < kLine + kBeside; ++i) {
+        ASSERT_GE(parents[i], 0);
+        if (i % 3 == 0) {
+            EXPECT_EQ(parents[i], former[i]);
+        }
+        EXPECT_TRUE(search.finds(i)) << i;
+    }
+}
+
 TEST(LinkTree, TellsWhatIsMissedWhateverWaysThereAre) {
     constexpr int kObjects = 2000;
     std::vector<std::int32_t> links(kObjects, -1), parents(kObjects, -1);  // all of them edges of the tree

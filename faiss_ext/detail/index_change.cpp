@@ -103,9 +103,10 @@ void LinkChange<GraphIndex>::make_room_for_all(std::int64_t n) {
 
 template <class GraphIndex>
 void LinkChange<GraphIndex>::choose_all(const VectorSource& source, const faiss::IndexFlat& rows,
-                                        const gnnd::KnnGraphView& graph, const LinkPlace& place) {
+                                        const gnnd::KnnGraphView& graph, const LinkPlace& place,
+                                        const std::vector<std::int32_t>& former) {
     if (n_ != graph.n) make_room_for_all(graph.n);
-    if (n_ > 1) return make_links(source, rows, graph, place, all_);
+    if (n_ > 1) return make_links(source, rows, graph, place, all_, former);
     std::fill(all_.links.begin(), all_.links.end(), -1);
     all_.parents[0] = 0;
 }

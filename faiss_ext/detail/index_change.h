@@ -121,8 +121,9 @@ class LinkChange {
     /// \param rows    the same on the host
     /// \param graph   of them, where the source is or on the host
     /// \param place   who chooses
+    /// \param former  as for TreeGrowth::attach_others()
     void choose_all(const VectorSource& source, const faiss::IndexFlat& rows, const gnnd::KnnGraphView& graph,
-                    const LinkPlace& place);
+                    const LinkPlace& place, const std::vector<std::int32_t>& former = {});
     /// Chooses those of added objects and where these make a difference: grow_links(). \return how many were chosen
     std::int64_t choose_added(const faiss::IndexFlat& rows, const gnnd::KnnGraphView& graph,
                               const std::optional<PrunedRows>& on_gpu, const std::vector<std::int32_t>& changed);

@@ -31,8 +31,9 @@ LinkTree room_for_links(std::int64_t n, int degree);
 /// \param storage  the source's vectors, normalised under cosine; its distances decide what reaches what
 /// \param graph    lies where the source does or on the host
 /// \param tree     room_for_links(), written
+/// \param former   as for TreeGrowth::attach_others()
 void make_links(const VectorSource& source, const faiss::IndexFlat& storage, const gnnd::KnnGraphView& graph,
-                const LinkPlace& place, LinkTree& tree);
+                const LinkPlace& place, LinkTree& tree, const std::vector<std::int32_t>& former = {});
 /// \param gpu  who chooses; without resources the GPU that the source lies on, or the CPU
 LinkTree make_links(const VectorSource& source, const faiss::IndexFlat& storage, const gnnd::KnnGraphView& graph,
                     int degree, const Gpu& gpu);

@@ -77,15 +77,18 @@ void TreeGrowth::check_interrupt() const {
     if (callbacks_.interrupt && callbacks_.interrupt()) throw Interrupted("interrupted by the caller");
 }
 
-void TreeGrowth::attach_others(std::int64_t first) {
+void TreeGrowth::attach_others(std::int64_t first, const std::vector<std::int32_t>& former) {
     std::vector<std::int32_t> attached;
     spare_ = std::int32_t(first);  // those before may have given what they can
     for (std::int64_t i = first; i < tree_.n(); ++i) {
         if (tree_.parents[i] >= 0) continue;
         if (attached.size() % 1024 == 0) check_interrupt();
         const auto object = std::int32_t(i);
-        search_.find(object);
-        spare_link(search_.found(), object, most_edges_);
+        const std::int32_t before = former.empty() ? -1 : former[object];
+        if (before < 0 || before == object || tree_.parents[before] < 0 || !make_link(before, object, most_edges_)) {
+            search_.find(object);
+            spare_link(search_.found(), object, most_edges_);
+        }
         // All that the search finds may have given what they can, as equal vectors, or long ones under inner products.
         // Some other reached object never has, since there are fewer edges than objects that are reached.
         while (tree_.parents[object] < 0)

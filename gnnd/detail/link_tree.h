@@ -69,8 +69,10 @@ class TreeGrowth {
     /// Searches for objects that are not reached as a query would, and links them from the nearest found, but only few
     /// from each. Under inner products most objects are nobody's neighbour, and searches for all of them end at the few
     /// long ones: with their links taken no query would get on from there.
-    /// \param first  all before this one are reached
-    void attach_others(std::int64_t first = 0);
+    /// \param first   all before this one are reached
+    /// \param former  n, or none: through whom each object was reached when others were linked, -1 where that is not
+    ///                known. It is linked from there without a search, as far as that one may take it
+    void attach_others(std::int64_t first = 0, const std::vector<std::int32_t>& former = {});
     /// Lets narrow searches, as wide as FAISS's indexes search by default, find what they could not: where one for a
     /// sample of the objects ends elsewhere, in another cluster or at the border of what was added, a link leads on.
     /// The tree holds all objects.
