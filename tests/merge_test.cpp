@@ -67,6 +67,23 @@ TEST(Merge, EndsWhenLittleIsLeftToFind) {
 }
 
 /// Every object has a twin in the other set, at no distance.
+TEST(Merge, ComparesAllPairsAcrossAndTheOthersWhereTheirGraphsLackThem) {
+    const Vectors vectors = random_vectors(12000, 32, DType::f32);
+    BuildParams exact = cpu_params(20), poor = exact, params = exact;
+    exact.recall = 1;
+    poor.recall = 0;
+    poor.iterations = 1;
+    params.recall = 0.999F;
+    const VectorView first = test::rows_of(vectors, 0, 7000), second = test::rows_of(vectors, 7000, 5000);
+    const KnnGraph truth = build(vectors, exact).graph;
+    for (const BuildParams& before : {exact, poor}) {
+        const BuildResult merged =
+            merge(first, build(first, before).graph, second, build(second, before).graph, params);
+        EXPECT_EQ(merged.stats.stop, before.recall == 1 ? StopReason::recall : StopReason::exact);
+        EXPECT_TRUE(test::same_graph(merged.graph, truth));
+    }
+}
+
 TEST(Merge, FindsTheTwinsOfTheSameSetTwice) {
     const io::VectorFile sample(GNND_TEST_DATA "/photosift20k.u8bin");
     const std::int64_t n = test::sized(5000);

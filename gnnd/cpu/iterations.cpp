@@ -135,7 +135,7 @@ bool Iterations::go_further() {
     const int samples = params.samples != 0 ? state_.choices.samples : std::min(2 * state_.choices.samples, list_size);
     const bool grows = iteration_ < params.iterations && (list_size > length || samples > state_.choices.samples);
     if (!detail::limits_work(params) && (!grows || sweep_costs_less(samples))) {
-        sweep();
+        if (!input_.merges() || input_.across || !sweep_across()) sweep(input_.all_pairs());
         return false;
     }
     if (!grows) {
@@ -155,7 +155,7 @@ bool Iterations::sweep_early() {
     const double samples = state_.choices.samples;
     if (!sweep_takes_less_than(kNextDistances * samples * samples)) return false;
     try {
-        sweep();
+        sweep(input_.all_pairs());
         return true;
     } catch (const std::bad_alloc&) {
         return false;
@@ -176,13 +176,24 @@ bool Iterations::sweep_costs_less(int samples) const {
     return sweep_takes_less_than(cost);
 }
 
-void Iterations::sweep() {
+/// The pairs of a merge that no graph has seen, about half of all: what is missing is mostly among them, for the graphs
+/// were held to a recall of their own.
+/// \return whether that was all
+bool Iterations::sweep_across() {
+    sweep(input_.pairs());
+    stats_.recall = measure(*measurement_, INFINITY);
+    if (!detail::is_reached(stats_.recall, state_.params.recall) || !measure_all_columns()) return false;
+    stats_.stop = StopReason::recall;
+    return true;
+}
+
+void Iterations::sweep(const detail::Pairs& compared) {
     Lists nearest(state_.lists.n(), state_.params.k, state_.resources);
     state_.team.for_chunks(nearest.n(), 1024, [&](int, std::int64_t begin, std::int64_t end) {
         for (std::int64_t i = begin; i < end; ++i) std::copy_n(state_.lists.of(i), state_.params.k, nearest.of(i));
     });
     std::swap(state_.lists, nearest);
-    const auto pairs = std::exchange(state_.pairs, input_.all_pairs());
+    const auto pairs = std::exchange(state_.pairs, compared);
     try {
         compare_all(state_);
     } catch (...) {

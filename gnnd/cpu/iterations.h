@@ -53,7 +53,8 @@ class Iterations {
     bool sweep_early();
     bool sweep_takes_less_than(double distances) const;
     bool sweep_costs_less(int samples) const;
-    void sweep();
+    bool sweep_across();
+    void sweep(const detail::Pairs& compared);
     void grow(int list_size, int samples);
     /// \return what the step returns; false, the end, where it finds too little memory
     template <class Step>
