@@ -2,6 +2,7 @@
 // An add() that fails on a GPU leaves the index as it was, whatever fails when. Without a GPU all of it is skipped; the
 // same is tested on the CPU by gnnd_index_failures_test.cpp.
 #include <memory>
+#include <ostream>
 #include <string>
 #include <tuple>
 
@@ -22,6 +23,7 @@ struct GpuAdd {
     std::int64_t old;
     bool warm;
     std::int64_t count;
+    friend std::ostream& operator<<(std::ostream& out, const GpuAdd& add) { return out << add.name; }
 };
 
 // Searched for, and whether the recall is measured; merged; and the first, which is built.
