@@ -60,20 +60,32 @@ TEST(Predict, IsNearWhatWasMeasuredOnTheCpu) {
         return set;
     };
     struct Measured {
+        cpu::Isa isa;
         ComparedSet set;
         double all_pairs, iterations;
     };
-    for (const auto& [set, all_pairs, iterations] : std::vector<Measured>{{bytes(50000, 32, 10), 2.79, 1.28},
-                                                                          {bytes(50000, 32, 64), 3.94, 2.89},
-                                                                          {bytes(50000, 128, 10), 4.53, 1.68},
-                                                                          {bytes(50000, 128, 64), 5.88, 3.23},
-                                                                          {floats32(50000, 32, 10), 2.98, 1.33},
-                                                                          {floats32(50000, 32, 64), 4.34, 3.06},
-                                                                          {floats32(50000, 128, 10), 5.63, 1.94},
-                                                                          {floats32(50000, 128, 64), 7.09, 3.57}}) {
-        const Prediction predicted = predict_on_cpu(1, set);
-        EXPECT_NEAR(predicted.all_pairs, all_pairs, 0.25 * all_pairs) << set.row_bytes << ", k = " << set.k;
-        EXPECT_NEAR(predicted.iterations, iterations, 0.25 * iterations) << set.row_bytes << ", k = " << set.k;
+    constexpr cpu::Isa kVnni = cpu::Isa::avx512vnni, kAvx2 = cpu::Isa::avx2;
+    for (const auto& [isa, set, all_pairs, iterations] :
+         std::vector<Measured>{{kVnni, bytes(50000, 32, 10), 0.455, 0.643},
+                               {kVnni, bytes(50000, 32, 64), 0.867, 1.352},
+                               {kVnni, bytes(50000, 128, 10), 0.684, 0.774},
+                               {kVnni, bytes(50000, 128, 64), 1.125, 1.390},
+                               {kVnni, floats32(50000, 32, 10), 0.696, 0.714},
+                               {kVnni, floats32(50000, 32, 64), 1.354, 1.458},
+                               {kVnni, floats32(50000, 128, 10), 1.252, 1.174},
+                               {kVnni, floats32(50000, 128, 64), 2.416, 2.064},
+                               {kAvx2, bytes(50000, 32, 10), 1.102, 0.929},
+                               {kAvx2, bytes(50000, 32, 64), 2.086, 2.089},
+                               {kAvx2, bytes(50000, 128, 10), 2.241, 1.200},
+                               {kAvx2, bytes(50000, 128, 64), 3.149, 2.245},
+                               {kAvx2, floats32(50000, 32, 10), 1.472, 1.006},
+                               {kAvx2, floats32(50000, 32, 64), 2.371, 2.203},
+                               {kAvx2, floats32(50000, 128, 10), 4.194, 1.778},
+                               {kAvx2, floats32(50000, 128, 64), 5.104, 3.048}}) {
+        const Prediction predicted = predict_on_cpu(1, set, isa);
+        EXPECT_NEAR(predicted.all_pairs, all_pairs, 0.25 * all_pairs)
+            << predicted.rates << set.row_bytes << ' ' << set.k;
+        EXPECT_NEAR(predicted.iterations, iterations, 0.25 * iterations) << predicted.rates << set.row_bytes << set.k;
     }
 }
 
@@ -107,8 +119,8 @@ TEST(Predict, OfPartsTakesLonger) {
 TEST(Predict, ThreadsShareTheWork) {
     const ComparedSet set = bytes(50000, 128, 10);
     EXPECT_DOUBLE_EQ(predict_on_cpu(1, set).all_pairs, 4 * predict_on_cpu(4, set).all_pairs);
-    EXPECT_EQ(predict_on_cpu(1, set).rates, "rates of an AVX-512 Xeon, 1 thread");
-    EXPECT_EQ(predict_on_cpu(4, set).rates, "rates of an AVX-512 Xeon, 4 threads");
+    EXPECT_EQ(predict_on_cpu(1, set, cpu::Isa::avx512vnni).rates, "rates of an EPYC with AVX-512 VNNI, 1 thread");
+    EXPECT_EQ(predict_on_cpu(4, set, cpu::Isa::avx2).rates, "rates of an EPYC with AVX2, 4 threads");
 }
 
 TEST(Predict, SaysWhoseRatesTheseAre) {
@@ -283,12 +295,36 @@ TEST(Explain, SaysWhatDecides) {
     EXPECT_EQ(why(params, 100000, true, true), "all pairs, as was asked for");
 }
 
+/// Costs of an object decide on the CPU, and those of bytes are the same on all processors, as the graphs are.
+TEST(Predict, TellsWhatAnObjectCostsOnTheCpu) {
+    const auto crossing = [](std::int64_t d, bool of_bytes, cpu::Isa isa) {  // with two iterations left
+        std::int64_t n = 1000;
+        for (;; n += 500) {
+            const detail::ObjectCosts costs = detail::object_costs(
+                {.n = n, .row_bytes = d * (of_bytes ? 1 : 4), .bytes = of_bytes, .k = 10, .list_size = 32}, isa);
+            if (costs.all_pairs > 2 * costs.round) return n;
+        }
+    };
+    constexpr cpu::Isa kAll[] = {cpu::Isa::baseline, cpu::Isa::avx2, cpu::Isa::avx512, cpu::Isa::avx512vnni};
+    for (const cpu::Isa isa : kAll) {
+        SCOPED_TRACE(cpu::name_of(isa));
+        EXPECT_EQ(crossing(128, true, isa), crossing(128, true, cpu::Isa::baseline));
+        for (const bool of_bytes : {true, false}) {
+            EXPECT_GE(crossing(16, of_bytes, isa), crossing(128, of_bytes, isa));
+            EXPECT_GE(crossing(128, of_bytes, isa), 4000);
+            EXPECT_LE(crossing(16, of_bytes, isa), 40000);
+        }
+    }
+    EXPECT_GT(crossing(128, false, cpu::Isa::avx512vnni), 1.5 * crossing(128, false, cpu::Isa::avx2));
+}
+
 TEST(PlanMemory, PredictsTheTimeOnTheCpu) {
     BuildParams params;
     params.device = {Device::Kind::cpu, 0};
     params.threads = 1;
     const auto predicted = [&](DType dtype) { return plan_memory({nullptr, 50000, 128, dtype, 0}, params).predicted; };
-    EXPECT_NEAR(predicted(DType::f32).all_pairs, 6.2, 0.6);
+    const ComparedSet floats{.n = 50000, .row_bytes = 512, .bytes = false, .k = params.k, .list_size = 32};
+    EXPECT_EQ(predicted(DType::f32).all_pairs, predict_on_cpu(1, floats).all_pairs) << "of the CPU at hand";
     EXPECT_EQ(predicted(DType::f16).all_pairs, predicted(DType::f32).all_pairs) << "they are compared as float32";
     EXPECT_LT(predicted(DType::u8).all_pairs, predicted(DType::f32).all_pairs);
     for (const Metric metric : {Metric::L1, Metric::Linf, Metric::ChiSquare}) {

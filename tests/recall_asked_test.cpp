@@ -128,6 +128,16 @@ TEST(RecallAsked, EndsEarlyWhereItIsReached) {
     EXPECT_LT(iterations(0.9), iterations(0));
 }
 
+/// They would settle without what was asked for, or take longer than all pairs: the first iterations tell.
+TEST(RecallAsked, HardSetsDoNotSettleBeforeAllPairs) {
+    for (const int set : {0, 1}) {  // Gaussian components, 32 and 64
+        const Vectors vectors = test::vectors_of(test::hard_sets()[std::size_t(set)], 20000, DType::f32);
+        const BuildResult result = build(vectors, asked_for(0.99, 10));
+        EXPECT_EQ(result.stats.stop, StopReason::exact);
+        EXPECT_LE(result.stats.iterations.size(), 3u) << "trees, one iteration, all pairs";
+    }
+}
+
 TEST(RecallAsked, LimitsStayLimits) {
     const Vectors vectors = test::vectors_of(test::hard_sets()[2], 3000, DType::f32);
     const auto missed = [&](auto change) {

@@ -6,6 +6,7 @@
 #include <new>
 #include <utility>
 
+#include "gnnd/cpu/outlook.h"
 #include "gnnd/detail/report.h"
 #include "gnnd/detail/resolve.h"
 #include "gnnd/error.h"
@@ -16,8 +17,10 @@ namespace {
 // Chosen by measurement (benchs/NOTEBOOK.md).
 /// Lists that may grow have settled when an iteration brings less than this share of the recall that is missing.
 constexpr double kLeastGain = 0.125;
-/// So many pairs take the time of one of GNND's distances where all are compared, tile by tile.
-constexpr double kSweepGain = 10;
+/// Distances of an object in an iteration with the samples that are chosen at first.
+constexpr double kOfRound = 2.0 * 22 * 22;
+/// In the time of one distance of a sample the recall is measured on so many pairs.
+constexpr double kMeasuredGain = 10;
 /// Lists of twice the length, twice as many samples, find all but one in so many of what was missing, with so many
 /// distances an object for each square of the samples.
 constexpr double kFound = 16, kDistances = 4;
@@ -43,6 +46,13 @@ Iterations::Iterations(State& state, const detail::Input& input, const Callbacks
         all_columns_.emplace(state.space, state.team, *all, input.measured(), state.resources,
                              detail::kAllColumnsObjects);
     set_aside_ = detail::sets_aside(input, state.params);
+    const VectorView& vectors = state.space.vectors;
+    const bool bytes = is_byte(vectors.dtype);
+    costs_ = detail::object_costs({.n = vectors.n,
+                                   .row_bytes = vectors.d * (bytes ? 1 : 4),
+                                   .bytes = bytes,
+                                   .k = state.params.k,
+                                   .list_size = state.choices.list_size});
 }
 
 void Iterations::begin() {
@@ -92,8 +102,9 @@ bool Iterations::reached() {
     if (!measurement_ || set_aside_) return false;
     gain_ = -stats_.recall.value;
     const double samples = state_.choices.samples;
-    stats_.recall = measure(*measurement_, kSweepGain * kNextDistances / 2 * samples * samples);
+    stats_.recall = measure(*measurement_, kMeasuredGain * kNextDistances / 2 * samples * samples);
     gain_ += stats_.recall.value;
+    if (since_growth_ == iteration_) rounds_left_ = outlook();
     return stats_.recall.low >= state_.params.recall && changed_ <= double(most_changed_) &&
            (iteration_ > 0 || rows_are_full()) && measure_all_columns();
 }
@@ -153,7 +164,8 @@ bool Iterations::go_further() {
 bool Iterations::sweep_early() {
     if (!measurement_ || input_.merges() || detail::limits_work(state_.params)) return false;
     const double samples = state_.choices.samples;
-    if (!sweep_takes_less_than(kNextDistances * samples * samples)) return false;
+    const bool grown = since_growth_ != iteration_;
+    if (!sweep_takes_less_than(grown ? kNextDistances * samples * samples : kOfRound * rounds_left_)) return false;
     try {
         sweep(input_.all_pairs());
         return true;
@@ -164,9 +176,17 @@ bool Iterations::sweep_early() {
     }
 }
 
+/// What lists are to take that have not grown yet, in iterations.
+double Iterations::outlook() const {
+    const double missing = 1 - stats_.recall.value, before = missing + std::max(gain_, 0.0);
+    // Nothing is known of what a given graph or random lists will find.
+    if (input_.refines() || !grows_trees(state_.params.init)) return kRoundsUnseen;
+    return rounds_left(iteration_, before, missing, 1 - double(state_.params.recall));
+}
+
 /// \param distances  of each object that iterations would compute
 bool Iterations::sweep_takes_less_than(double distances) const {
-    return double(state_.lists.n() - 1) / 2 < kSweepGain * distances;
+    return costs_.all_pairs < costs_.round * distances / kOfRound;
 }
 
 bool Iterations::sweep_costs_less(int samples) const {

@@ -10,6 +10,7 @@
 #include "gnnd/cpu/recall.h"
 #include "gnnd/cpu/steps.h"
 #include "gnnd/detail/input.h"
+#include "gnnd/detail/predict.h"
 
 namespace gnnd::cpu {
 
@@ -30,8 +31,9 @@ class Clock {
 
 /// Runs steps 1 to 4 on the lists of a state. Where no recall is asked for, until little changes. Otherwise until the
 /// recall is there: lists that have settled below it become longer and more of them are sampled, or all pairs are
-/// compared where that is predicted to cost less; what the caller has set by hand is not exceeded. All decisions follow
-/// from counts, none from clocks: a seed gives the same graph every time.
+/// compared where that is predicted to cost less, be it before the lists settle; what the caller has set by hand is not
+/// exceeded. All decisions follow from counts and from rates that were measured once, none from clocks: a seed gives
+/// the same graph every time.
 class Iterations {
   public:
     /// \param stats  gets a record for each iteration, numbered after those that it has
@@ -50,6 +52,7 @@ class Iterations {
     bool little_changes() const;
     bool settled() const;
     bool go_further();
+    double outlook() const;
     bool sweep_early();
     bool sweep_takes_less_than(double distances) const;
     bool sweep_costs_less(int samples) const;
@@ -68,9 +71,11 @@ class Iterations {
     std::optional<Measurement> measurement_;  ///< where a recall is asked for
     std::optional<Measurement> all_columns_;  ///< where it counts fewer
     std::optional<Samples> samples_;
-    double threshold_;            ///< with fewer NEW entries the lists have settled
-    double changed_ = 0;          ///< NEW entries after the last iteration
-    double gain_ = 0;             ///< in recall, of the last iteration
+    double threshold_;    ///< with fewer NEW entries the lists have settled
+    double changed_ = 0;  ///< NEW entries after the last iteration
+    double gain_ = 0;     ///< in recall, of the last iteration
+    detail::ObjectCosts costs_;
+    double rounds_left_ = 0;      ///< iterations that lists which have not grown are to take
     int records_;                 ///< that there were before
     std::uint64_t most_changed_;  ///< with more NEW entries a recall that is reached does not end them
     int iteration_ = 0;           ///< the last one that ran

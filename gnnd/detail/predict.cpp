@@ -56,35 +56,54 @@ constexpr Rates of_h200(bool bytes, double pair) {
             .gnnd_many_samples = 1.4};
 }
 
-/// One thread, rows of 32 and 128 components; a step is a component.
-constexpr Rates of_xeon(bool bytes, double pair, double pair_step, double gnnd_byte) {
-    return {.machine = "an AVX-512 Xeon",
+/// One thread; a step is a component. Iterations' rates hold for as many samples as are chosen.
+constexpr Rates of_cpu(std::string_view machine, bool bytes, double neighbor, double pair, double pair_step,
+                       double gnnd_place, double gnnd_byte) {
+    return {.machine = machine,
             .gpu = false,
             .bytes = bytes,
             .start = 0,
             .object = 0,
             .object_byte = 0,
-            .object_neighbor = 0.4 * kMicro,
-            .pair = pair,
-            .pair_step = pair_step,
+            .object_neighbor = neighbor * kMicro,
+            .pair = pair * kNano,
+            .pair_step = pair_step * kNano,
             .step_bytes = bytes ? 1.0 : 4.0,
             .resident_steps = HUGE_VAL,
             .pair_step_beyond = 0,
             .gnnd_start = 0,
             .gnnd_object = 0,
-            .gnnd_byte = gnnd_byte,
-            .gnnd_place = 0.85 * kMicro,
+            .gnnd_byte = gnnd_byte * kMicro,
+            .gnnd_place = gnnd_place * kMicro,
             .gnnd_many_samples = 1};
 }
 
 /// Measured (benchs/NOTEBOOK.md).
-constexpr Rates kRates[] = {of_h200(false, 0.25 * kPico), of_h200(true, 0.15 * kPico),
-                            of_xeon(false, 1.5 * kNano, 0.022 * kNano, 0.033 * kMicro),
-                            of_xeon(true, 1.65 * kNano, 0.014 * kNano, 0.08 * kMicro)};
+constexpr Rates kGpuRates[] = {of_h200(false, 0.25 * kPico), of_h200(true, 0.15 * kPico)};
 
-const Rates& rates_of(bool gpu, bool bytes) {
-    return *std::find_if(std::begin(kRates), std::end(kRates),
-                         [=](const Rates& rates) { return rates.gpu == gpu && rates.bytes == bytes; });
+/// Of one EPYC with its kernels of each instruction set, floats and bytes.
+struct CpuRates {
+    cpu::Isa isa;
+    Rates floats, bytes;
+};
+constexpr std::string_view kBaseline = "an EPYC with SSE2", kAvx2 = "an EPYC with AVX2",
+                           kAvx512 = "an EPYC with AVX-512", kVnni = "an EPYC with AVX-512 VNNI";
+constexpr CpuRates kCpuRates[] = {{cpu::Isa::baseline, of_cpu(kBaseline, false, 0.3, 0.4, 0.067, 0.53, 0.0625),
+                                   of_cpu(kBaseline, true, 0.3, 0.6, 0.02, 0.53, 0.1)},
+                                  {cpu::Isa::avx2, of_cpu(kAvx2, false, 0.25, 0.5, 0.024, 0.56, 0.03),
+                                   of_cpu(kAvx2, true, 0.25, 0.5, 0.0115, 0.56, 0.045)},
+                                  {cpu::Isa::avx512, of_cpu(kAvx512, false, 0.15, 0.4, 0.0115, 0.425, 0.02),
+                                   of_cpu(kAvx512, true, 0.15, 0.4, 0.0055, 0.425, 0.037)},
+                                  {cpu::Isa::avx512vnni, of_cpu(kVnni, false, 0.27, 0.36, 0.0058, 0.4, 0.02),
+                                   of_cpu(kVnni, true, 0.14, 0.27, 0.0019, 0.4, 0.022)}};
+
+const Rates& gpu_rates(bool bytes) {
+    return kGpuRates[bytes];
+}
+const Rates& cpu_rates(cpu::Isa isa, bool bytes) {
+    const CpuRates& rates =
+        *std::find_if(std::begin(kCpuRates), std::end(kCpuRates), [=](const CpuRates& r) { return r.isa == isa; });
+    return bytes ? rates.bytes : rates.floats;
 }
 
 /// The GPU whose rates were measured, as it tells.
@@ -118,7 +137,7 @@ double products_per_clock(const GpuTraits& gpu, bool bytes) {
 /// The H200's, as far as they depend on instructions by multiprocessors and clock, and by the memory's bandwidth where
 /// rows are read in no order; iterations by the slower of both.
 Rates derived(const GpuTraits& gpu, bool bytes) {
-    Rates rates = rates_of(true, bytes);
+    Rates rates = gpu_rates(bytes);
     const double clock = gpu.clock > 0 ? gpu.clock : kClock, per_second = gpu.multiprocessors * clock;
     const double of_clocks = kMultiprocessors * kClock / per_second;
     const double of_memory =
@@ -159,17 +178,24 @@ bool is_predictable(Metric metric) {
 Prediction predict_on_gpu(const GpuTraits& gpu, const ComparedSet& set) {
     const bool measured = gpu.name.starts_with(kMeasured) && gpu.wgmma &&
                           gpu.multiprocessors == kMultiprocessors;  // not so of a part of one
-    const Rates rates = measured ? rates_of(true, set.bytes) : derived(gpu, set.bytes);
+    const Rates rates = measured ? gpu_rates(set.bytes) : derived(gpu, set.bytes);
     const std::string whose = std::string(rates.machine);
     return {seconds_of_all_pairs(rates, set), seconds_of_iterations(rates, set),
             measured ? "rates of " + whose : "rates derived from those of " + whose + " for " + gpu.name};
 }
 
-Prediction predict_on_cpu(int threads, const ComparedSet& set) {
-    const Rates& rates = rates_of(false, set.bytes);
+Prediction predict_on_cpu(int threads, const ComparedSet& set, cpu::Isa isa) {
+    const Rates& rates = cpu_rates(isa, set.bytes);
     return {seconds_of_all_pairs(rates, set) / threads, seconds_of_iterations(rates, set) / threads,
             "rates of " + std::string(rates.machine) + ", " + std::to_string(threads) +
                 (threads == 1 ? " thread" : " threads")};
+}
+
+ObjectCosts object_costs(const ComparedSet& set, cpu::Isa isa) {
+    constexpr double kRounds = 4;  // three iterations, and the trees
+    const Rates& rates = cpu_rates(set.bytes ? cpu::Isa::avx512 : isa, set.bytes);
+    const auto n = double(set.n);
+    return {seconds_of_all_pairs(rates, set) / n, seconds_of_iterations(rates, set) / n / kRounds};
 }
 
 bool all_pairs_cost_less(const Prediction& prediction, std::int64_t n, const BuildParams& params) {

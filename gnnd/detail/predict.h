@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "gnnd/cpu/kernels.h"
 #include "gnnd/detail/input.h"
 #include "gnnd/stats.h"
 
@@ -38,7 +39,17 @@ bool is_predictable(Metric metric);
 
 Prediction predict_on_gpu(const GpuTraits& gpu, const ComparedSet& set);
 /// \param threads  among which the work is divided evenly
-Prediction predict_on_cpu(int threads, const ComparedSet& set);
+/// \param isa      whose kernels are used
+Prediction predict_on_cpu(int threads, const ComparedSet& set, cpu::Isa isa = cpu::supported_isas().back());
+
+/// Seconds that a thread of the CPU spends on each object of a set.
+struct ObjectCosts {
+    double all_pairs;  ///< where all pairs are compared
+    double round;      ///< in an iteration with the samples that are chosen, or in the trees, which take about as long
+};
+/// What decides between both. The same seed gives the same graph of bytes on all processors: for them the costs are
+/// those of one, between the fastest and the slowest.
+ObjectCosts object_costs(const ComparedSet& set, cpu::Isa isa = cpu::supported_isas().back());
 
 /// True where all pairs are predicted to cost less than the least that iterations take to reach the recall of `params`,
 /// as far as it is known before any ran. The target counts by the lists and samples that resolve() has chosen for it;
