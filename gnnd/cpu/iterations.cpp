@@ -17,13 +17,8 @@ namespace {
 // Chosen by measurement (benchs/NOTEBOOK.md).
 /// Lists that may grow have settled when an iteration brings less than this share of the recall that is missing.
 constexpr double kLeastGain = 0.125;
-/// Distances of an object in an iteration with the samples that are chosen at first.
-constexpr double kOfRound = 2.0 * 22 * 22;
 /// In the time of one distance of a sample the recall is measured on so many pairs.
 constexpr double kMeasuredGain = 10;
-/// Lists of twice the length, twice as many samples, find all but one in so many of what was missing, with so many
-/// distances an object for each square of the samples.
-constexpr double kFound = 16, kDistances = 4;
 /// What is missing takes two more iterations or so, with so many distances likewise. The recall is not measured more
 /// exactly where that takes longer than another one would.
 constexpr double kNextDistances = 2;
@@ -165,7 +160,7 @@ bool Iterations::sweep_early() {
     if (!measurement_ || input_.merges() || detail::limits_work(state_.params)) return false;
     const double samples = state_.choices.samples;
     const bool grown = since_growth_ != iteration_;
-    if (!sweep_takes_less_than(grown ? kNextDistances * samples * samples : kOfRound * rounds_left_)) return false;
+    if (!sweep_takes_less_than(grown ? kNextDistances * samples * samples / kOfRound : rounds_left_)) return false;
     try {
         sweep(input_.all_pairs());
         return true;
@@ -184,16 +179,13 @@ double Iterations::outlook() const {
     return rounds_left(iteration_, before, missing, 1 - double(state_.params.recall));
 }
 
-/// \param distances  of each object that iterations would compute
-bool Iterations::sweep_takes_less_than(double distances) const {
-    return costs_.all_pairs < costs_.round * distances / kOfRound;
+/// \param rounds  as outlook.h counts them
+bool Iterations::sweep_takes_less_than(double rounds) const {
+    return costs_.all_pairs < costs_.round * rounds;
 }
 
 bool Iterations::sweep_costs_less(int samples) const {
-    double cost = 0, missing = 1 - stats_.recall.value;
-    for (double p = samples; missing > 1 - double(state_.params.recall) && p <= kMaxK; p *= 2, missing /= kFound)
-        cost += kDistances * p * p;
-    return sweep_takes_less_than(cost);
+    return sweep_takes_less_than(rounds_of_longer(samples, 1 - stats_.recall.value, 1 - double(state_.params.recall)));
 }
 
 /// The pairs of a merge that no graph has seen, about half of all: what is missing is mostly among them, for the graphs

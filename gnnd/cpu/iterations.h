@@ -54,7 +54,7 @@ class Iterations {
     bool go_further();
     double outlook() const;
     bool sweep_early();
-    bool sweep_takes_less_than(double distances) const;
+    bool sweep_takes_less_than(double rounds) const;
     bool sweep_costs_less(int samples) const;
     bool sweep_across();
     void sweep(const detail::Pairs& compared);

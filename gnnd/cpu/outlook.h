@@ -5,6 +5,9 @@
 
 namespace gnnd::cpu {
 
+/// Distances of an object in an iteration with the samples that are chosen at first, the unit of what follows.
+inline constexpr double kOfRound = 2.0 * 22 * 22;
+
 /// Iterations that lists take of which nothing is known.
 inline constexpr double kRoundsUnseen = 2;
 
@@ -15,5 +18,9 @@ inline constexpr double kRoundsUnseen = 2;
 /// \param missing  that is missing now
 /// \param allowed  that may be missing
 double rounds_left(int done, double before, double missing, double allowed);
+
+/// What it takes to find with longer lists all but what may be missing.
+/// \param samples  of these lists, to begin with; they are doubled where that does not suffice
+double rounds_of_longer(int samples, double missing, double allowed);
 
 }  // namespace gnnd::cpu
