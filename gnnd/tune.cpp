@@ -27,6 +27,9 @@ constexpr int kFinalists = 8, kRounds = 2;
 constexpr int kLookEvery = 6;
 /// So many settings are built until they have the recall asked for.
 constexpr int kCandidates = 3;
+/// All pairs that are predicted to take less than so many times the default's time are compared before others are
+/// tried.
+constexpr double kMayWin = 3;
 /// Of TuneParams::seconds, from the start: until when the default is built of the larger sample, and until when others
 /// are of the smaller one.
 constexpr double kUntilDefault = 0.3, kUntilWalk = 0.6;
@@ -44,7 +47,7 @@ class Tuning {
 
     TuneResult run() {
         if (runs_.exhaustive())
-            complete([&] { measure_all_pairs(); }, 1);
+            complete([&] { runs_.measure(all_pairs(), TuneRuns::first); }, 1);
         else
             try_settings();
         if (result_.records.empty())
@@ -64,6 +67,7 @@ class Tuning {
         if (result_.records.empty()) return;
         complete([&] { runs_.measure_again(0, TuneRuns::first); }, kUntilDefault);  // what started slowly
         if (two) complete([&] { runs_.measure_again(0, TuneRuns::larger); }, kUntilDefault);
+        if (may_compare_all()) complete([&] { look_at_all_pairs(); }, kUntilWalk);
         detail::predict(result_);
         complete([&] { walk(); }, kUntilWalk);
         complete([&] { compare(); }, 1);
@@ -115,9 +119,15 @@ class Tuning {
                 if (next == front.end()) break;
                 expanded[std::size_t(*next)] = true;
                 expand(*next, aimed);
-                if (std::ssize(result_.records) >= how_.settings) return;
+                if (settings() >= how_.settings) return;
             }
         }
+    }
+
+    /// Settings that were tried: all pairs are none.
+    int settings() const {
+        return int(std::count_if(result_.records.begin(), result_.records.end(),
+                                 [](const TuneRecord& record) { return !detail::all_pairs(record); }));
     }
 
     void expand(int position, bool aimed) {
@@ -128,11 +138,11 @@ class Tuning {
                             : misses ? detail::TuneSteps::more
                                      : detail::TuneSteps::less;
         for (const BuildParams& step : steps_from(from.params, run, limits_, wanted)) {
-            if (std::ssize(result_.records) >= how_.settings) return;
+            if (settings() >= how_.settings) return;
             if (known(step) || runs_.compares_all(step)) continue;
             if (!fits([&] { runs_.measure(step, TuneRuns::first); }))
                 too_large_.push_back(step);
-            else if (result_.records.size() % kLookEvery == 0)
+            else if (settings() % kLookEvery == 0)
                 look_at_larger();
         }
     }
@@ -182,18 +192,46 @@ class Tuning {
             }
         };
         measure();
-        if (given_.recall == 1 || !detail::limits_work(given_)) {
-            measure_all_pairs();
-            finalists.push_back(int(result_.records.size()) - 1);
+        if (may_compare_all()) measure_all_pairs();
+        for (int round = 1; round < kRounds; ++round) {
+            measure();
+            if (const int i = record_of_all_pairs(); i >= 0) measure_largest(i);
         }
-        for (int round = 1; round < kRounds; ++round) measure();
+    }
+
+    bool may_compare_all() const { return given_.recall == 1 || !detail::limits_work(given_); }
+
+    BuildParams all_pairs() const {
+        BuildParams params = given_;
+        params.recall = 1;
+        return params;
+    }
+
+    /// -1 where they were not compared yet.
+    int record_of_all_pairs() const {
+        const auto at = std::find_if(result_.records.begin(), result_.records.end(),
+                                     [](const TuneRecord& record) { return detail::all_pairs(record); });
+        return at != result_.records.end() ? int(at - result_.records.begin()) : -1;
+    }
+
+    void measure_largest(int position) {
+        fits([&] { runs_.measure_again(position, result_.small_rows != 0 ? TuneRuns::larger : TuneRuns::first); });
+    }
+
+    /// On the smaller sample, which costs little; before the walk to settings, which may take all of the time, also on
+    /// the larger one where they may win: the default by the paper's stop may lack much of what is asked for.
+    void look_at_all_pairs() {
+        if (!fits([&] { runs_.measure(all_pairs(), TuneRuns::first); }) || result_.small_rows == 0) return;
+        const double ratio = double(result_.large_rows) / double(result_.small_rows);
+        const TuneRun& of_default = result_.records.front().large;
+        if (of_default.rows != 0 && result_.records.back().small.seconds * ratio * ratio < kMayWin * of_default.seconds)
+            measure_larger(int(result_.records.size()) - 1);
     }
 
     void measure_all_pairs() {
-        BuildParams params = given_;
-        params.recall = 1;
-        runs_.measure(params, TuneRuns::first);
-        if (result_.small_rows != 0) measure_larger(int(result_.records.size()) - 1);
+        if (record_of_all_pairs() < 0) look_at_all_pairs();
+        const int i = record_of_all_pairs();
+        if (i >= 0 && result_.records[std::size_t(i)].large.rows == 0) measure_largest(i);
     }
 
     /// Builds with the recall asked for, of those lists that are predicted to get there in the least time.

@@ -88,7 +88,9 @@ struct TuneCallbacks {
 /// each setting. From the default it walks to neighbouring settings, always from the one on the front of time and
 /// recall that is nearest to the recall asked for (a Pareto local search: Paquete, Chiarandini, Stuetzle 2004), on the
 /// smaller sample. The best of these are built of the larger one, and those that are predicted to reach the recall are
-/// built until they do, as the result's params would.
+/// built until they do, as the result's params would. All pairs are compared, too, unless limits are set by hand: right
+/// after the default of the smaller sample, and of the larger one then if they may take less than settings that reach
+/// the recall, at the end otherwise. They do not count among TuneParams::settings.
 ///
 /// Its cost: up to TuneParams::settings and 20 builds of the smaller sample and 35 of the larger one, each of
 /// which takes its share of the time of the whole; the true neighbours of the sampled objects, once; and in memory a

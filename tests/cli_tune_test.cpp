@@ -107,6 +107,30 @@ TEST_F(CliTune, OfASmallBaseComparesAllPairs) {
     EXPECT_TRUE(matches(text.out, "gnnd build .* -k 600 --recall 1 ")) << text.out;
 }
 
+/// Of so many rows lists are built, too; independent components are as hard as can be, so that all pairs take a part of
+/// the time of lists, which many settings would fill.
+TEST_F(CliTune, TriesAllPairsWhereTheyMayWin) {
+    const std::string hard = file("hard.fbin");
+    io::write_vectors(hard, random_vectors(17000, 64, DType::f32));
+    const auto tuned = [&](const Arguments& more) {
+        Arguments arguments{"tune", hard, "-k", "10", "--device", "cpu", "--objects", "300", "--json", "-q"};
+        arguments.insert(arguments.end(), more.begin(), more.end());
+        return good(arguments).parsed();
+    };
+    const json all = tuned({"--settings", "2"});
+    EXPECT_TRUE(matches(all["command"], "gnnd build .* -k 10 --recall 1 --device cpu -o graph.gnnd")) << all["command"];
+    EXPECT_EQ(all["reaches"], true);
+    EXPECT_EQ(all["records"][all["chosen"].get<std::size_t>()]["large"]["stop"], "exact");
+    const json& second = all["records"][1];
+    EXPECT_EQ(second["params"]["recall"], 1) << "before others";
+    EXPECT_NE(second["large"], nullptr);
+    std::size_t settings = 0;
+    for (const json& record : all["records"]) settings += record["params"]["recall"] == 0;
+    EXPECT_EQ(settings, 2u) << "all pairs are none of them";
+    const json limited = tuned({"--settings", "1", "--rows", "2500", "--trees", "6"});
+    for (const json& record : limited["records"]) EXPECT_NE(record["params"]["recall"], 1) << "limits stay limits";
+}
+
 TEST_F(CliTune, EndsInTime) {
     EXPECT_TRUE(failed(run(tuned({"--seconds", "1e-9"})), 2, "--seconds 1e-09: allowed are more: not one build"));
     // The first build takes as long as the machine needs: the seconds are doubled until they are enough for one.
