@@ -15,6 +15,8 @@ namespace gnnd::cpu {
 namespace {
 
 // Chosen by measurement (benchs/NOTEBOOK.md).
+/// Of so few objects all pairs hardly ever take longer than two more iterations, on most processors less.
+constexpr std::int64_t kFew = 19'360;
 /// Lists that may grow have settled when an iteration brings less than this share of the recall that is missing.
 constexpr double kLeastGain = 0.125;
 /// In the time of one distance of a sample the recall is measured on so many pairs.
@@ -159,8 +161,9 @@ bool Iterations::go_further() {
 bool Iterations::sweep_early() {
     if (!measurement_ || input_.merges() || detail::limits_work(state_.params)) return false;
     const double samples = state_.choices.samples;
-    const bool grown = since_growth_ != iteration_;
-    if (!sweep_takes_less_than(grown ? kNextDistances * samples * samples / kOfRound : rounds_left_)) return false;
+    const bool grown = since_growth_ != iteration_, few = state_.lists.n() <= kFew;
+    const double rounds = grown ? kNextDistances * samples * samples / kOfRound : rounds_left_;
+    if (!few && !sweep_takes_less_than(rounds)) return false;
     try {
         sweep(input_.all_pairs());
         return true;

@@ -193,7 +193,7 @@ Prediction predict_on_cpu(int threads, const ComparedSet& set, cpu::Isa isa) {
 
 ObjectCosts object_costs(const ComparedSet& set, cpu::Isa isa) {
     constexpr double kRounds = 4;  // three iterations, and the trees
-    const Rates& rates = cpu_rates(set.bytes ? cpu::Isa::avx512 : isa, set.bytes);
+    const Rates& rates = cpu_rates(set.bytes ? cpu::Isa::avx2 : isa, set.bytes);
     const auto n = double(set.n);
     return {seconds_of_all_pairs(rates, set) / n, seconds_of_iterations(rates, set) / n / kRounds};
 }

@@ -48,7 +48,7 @@ struct ObjectCosts {
     double round;      ///< in an iteration with the samples that are chosen, or in the trees, which take about as long
 };
 /// What decides between both. The same seed gives the same graph of bytes on all processors: for them the costs are
-/// those of one, between the fastest and the slowest.
+/// those with AVX2, where all pairs gain least.
 ObjectCosts object_costs(const ComparedSet& set, cpu::Isa isa = cpu::supported_isas().back());
 
 /// True where all pairs are predicted to cost less than the least that iterations take to reach the recall of `params`,
