@@ -297,11 +297,13 @@ TEST(Explain, SaysWhatDecides) {
 
 /// Costs of an object decide on the CPU, and those of bytes are the same on all processors, as the graphs are.
 TEST(Predict, TellsWhatAnObjectCostsOnTheCpu) {
-    const auto crossing = [](std::int64_t d, bool of_bytes, cpu::Isa isa) {  // with two iterations left
+    const auto crossing = [](std::int64_t d, bool of_bytes, cpu::Isa isa,
+                             Metric metric = Metric::L2) {  // with two iterations left
         std::int64_t n = 1000;
         for (;; n += 500) {
             const detail::ObjectCosts costs = detail::object_costs(
-                {.n = n, .row_bytes = d * (of_bytes ? 1 : 4), .bytes = of_bytes, .k = 10, .list_size = 32}, isa);
+                {.n = n, .row_bytes = d * (of_bytes ? 1 : 4), .bytes = of_bytes, .k = 10, .list_size = 32}, metric,
+                isa);
             if (costs.all_pairs > 2 * costs.round) return n;
         }
     };
@@ -315,6 +317,10 @@ TEST(Predict, TellsWhatAnObjectCostsOnTheCpu) {
             EXPECT_LE(crossing(16, of_bytes, isa), 40000);
         }
     }
+    for (const cpu::Isa isa : kAll)
+        for (const Metric metric : {Metric::L1, Metric::Linf, Metric::ChiSquare})
+            EXPECT_EQ(crossing(128, true, isa, metric), crossing(128, false, isa, metric)) << "floats in either case";
+    EXPECT_LT(crossing(128, false, cpu::Isa::avx512vnni, Metric::L1), crossing(128, false, cpu::Isa::avx512vnni));
     EXPECT_GT(crossing(128, false, cpu::Isa::avx512vnni), 1.5 * crossing(128, false, cpu::Isa::avx2));
 }
 

@@ -49,7 +49,8 @@ Iterations::Iterations(State& state, const detail::Input& input, const Callbacks
                                    .row_bytes = vectors.d * (bytes ? 1 : 4),
                                    .bytes = bytes,
                                    .k = state.params.k,
-                                   .list_size = state.choices.list_size});
+                                   .list_size = state.choices.list_size},
+                                  state.space.metric);
 }
 
 void Iterations::begin() {

@@ -191,8 +191,13 @@ Prediction predict_on_cpu(int threads, const ComparedSet& set, cpu::Isa isa) {
                 (threads == 1 ? " thread" : " threads")};
 }
 
-ObjectCosts object_costs(const ComparedSet& set, cpu::Isa isa) {
+ObjectCosts object_costs(ComparedSet set, Metric metric, cpu::Isa isa) {
     constexpr double kRounds = 4;  // three iterations, and the trees
+    if (!is_predictable(metric)) {
+        isa = isa >= cpu::Isa::avx512 ? cpu::Isa::avx2 : cpu::Isa::baseline;
+        if (set.bytes) set.row_bytes *= std::int64_t(sizeof(float));
+        set.bytes = false;
+    }
     const Rates& rates = cpu_rates(set.bytes ? cpu::Isa::avx2 : isa, set.bytes);
     const auto n = double(set.n);
     return {seconds_of_all_pairs(rates, set) / n, seconds_of_iterations(rates, set) / n / kRounds};
