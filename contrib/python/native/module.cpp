@@ -19,6 +19,7 @@
 #include "gnnd/version.h"
 #include "links.h"
 #include "lists.h"
+#include "manifest.h"
 #include "near.h"
 #include "operations.h"
 #include "search.h"
@@ -97,6 +98,7 @@ NB_MODULE(_native, module) {
     bind_files(module);
     bind_links(module);
     bind_lists(module);
+    bind_manifest(module);
     bind_near(module);
     bind_operations(module);
     bind_search(module);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 /// \file shards.h
-/// Several processes that build one graph in shards take these from the library: the manifest, the shards' files, and
-/// the merge of a pair.
+/// Several processes that build one graph in shards take these from the library: the shards' files, and the merge of a
+/// pair. Their manifest is in manifest.h.
 
 #include <nanobind/nanobind.h>
 
