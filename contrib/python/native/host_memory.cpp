@@ -93,15 +93,15 @@ void* touched(std::size_t bytes) {
     return data;
 }
 
+void* kept_or_new(std::size_t bytes) {
+    void* const data = store().take(bytes);
+    return data != nullptr ? data : touched(bytes);
+}
+
 }  // namespace
 
 HostMemory::HostMemory(std::size_t bytes) : bytes_(bytes) {
-    if (bytes < kLeast) {
-        data_ = ::operator new(bytes);
-        return;
-    }
-    data_ = store().take(bytes);
-    if (data_ == nullptr) data_ = touched(bytes);
+    data_ = bytes < kLeast ? ::operator new(bytes) : kept_or_new(bytes);
 }
 
 HostMemory::~HostMemory() {
@@ -110,6 +110,17 @@ HostMemory::~HostMemory() {
         ::operator delete(data_);
     else
         store().give({data_, bytes_});
+}
+
+void* KeptResources::allocate(std::size_t bytes) {
+    return bytes < kLeast ? heap_.allocate(bytes) : kept_or_new(bytes);
+}
+
+void KeptResources::deallocate(void* pointer, std::size_t bytes) noexcept {
+    if (bytes < kLeast)
+        heap_.deallocate(pointer, bytes);
+    else
+        store().give({pointer, bytes});
 }
 
 void keep_host_memory(std::size_t bytes) {

@@ -6,6 +6,8 @@
 
 #include <cstddef>
 
+#include "gnnd/resources.h"
+
 namespace gnnd::python {
 
 /// One block; its content is undefined.
@@ -24,6 +26,17 @@ class HostMemory {
   private:
     void* data_;
     std::size_t bytes_;
+};
+
+/// Work memory of calls that follow one another, as the merges of a worker do: large blocks are kept as those of graphs
+/// are, small ones come from the heap.
+class KeptResources final : public Resources {
+  public:
+    void* allocate(std::size_t bytes) override;
+    void deallocate(void* pointer, std::size_t bytes) noexcept override;
+
+  private:
+    HeapResources heap_;
 };
 
 /// Limits the bytes that are kept; those beyond go back to the system at once, the oldest first.

@@ -24,6 +24,7 @@
 #include "gnnd/io/graph_file.h"
 #include "graph_arrays.h"
 #include "hooks.h"
+#include "host_memory.h"
 #include "values.h"
 
 namespace gnnd::python {
@@ -77,8 +78,9 @@ nb::tuple merge_across(const Array& x1, const nb::tuple& graph1, const Array& x2
     for (int side = 0; side < 2; ++side) require_vectors(pair.graphs[side], pair.vectors[side].n);
     Hooks hooks{nb::none()};
     NewGraph found(pair.n(), params.k);
+    KeptResources resources;
     const BuildStats stats = hooks.run([&] {
-        return detail::run_into("merge", pair, params, found.ids(), found.distances(), hooks.callbacks(), nullptr);
+        return detail::run_into("merge", pair, params, found.ids(), found.distances(), hooks.callbacks(), &resources);
     });
     return nb::make_tuple(std::move(found).to_arrays(), to_dict(stats));
 }

@@ -18,6 +18,8 @@ import pytest
 import gnnd
 from conftest import check_graph, clustered
 from gnnd import _native
+from gnnd.distributed._base import Rows
+from gnnd.distributed._records import parts
 
 
 def test_progress_is_called_and_its_errors_end_the_build(x):
@@ -159,6 +161,33 @@ def test_memory_of_graphs_is_used_again():
         assert 0 < _native.kept_host_memory() <= 8 << 20
         gnnd.keep_host_memory(0)
         assert _native.kept_host_memory() == 0
+    finally:
+        gnnd.keep_host_memory(256 << 20)
+
+
+def test_work_memory_of_merges_is_used_again():
+    x = clustered(40_000, 4)
+    halves = [Rows(x[:20_000], "f32"), Rows(x[20_000:], "f32")]
+    one = {"k": 16, "recall": 0, "iterations": 1, "device": "cpu"}
+    graphs = [gnnd.build(half.array, **one) for half in halves]
+    first, second = (parts((graph.ids, graph.distances), "l2") for graph in graphs)
+
+    def merge() -> list[np.ndarray]:
+        found, _ = _native.merge_across(halves[0].native, first, halves[1].native, second, one)
+        return list(found)
+
+    try:
+        gnnd.keep_host_memory(0)
+        before = merge()
+        assert _native.kept_host_memory() == 0
+        gnnd.keep_host_memory(256 << 20)
+        again = [merge()]
+        kept = _native.kept_host_memory()
+        assert kept > 40_000 * 16 * 8  # more than the lists alone; what was found is not given back yet
+        again += [merge() for _ in range(3)]
+        assert _native.kept_host_memory() <= kept
+        for one_found in again:
+            np.testing.assert_array_equal(one_found, before)
     finally:
         gnnd.keep_host_memory(256 << 20)
 
