@@ -10,6 +10,7 @@
 #include <string>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "arrays.h"
 #include "convert.h"
@@ -50,22 +51,54 @@ nb::tuple save_rows(const std::filesystem::path& path, const nb::tuple& graph, c
     });
 }
 
-/// All rows of such a file, verified, into the caller's arrays, which tell n, k and the type of ids. All threads that
-/// OpenMP gives read.
+/// Reads all rows of a file, which is verified by that, by all threads that OpenMP gives.
+/// \param into  into(thread, begin, end) gives the places of ids and distances of these rows, a block at most
+template <class Id, class Into>
+void read_all(const io::GraphFile& file, const std::filesystem::path& path, const Into& into) {
+    if (file.id_bytes() != sizeof(Id)) throw IoError(path.native() + ": altered: ids of another type");
+    const cpu::Team team{cpu::Team::resolve(0)};
+    team.for_chunks(file.n(), file.block_rows(), [&](int thread, std::int64_t begin, std::int64_t end) {
+        const auto [ids, distances] = into(thread, begin, end);
+        file.read_into(begin, end - begin, ids, distances);
+    });
+}
+
+/// All rows of such a file, verified, into the caller's arrays, which tell n, k and the type of ids.
 /// \throws IoError where it is another one than was recorded, or altered
 void load_rows(const std::filesystem::path& path, std::uint64_t bytes, std::uint64_t checksum, const nb::tuple& graph,
                std::int64_t objects) {
     with_graph(graph, [&]<class Id>(const GraphView<Id>& view) {
         const nb::gil_scoped_release released;
         const io::GraphFile file = recorded_file(path.native(), bytes, checksum, view.n, view.k, objects);
-        if (file.id_bytes() != sizeof(Id)) throw IoError(path.native() + ": altered: ids of another type");
-        const cpu::Team team{cpu::Team::resolve(0)};
-        team.for_chunks(view.n, file.block_rows(), [&](int, std::int64_t begin, std::int64_t end) {
+        read_all<Id>(file, path, [&](int, std::int64_t begin, std::int64_t) {
             const std::int64_t place = begin * view.k;
-            file.read_into(begin, end - begin, const_cast<Id*>(view.ids) + place,
-                           const_cast<float*>(view.distances) + place);
+            return std::pair(const_cast<Id*>(view.ids) + place, const_cast<float*>(view.distances) + place);
         });
     });
+}
+
+/// The same, but the rows go nowhere: memory for all of them would take longer to get than the file takes to read.
+void check_rows(const std::filesystem::path& path, std::uint64_t bytes, std::uint64_t checksum, std::int64_t n,
+                std::int64_t k, std::int64_t objects, int id_bytes) {
+    const nb::gil_scoped_release released;
+    const io::GraphFile file = recorded_file(path.native(), bytes, checksum, n, k, objects);
+    const auto check = [&]<class Id>(Id) {
+        struct Block {
+            std::vector<Id> ids;
+            std::vector<float> distances;
+        };
+        std::vector<Block> blocks(std::size_t(cpu::Team::resolve(0)));
+        read_all<Id>(file, path, [&](int thread, std::int64_t begin, std::int64_t end) {
+            Block& block = blocks[std::size_t(thread)];
+            block.ids.resize(std::size_t((end - begin) * k));
+            block.distances.resize(std::size_t((end - begin) * k));
+            return std::pair(block.ids.data(), block.distances.data());
+        });
+    };
+    if (id_bytes == sizeof(std::int64_t))
+        check(std::int64_t());
+    else
+        check(std::int32_t());
 }
 
 /// GGM of two shards by their own graphs: what their objects have in each other. Rows of the first, then of the second,
@@ -136,6 +169,8 @@ void bind_shards(nb::module_& module) {
         n, nb::arg("count"), nb::arg("seed"));
     module.def("save_rows", &save_rows, path, graph, dtype, objects);
     module.def("load_rows", &load_rows, path, nb::arg("bytes"), nb::arg("checksum"), graph, objects);
+    module.def("check_rows", &check_rows, path, nb::arg("bytes"), nb::arg("checksum"), n, k, objects,
+               nb::arg("id_bytes"));
     module.def("merge_across", &merge_across, nb::arg("x1"), nb::arg("graph1"), nb::arg("x2"), nb::arg("graph2"),
                params);
     module.def("fold", &fold, nb::arg("found"), nb::arg("first"), nb::arg("last"), nb::arg("begin"), nb::arg("lists"),

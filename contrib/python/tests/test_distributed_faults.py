@@ -256,7 +256,7 @@ def test_a_worker_takes_no_more_threads_than_it_is_given(monkeypatch, tmp_path):
 
         return look
 
-    for name in ("save_rows", "load_rows"):
+    for name in ("save_rows", "load_rows", "check_rows"):
         monkeypatch.setattr(_native, name, looking(getattr(_native, name)))
     own = _native.limit_threads(2)
     try:

@@ -122,7 +122,7 @@ def test_a_worker_that_is_killed_in_a_check(tmp_path):
     program = """
 import sys, time, gnnd.distributed
 from gnnd.distributed._records import Records
-Records.load_lists = lambda *_: time.sleep(100)
+Records.check_lists = lambda *_: time.sleep(100)
 gnnd.distributed.work(sys.argv[1])
 """
     killed = subprocess.Popen([sys.executable, "-c", program, work])
@@ -160,14 +160,18 @@ def test_reads_that_fail_for_a_while(tmp_path, monkeypatch, caplog):
     """A file that cannot be read is not damaged: it is tried again, and nothing is made anew."""
     base, work = begin(tmp_path)
     monkeypatch.setattr(_worker, "PAUSE", 0.001)
-    real, calls = _native.load_rows, itertools.count()
+    calls = itertools.count()
 
-    def fails(*arguments):
-        if next(calls) % 11 == 3:
-            raise OSError(f"{arguments[0]}: cannot read: Input/output error")
-        return real(*arguments)
+    def failing(real):
+        def fails(*arguments):
+            if next(calls) % 11 == 3:
+                raise OSError(f"{arguments[0]}: cannot read: Input/output error")
+            return real(*arguments)
 
-    monkeypatch.setattr(_native, "load_rows", fails)
+        return fails
+
+    for name in ("load_rows", "check_rows"):
+        monkeypatch.setattr(_native, name, failing(getattr(_native, name)))
     assert gnnd.distributed.work(work) == len(Schedule(4))
     assert "Input/output error; tried again" in caplog.text and "made anew" not in caplog.text
     check_finished(work, base)

@@ -93,6 +93,6 @@ class Near(AllPairs):
             )
         except OSError:
             for shard in range(plan.manifest.count):  # whichever of them is altered is withdrawn
-                self._records.load_lists(schedule.last_lists(shard), shard)
+                self._records.check_lists(schedule.last_lists(shard), shard)
             raise
         self._records.save(task.records[0], rows, plan.n, time.monotonic() - start, 0)

@@ -9,7 +9,7 @@ import os
 import socket
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from ._schedule import Schedule, State
 from ._storage import Damaged, Storage, checked_name, new_attempt
 
 Graph = tuple[np.ndarray, np.ndarray]
+T = TypeVar("T")
 
 
 def view(array: np.ndarray, dtype: str) -> _native.Array:
@@ -104,14 +105,22 @@ class Records:
 
         :raises Damaged: altered or gone; record and file are withdrawn then
         """
+
+        def read(path: str, record: Record) -> Graph:
+            graph = new_graph(n, k, id_type)
+            _native.load_rows(path, record.size, record.checksum, parts(graph, self.plan.metric), objects)
+            return graph
+
+        return self._read_file(name, read)
+
+    def _read_file(self, name: str, read: Callable[[str, Record], T]) -> T:
+        """What ``read`` makes of the record's file, which it verifies. :raises Damaged: as :meth:`load`"""
         record = self.read(name)
         for last in (False, True):  # what was altered on the way is read once more
             try:
                 path = self.storage.fetch(record.file, record.size)
                 self.moved += record.size
-                graph = new_graph(n, k, id_type)
-                _native.load_rows(path, record.size, record.checksum, parts(graph, self.plan.metric), objects)
-                return graph
+                return read(path, record)
             except OSError as error:
                 # An error of a system call is the storage's, not the file's; the library tells it as "cannot".
                 if not isinstance(error, Damaged) and (error.errno is not None or ": cannot " in str(error)):
@@ -125,6 +134,15 @@ class Records:
     def load_lists(self, name: str, shard: int) -> Graph:
         """Those of a shard, or what the graph has of as many rows: see :meth:`load`."""
         return self.load(name, self.plan.rows(shard), self.plan.k, self.plan.n, self.plan.id_type)
+
+    def check_lists(self, name: str, shard: int) -> None:
+        """Reads them once more, as :meth:`load_lists`, and keeps nothing."""
+        plan, id_bytes = self.plan, np.dtype(self.plan.id_type).itemsize
+
+        def read(path: str, record: Record) -> None:
+            _native.check_rows(path, record.size, record.checksum, plan.rows(shard), plan.k, plan.n, id_bytes)
+
+        self._read_file(name, read)
 
     def look(self, name: str) -> Record:
         """The record, whose file is there and has its size.

@@ -237,7 +237,7 @@ class Carrier:
         start, name = time.monotonic(), self.records.state().schedule.result(task.first)
         record = self.records.read(name)
         with self._phase("reading"):
-            self.records.load_lists(name, task.first)
+            self.records.check_lists(name, task.first)
         self.records.note(task.records[0], record, time.monotonic() - start)
 
     def _finish(self, _: Task) -> None:
