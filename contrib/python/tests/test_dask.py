@@ -68,17 +68,26 @@ def test_dask_s_processes_are_quiet_meanwhile(client, tmp_path):
             name: callbacks[name].callback_time for name in ("profile", "tick", "memory_monitor") if name in callbacks
         }
 
-    before = client.run(pace), client.run(pace, nanny=True)
-    seen = []
+    def clock(dask_scheduler):
+        return dask_scheduler.periodic_callbacks["tick"].callback_time
+
+    before = client.run(pace), client.run(pace, nanny=True), client.run_on_scheduler(clock)
+    seen, clocks = [], []
+
+    def look(_):
+        seen.append(client.run(pace, nanny=True))
+        clocks.append(client.run_on_scheduler(clock))
+
     gnnd.distributed.build(
         make_base(tmp_path),
         tmp_path / "work",
         K,
         shards=2,
         threads=1,
-        progress=lambda _: seen.append(client.run(pace, nanny=True)),
+        progress=look,
     )
-    assert (client.run(pace), client.run(pace, nanny=True)) == before
+    assert (client.run(pace), client.run(pace, nanny=True), client.run_on_scheduler(clock)) == before
+    assert clocks[0] == 500
     for nanny in seen[0].values():
         assert nanny["tick"] == 500
     worker = client.submit(_paces_of_a_worker, pure=False).result()

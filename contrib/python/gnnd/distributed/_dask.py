@@ -18,7 +18,7 @@ from .._files import ShardedGraph
 from .._paths import path_of
 from ._leases import Leases, Waiting
 from ._plan import Plan, finished, read_plan
-from ._quiet import quiet, quiet_nannies
+from ._quiet import quiet, quiet_others
 from ._records import Records
 from ._schedule import FINISH, Task
 from ._sizing import begun_shards, shards_for, workers_of
@@ -93,7 +93,7 @@ def build(
     if begun is not None:
         given = (path_of(base, "base"), str(device), threads, lease_seconds, options)
         engine = _Engine(cluster, Records(place, begun), begun, (name, *given), progress)
-        with quiet_nannies(cluster):
+        with quiet_others(cluster):
             engine.run()
         clean_up(place)
         engine.release()

@@ -6,7 +6,7 @@ workers share processors. A task is a few long calls of native code, in which th
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -28,16 +28,36 @@ def quiet(worker: Any) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def quiet_nannies(client: distributed.Client) -> Iterator[None]:
-    """Meanwhile the nannies of the workers that there are do so."""
-    before: dict[str, Any] = {}
-    with contextlib.suppress(Exception):  # of a worker that is lost, or of one that has none
-        before = client.run(_slow_nanny, nanny=True, on_error="ignore")
+def quiet_others(client: distributed.Client) -> Iterator[None]:
+    """Meanwhile the nannies of the workers that there are, and the scheduler, do so."""
+    nannies: dict[str, Any] = {}
+    scheduler: float | None = None
+    # Suppressed: that of a worker that is lost, or has no nanny, and of a scheduler that is.
+    with contextlib.suppress(Exception):
+        nannies = client.run(_slow_nanny, nanny=True, on_error="ignore")
+    with contextlib.suppress(Exception):
+        scheduler = client.run_on_scheduler(_clock(), often=_SELDOM)
     try:
         yield
     finally:
         with contextlib.suppress(Exception):
-            client.run(_restore_nanny, before, nanny=True, on_error="ignore")
+            client.run(_restore_nanny, nannies, nanny=True, on_error="ignore")
+        if scheduler is not None:
+            with contextlib.suppress(Exception):
+                client.run_on_scheduler(_clock(), often=scheduler)
+
+
+def _clock() -> Callable[..., float]:
+    """What sets the pace of a scheduler's clock, and returns what it was. As a function of no module it travels as a
+    whole: where the scheduler runs gnnd need not be installed."""
+
+    def set_pace(often: float, dask_scheduler: Any) -> float:
+        tick = dask_scheduler.periodic_callbacks["tick"]
+        before = float(tick.callback_time)
+        tick.callback_time = often
+        return before
+
+    return set_pace
 
 
 def _slow(server: Any, names: tuple[str, ...]) -> dict[str, float]:
