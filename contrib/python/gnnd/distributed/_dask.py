@@ -8,7 +8,6 @@ import asyncio
 import contextlib
 import logging
 import os
-import threading
 import time
 import uuid
 from collections.abc import Callable
@@ -16,15 +15,16 @@ from typing import TYPE_CHECKING, Any
 
 from .._files import ShardedGraph
 from .._paths import path_of
-from ._leases import Leases, Waiting
+from ._dask_worker import carry_out, forget
+from ._leases import Leases
 from ._plan import Plan, finished, read_plan
-from ._quiet import quiet, quiet_others
+from ._quiet import quiet_others
 from ._records import Records
 from ._schedule import FINISH, Task
 from ._sizing import begun_shards, shards_for, workers_of
 from ._storage import is_url, storage
 from ._tasks import clean_up
-from ._worker import STORAGE_OPTIONS, Worker, patiently, start
+from ._worker import STORAGE_OPTIONS, patiently, start
 
 if TYPE_CHECKING:
     import distributed
@@ -35,9 +35,6 @@ _LOSSES = 20  # of workers that a task may cost: then it is the task
 _LOOK = 0.5  # seconds, after which new workers are looked for
 _PATIENCE = 10.0  # seconds, in which Dask tells of what is done
 _MOST = 0.8  # of a worker's memory limit: there Dask pauses it, and ends it a little above
-
-_mine: dict[tuple[str, str], Worker] = {}  # of this process: the place and the build that it works on
-_one_at_a_time = threading.Lock()
 
 
 def build(
@@ -146,7 +143,7 @@ class _Engine:
     def release(self) -> None:
         """Workers forget what they hold: two shards are much of their memory."""
         with contextlib.suppress(Exception):  # of a worker that is lost
-            self._client.run(_forget, self._given[0], self._plan.id, workers=list(self._held), on_error="ignore")
+            self._client.run(forget, self._given[0], self._plan.id, workers=list(self._held), on_error="ignore")
 
     def _hear_the_end(self) -> None:
         """The graph may be there before Dask tells that its last task is done."""
@@ -201,7 +198,7 @@ class _Engine:
             task = ready[0]
             busy.add(task)
             future = self._client.submit(
-                _carry_out,
+                carry_out,
                 task,
                 self._plan.id,
                 *self._given,
@@ -270,43 +267,3 @@ class _Engine:
             self._progress(
                 {"tasks_done": done, "tasks": tasks, "seconds": seconds, "seconds_left": left, "bytes": self._bytes}
             )
-
-
-def _forget(work: str, build_id: str) -> None:
-    """On a worker, when a build is finished."""
-    _mine.pop((work, build_id), None)
-
-
-def _carry_out(
-    task: Task,
-    build_id: str,
-    work: str,
-    base: str,
-    device: str,
-    threads: int,
-    lease_seconds: float,
-    options: dict[str, Any],
-) -> tuple[str, int]:
-    """On a worker: returns when the task is done, by it or by another.
-
-    :return: the worker's address, and the bytes that it moved
-    """
-    from distributed import get_worker
-
-    with _one_at_a_time, quiet(get_worker()):
-        key = work, build_id
-        if key not in _mine:
-            place = storage(work, **options)
-            plan = patiently(lambda: read_plan(place))
-            if plan is None:
-                return get_worker().address, 0
-            _mine.clear()
-            about = device, threads, lease_seconds, options.get("storage_options"), get_worker().address
-            _mine[key] = Worker(place, plan, base, *about)
-        mine = _mine[key]
-        before, waiting = mine.moved, Waiting(lease_seconds)
-        while not patiently(lambda: mine.is_finished() or not mine.records.state().is_ready(task)):
-            if patiently(lambda: mine.try_to_do(task)):
-                break
-            waiting.pause()
-        return get_worker().address, mine.moved - before
