@@ -121,12 +121,10 @@ def rows_on_host(x: Any, name: str = "x") -> np.ndarray:
     :raises TypeError: for what is no numbers, ValueError for shapes that are no vectors' and as :func:`narrowed`
     """
     _require_dense(x, name)
-    array = np.asarray(x)
+    array = _bool_as_bytes(np.asarray(x))
     _require_matrix(array.shape, name)
     if array.dtype.name == "bfloat16":
         array = array.astype(np.float32)
-    elif array.dtype == np.bool_:
-        array = array.view(np.uint8)
     elif array.dtype.name not in _DTYPES:
         if array.dtype.kind not in "iuf":
             raise TypeError(f"{name} is of {array.dtype}; vectors are numbers")
@@ -203,10 +201,13 @@ def _require_matrix(shape: tuple[int, ...], name: str) -> None:
         raise ValueError(f"{name} has {len(shape)} dimensions, of shape {tuple(shape)}; vectors are n x d")
 
 
+def _bool_as_bytes(x: np.ndarray) -> np.ndarray:
+    return x.view(np.uint8) if x.dtype == np.bool_ else x
+
+
 def _of_numpy(x: np.ndarray, name: str) -> Vectors:
     _require_matrix(x.shape, name)
-    if x.dtype == np.bool_:
-        x = x.view(np.uint8)
+    x = _bool_as_bytes(x)
     if x.dtype.name not in (*_DTYPES, "float64"):
         raise TypeError(f"{name} is of {x.dtype}; vectors are of {_DTYPE_NAMES}, and float64 is converted")
     if not x.dtype.isnative:
