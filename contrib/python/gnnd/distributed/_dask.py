@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from .._files import ShardedGraph
 from .._paths import path_of
+from ._clean import clean_up
 from ._dask_worker import carry_out, forget
 from ._leases import Leases
 from ._plan import Plan, finished, read_plan
@@ -23,7 +24,6 @@ from ._records import Records
 from ._schedule import FINISH, Task
 from ._sizing import begun_shards, shards_for, workers_of
 from ._storage import is_url, storage
-from ._tasks import clean_up
 from ._worker import STORAGE_OPTIONS, patiently, start
 
 if TYPE_CHECKING:

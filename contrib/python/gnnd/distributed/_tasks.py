@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -16,8 +15,9 @@ import numpy as np
 from .. import _native
 from .._process import named
 from ._base import Base, Rows
+from ._clean import clean
 from ._near import Near
-from ._plan import BUILD, MANIFEST, SAMPLE, Plan, finished
+from ._plan import MANIFEST, Plan
 from ._records import Graph, Records, parts
 from ._rules import AllPairs
 from ._schedule import Task
@@ -30,12 +30,6 @@ _FOR_TWO = 4  # threads of a worker, from which on two others move files at the 
 _ROOM = 256 << 20  # bytes at most of what is kept of other shards than the last task's
 _BLOCK = 16 << 20  # bytes that a thread works on at a time
 _MOST_THREADS = 8  # more do not copy faster
-
-# The files that builds write beside records and leases, whole or not.
-_MADE = re.compile(
-    r"((local|nearest|lists|result)-\d{5}[.\w-]*\.gnnd|(planes|borders|cells|rows|parts)(-\d{5})?-[0-9a-f]{12}\.bin)(\.tmp\..*)?"
-    r"|[a-z]+\.(json|bin)\.tmp\.[0-9a-f]{12}"
-)
 
 
 class Carrier:
@@ -279,21 +273,3 @@ def _columns(threads: int, rows: np.ndarray, count: int) -> np.ndarray:
     array = np.empty((len(rows), min(count, rows.shape[1])), rows.dtype)
     _in_blocks(threads, np.copyto, array, rows[:, :count])
     return array
-
-
-def clean_up(storage: Storage) -> None:
-    """Of a finished graph: what its end has not deleted, since it was ended itself."""
-    manifest = finished(storage)
-    if manifest is not None and storage.read(BUILD) is not None:
-        clean(storage, {name for name, _, _ in manifest.files})
-
-
-def clean(storage: Storage, keep: set[str]) -> None:
-    """Deletes what is not part of the finished graph. Records go before what they tell of, the plan last. By several
-    threads: the system takes a second for 7 GB in memory, an object store some time for each request."""
-    with contextlib.suppress(OSError):  # what stays does no harm
-        for folder in ("done", "leases"):
-            in_threads(_MOST_THREADS, storage.delete, [f"{folder}/{name}" for name in storage.names(folder)])
-        in_threads(_MOST_THREADS, storage.delete, filter(_MADE.fullmatch, storage.names() - keep))
-        for name in (SAMPLE, BUILD):
-            storage.delete(name)

@@ -17,13 +17,14 @@ from typing import Any, TypeVar
 from .. import _native
 from .._files import ShardedGraph
 from ._base import open_base
+from ._clean import clean_up
 from ._leases import Leases, Waiting
 from ._plan import MANIFEST, Plan, finished, read_plan
 from ._plan import start as begin
 from ._records import Records
 from ._schedule import FINISH, Task
 from ._storage import Damaged, Folder, Storage, checked_name, storage
-from ._tasks import Carrier, clean_up
+from ._tasks import Carrier
 
 log = logging.getLogger("gnnd.distributed")
 
