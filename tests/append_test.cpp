@@ -6,6 +6,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "gnnd/cpu/insert.h"
 #include "gnnd/detail/append_rows.h"
 #include "gnnd/error.h"
 #include "gnnd/io/vector_file.h"
@@ -69,6 +70,22 @@ TEST(Append, SearchIsTheSameOnAnyNumberOfThreads) {
         params.threads = threads;
         EXPECT_TRUE(test::same_graph(test::search_last(vectors, 1300, params).graph, expected)) << threads;
     }
+}
+
+/// As what is added is compared with itself: of a block of some objects with the same ones all pairs are wanted.
+TEST(Append, NearestAmongThemselvesAreThoseAmongOthers) {
+    constexpr int kCount = 100, kNearest = 32;
+    const Vectors vectors = random_vectors(300, 8, DType::f32);
+    HeapResources heap;
+    const cpu::Team team{2, nullptr};
+    const cpu::Space space(vectors, Metric::L2, team, heap);
+    std::vector<std::int32_t> batch(kCount);
+    std::iota(batch.begin(), batch.end(), 200);
+    const std::vector<std::int32_t> others = batch;
+    const auto nearest = [&](const std::vector<std::int32_t>& among) {
+        return cpu::nearest_among(space, team, batch.data(), kCount, among.data(), kCount, kNearest, heap);
+    };
+    EXPECT_TRUE(test::same_graph(nearest(batch), nearest(others)));
 }
 
 TEST(Append, RowsThatChangeAreThoseOfTheWhole) {

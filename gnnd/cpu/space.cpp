@@ -56,11 +56,10 @@ std::size_t Block::bytes(int max_rows, int max_columns, bool normalized) {
 }
 
 void Block::run(const Space& of_rows, const std::int32_t* rows, int row_count, const std::int32_t* columns,
-                int column_count) {
+                int column_count, bool triangular) {
     const VectorView &x = space_->vectors, &y = of_rows.vectors;
     const Kernels& kernels = space_->kernels;
     const auto *base = static_cast<const std::byte*>(x.data), *base_of_rows = static_cast<const std::byte*>(y.data);
-    const bool triangular = rows == columns;
     const int slice = int(kSlice / kernels.element);
     for (std::int64_t begin = 0; begin < x.d; begin += slice) {
         const int width = int(std::min<std::int64_t>(slice, x.d - begin));
@@ -115,16 +114,16 @@ void PairBlock::compute(const std::int32_t* a, const std::int32_t* b, int count)
 }
 
 void Block::compute(const std::int32_t* rows, int row_count, const std::int32_t* columns, int column_count) {
-    run(*space_, rows, row_count, columns, column_count);
+    run(*space_, rows, row_count, columns, column_count, false);
 }
 
 void Block::compute(const Space& of_rows, const std::int32_t* rows, int row_count, const std::int32_t* columns,
                     int column_count) {
-    run(of_rows, rows, row_count, columns, column_count);
+    run(of_rows, rows, row_count, columns, column_count, false);
 }
 
 void Block::compute_triangle(const std::int32_t* columns, int row_count, int column_count) {
-    run(*space_, columns, row_count, columns, column_count);
+    run(*space_, columns, row_count, columns, column_count, true);
 }
 
 }  // namespace gnnd::cpu

@@ -59,7 +59,7 @@ class Block {
 
   private:
     void run(const Space& of_rows, const std::int32_t* rows, int row_count, const std::int32_t* columns,
-             int column_count);
+             int column_count, bool triangular);
 
     const Space* space_ = nullptr;
     int stride_ = 0;
