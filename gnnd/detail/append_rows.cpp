@@ -36,7 +36,8 @@ void AppendedRows::put_in(std::size_t c, std::int32_t* ids, float* distances, st
 void AppendedRows::take_out(std::size_t c, std::int32_t* ids, float* distances, std::int64_t k) {
     RowEntry *const begin = entries.data() + begin_of(c), *entry = entries.data() + ends[c];
     if (entry - begin == k) return exchange_row(begin, ids, distances, k);
-    while (entry-- != begin) {
+    while (entry != begin) {
+        --entry;
         const std::int64_t at = entry->column;
         const std::int32_t id = ids[at];
         const float distance = distances[at];

@@ -18,7 +18,7 @@ struct RowEntry {
 };
 
 /// What an append changes in a graph. Most rows that change take in one added object or two, so that what is told of
-/// them is what is new there, an eightieth of the rows.
+/// them is what is new there, a sixtieth of the entries of such rows (k = 64).
 struct AppendedRows {
     std::vector<std::int32_t> objects;  ///< old ones whose rows change, ascending
     std::vector<std::int64_t> ends;     ///< of each, where its entries end
