@@ -17,7 +17,7 @@ import gnnd
 import gnnd.distributed
 from gnnd.distributed._dask import _Engine
 from gnnd.distributed._plan import read_plan
-from gnnd.distributed._quiet import quiet
+from gnnd.distributed._quiet import quiet, quiet_others
 from gnnd.distributed._records import Records
 from gnnd.distributed._schedule import Schedule
 from gnnd.distributed._sizing import first_that_fits
@@ -61,6 +61,31 @@ def test_a_build(client, tmp_path):
 
 def test_dask_s_processes_are_quiet_meanwhile(client, tmp_path):
     """Its profiler and clocks have their pace again afterwards."""
+    before = paces(client)
+    seen = []
+
+    def look(_):
+        seen.append(paces(client))
+
+    gnnd.distributed.build(
+        make_base(tmp_path),
+        tmp_path / "work",
+        K,
+        shards=2,
+        threads=1,
+        progress=look,
+    )
+    assert paces(client) == before
+    _, nannies, scheduler = seen[0]
+    assert scheduler == 500
+    for nanny in nannies.values():
+        assert nanny["tick"] == 500
+    worker = client.submit(_paces_of_a_worker, pure=False).result()
+    assert worker["tick"] == 500 and all(often >= 500 for often in worker.values())
+
+
+def paces(client):
+    """In milliseconds: of workers, of their nannies, and of the scheduler."""
 
     def pace(dask_worker):
         callbacks = dask_worker.periodic_callbacks
@@ -71,27 +96,19 @@ def test_dask_s_processes_are_quiet_meanwhile(client, tmp_path):
     def clock(dask_scheduler):
         return dask_scheduler.periodic_callbacks["tick"].callback_time
 
-    before = client.run(pace), client.run(pace, nanny=True), client.run_on_scheduler(clock)
-    seen, clocks = [], []
+    return client.run(pace), client.run(pace, nanny=True), client.run_on_scheduler(clock)
 
-    def look(_):
-        seen.append(client.run(pace, nanny=True))
-        clocks.append(client.run_on_scheduler(clock))
 
-    gnnd.distributed.build(
-        make_base(tmp_path),
-        tmp_path / "work",
-        K,
-        shards=2,
-        threads=1,
-        progress=look,
-    )
-    assert (client.run(pace), client.run(pace, nanny=True), client.run_on_scheduler(clock)) == before
-    assert clocks[0] == 500
-    for nanny in seen[0].values():
-        assert nanny["tick"] == 500
-    worker = client.submit(_paces_of_a_worker, pure=False).result()
-    assert worker["tick"] == 500 and all(often >= 500 for often in worker.values())
+@pytest.mark.parametrize("last", ["first", "second"])
+def test_builds_beside_each_other_leave_the_pace_as_it_was(client, last):
+    before = paces(client)
+    builds = [quiet_others(client), quiet_others(client)]
+    for build in builds:
+        build.__enter__()
+    assert paces(client)[2] == 500
+    for build in builds if last == "second" else reversed(builds):
+        build.__exit__(None, None, None)
+    assert paces(client) == before
 
 
 def _paces_of_a_worker():

@@ -36,7 +36,7 @@ def quiet_others(client: distributed.Client) -> Iterator[None]:
     with contextlib.suppress(Exception):
         nannies = client.run(_slow_nanny, nanny=True, on_error="ignore")
     with contextlib.suppress(Exception):
-        scheduler = client.run_on_scheduler(_clock(), often=_SELDOM)
+        scheduler = client.run_on_scheduler(_clock(), often=_SELDOM, slower=True)
     try:
         yield
     finally:
@@ -47,13 +47,15 @@ def quiet_others(client: distributed.Client) -> Iterator[None]:
                 client.run_on_scheduler(_clock(), often=scheduler)
 
 
-def _clock() -> Callable[..., float]:
+def _clock() -> Callable[..., float | None]:
     """What sets the pace of a scheduler's clock, and returns what it was. As a function of no module it travels as a
     whole: where the scheduler runs gnnd need not be installed."""
 
-    def set_pace(often: float, dask_scheduler: Any) -> float:
+    def set_pace(often: float, dask_scheduler: Any, slower: bool = False) -> float | None:
         tick = dask_scheduler.periodic_callbacks["tick"]
         before = float(tick.callback_time)
+        if slower and before >= often:
+            return None  # another build has slowed it, and restores it
         tick.callback_time = often
         return before
 
@@ -61,11 +63,12 @@ def _clock() -> Callable[..., float]:
 
 
 def _slow(server: Any, names: tuple[str, ...]) -> dict[str, float]:
-    """Of a server of Dask. :return: how often it did each, in milliseconds"""
+    """Of a server of Dask. :return: how often it did each that another build has not slowed, in milliseconds"""
     callbacks = getattr(server, "periodic_callbacks", {})
     before = {name: float(callbacks[name].callback_time) for name in names if name in callbacks}
-    for name, often in before.items():
-        callbacks[name].callback_time = max(often, _SELDOM)
+    before = {name: often for name, often in before.items() if often < _SELDOM}
+    for name in before:
+        callbacks[name].callback_time = _SELDOM
     return before
 
 
