@@ -27,8 +27,8 @@ constexpr int kFinalists = 8, kRounds = 2;
 constexpr int kLookEvery = 6;
 /// So many settings are built until they have the recall asked for.
 constexpr int kCandidates = 3;
-/// All pairs that are predicted to take less than so many times the default's time are compared before others are
-/// tried.
+/// All pairs that are predicted to take less than so many times the default's time are compared of the larger sample,
+/// too, before others are tried.
 constexpr double kMayWin = 3;
 /// Of TuneParams::seconds, from the start: until when the default is built of the larger sample, and until when others
 /// are of the smaller one.
@@ -111,7 +111,7 @@ class Tuning {
     /// First towards the aim, from both sides; then wherever a step leads.
     void walk() {
         for (const bool aimed : {true, false}) {
-            std::vector<bool> expanded(std::size_t(how_.settings), false);
+            std::vector<bool> expanded(std::size_t(how_.settings) + 1, false);  // all pairs are none of the settings
             for (;;) {
                 const std::vector<int> front = best(TuneRuns::first);
                 const auto next =
@@ -195,7 +195,7 @@ class Tuning {
         if (may_compare_all()) measure_all_pairs();
         for (int round = 1; round < kRounds; ++round) {
             measure();
-            if (const int i = record_of_all_pairs(); i >= 0) measure_largest(i);
+            if (const int i = record_of_all_pairs(); i >= 0) measure_larger(i);
         }
     }
 
@@ -214,10 +214,6 @@ class Tuning {
         return at != result_.records.end() ? int(at - result_.records.begin()) : -1;
     }
 
-    void measure_largest(int position) {
-        fits([&] { runs_.measure_again(position, result_.small_rows != 0 ? TuneRuns::larger : TuneRuns::first); });
-    }
-
     /// On the smaller sample, which costs little; before the walk to settings, which may take all of the time, also on
     /// the larger one where they may win: the default by the paper's stop may lack much of what is asked for.
     void look_at_all_pairs() {
@@ -231,7 +227,7 @@ class Tuning {
     void measure_all_pairs() {
         if (record_of_all_pairs() < 0) look_at_all_pairs();
         const int i = record_of_all_pairs();
-        if (i >= 0 && result_.records[std::size_t(i)].large.rows == 0) measure_largest(i);
+        if (i >= 0 && result_.records[std::size_t(i)].large.rows == 0) measure_larger(i);
     }
 
     /// Builds with the recall asked for, of those lists that are predicted to get there in the least time.

@@ -123,7 +123,6 @@ TEST_F(CliTune, TriesAllPairsWhereTheyMayWin) {
     EXPECT_EQ(all["records"][all["chosen"].get<std::size_t>()]["large"]["stop"], "exact");
     const json& second = all["records"][1];
     EXPECT_EQ(second["params"]["recall"], 1) << "before others";
-    EXPECT_NE(second["large"], nullptr);
     std::size_t settings = 0;
     for (const json& record : all["records"]) settings += record["params"]["recall"] == 0;
     EXPECT_EQ(settings, 2u) << "all pairs are none of them";

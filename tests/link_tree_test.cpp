@@ -166,7 +166,7 @@ TEST(LinkTree, LinksFromWhereObjectsWereReachedBefore) {
     BesideALine distances(kLine);
     for (int i = kLine; i < kLine + kBeside; ++i) {
         const auto near = std::int32_t(distances.place(i));
-        if (i % 3 == 0) former[i] = near;                                  // which a search would find
+        if (i % 3 == 0) former[i] = near + 1;                              // a search would find the one before
         if (i % 3 == 1) former[i] = i;                                     // an entry of its own
         if (i % 3 == 2) former[i] = i + 1 < kLine + kBeside ? i + 1 : -1;  // not reached itself yet
     }

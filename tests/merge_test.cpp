@@ -66,7 +66,7 @@ TEST(Merge, EndsWhenLittleIsLeftToFind) {
         }
 }
 
-/// Every object has a twin in the other set, at no distance.
+/// Graphs that are exact lack pairs across alone; of poor ones the others are compared, too.
 TEST(Merge, ComparesAllPairsAcrossAndTheOthersWhereTheirGraphsLackThem) {
     const Vectors vectors = random_vectors(12000, 32, DType::f32);
     BuildParams exact = cpu_params(20), poor = exact, params = exact;
@@ -84,6 +84,7 @@ TEST(Merge, ComparesAllPairsAcrossAndTheOthersWhereTheirGraphsLackThem) {
     }
 }
 
+/// Every object has a twin in the other set, at no distance.
 TEST(Merge, FindsTheTwinsOfTheSameSetTwice) {
     const io::VectorFile sample(GNND_TEST_DATA "/photosift20k.u8bin");
     const std::int64_t n = test::sized(5000);
