@@ -47,9 +47,10 @@ struct ObjectCosts {
     double all_pairs;  ///< where all pairs are compared
     double round;      ///< in an iteration with the samples that are chosen, or in the trees, which take about as long
 };
-/// What decides between both. The same seed gives the same graph of bytes on all processors: for them the costs are
-/// those with AVX2, where all pairs gain least. Metrics that are no sums of products, whose components are floats then,
-/// cost about what products do with older instructions: for them AVX2's are taken, or without AVX-512 those before.
+/// What decides between both. Under products the same seed gives the same graph of bytes on all processors: for them
+/// the costs are those with AVX2, where all pairs gain least. Metrics that are no sums of products, whose components
+/// are floats then, cost about what products do with older instructions: for them AVX2's are taken, or without AVX-512
+/// those before.
 ObjectCosts object_costs(ComparedSet set, Metric metric, cpu::Isa isa = cpu::supported_isas().back());
 
 /// True where all pairs are predicted to cost less than the least that iterations take to reach the recall of `params`,

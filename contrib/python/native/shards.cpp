@@ -77,7 +77,7 @@ void load_rows(const std::filesystem::path& path, std::uint64_t bytes, std::uint
     });
 }
 
-/// The same, but the rows go nowhere: memory for all of them would take longer to get than the file takes to read.
+/// The same, but the rows go nowhere: to get memory for all of them would take half as long again.
 void check_rows(const std::filesystem::path& path, std::uint64_t bytes, std::uint64_t checksum, std::int64_t n,
                 std::int64_t k, std::int64_t objects, int id_bytes) {
     const nb::gil_scoped_release released;

@@ -79,7 +79,7 @@ bool usable(int index, std::string& why) {
     return false;
 }
 
-/// The driver takes half a millisecond for each clock, as long as a small build.
+/// The driver takes 0.6 ms for each of the clocks (benchs/NOTEBOOK.md), of builds that take 4 and more.
 const detail::GpuTraits& traits_of(int index) {
     static std::mutex mutex;
     static std::map<int, detail::GpuTraits> read;
