@@ -6,7 +6,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <string>
+#include <tuple>
 
 #include "gnnd/detail/tune_steps.h"
 #include "gnnd/resources.h"
@@ -219,6 +221,35 @@ TEST(Tune, SmallSetsAreComparedPairByPair) {
     }
     EXPECT_NE(error_of([] { tune(test::random_vectors(1, 4, DType::f32), tuned_for(0.99)); }).find("1 vector"),
               std::string::npos);
+}
+
+/// The walk may take all of the time. Independent components are as hard as can be: all pairs take a part of the
+/// default's time.
+TEST(Tune, ComparesAllPairsBeforeItTriesOtherSettings) {
+    constexpr std::int64_t kRows = 17000;  // of which lists are built, too
+    TuneParams how = few();
+    how.settings = 2;
+    how.objects = 300;
+    const auto setting = [](const BuildParams& params) {
+        return std::tuple(params.samples, params.list_size, params.trees, params.init, params.iterations);
+    };
+    std::optional<decltype(setting({}))> first;
+    bool compared = false;
+    int others = 0;
+    TuneCallbacks callbacks;
+    callbacks.progress = [&](const TuneRecord& record, const TuneRun& run) {
+        if (!first) first = setting(record.params);
+        if (record.params.recall == 1) {
+            compared = compared || run.rows == kRows;
+        } else if (setting(record.params) != *first) {
+            EXPECT_TRUE(compared);
+            ++others;
+        }
+    };
+    const TuneResult result = tune(test::random_vectors(kRows, 64, DType::f32), tuned_for(0.99, 10), how, callbacks);
+    EXPECT_GT(others, 0);
+    ASSERT_GE(result.chosen, 0);
+    EXPECT_EQ(result.records[std::size_t(result.chosen)].params.recall, 1);
 }
 
 TEST(Tune, PassesOverWhatTheMemoryDoesNotHold) {
