@@ -103,7 +103,6 @@ bool Iterations::reached() {
     const double samples = state_.choices.samples;
     stats_.recall = measure(*measurement_, kMeasuredGain * kNextDistances / 2 * samples * samples);
     gain_ += stats_.recall.value;
-    if (since_growth_ == iteration_) rounds_left_ = outlook();
     return stats_.recall.low >= state_.params.recall && changed_ <= double(most_changed_) &&
            (iteration_ > 0 || rows_are_full()) && measure_all_columns();
 }
@@ -164,7 +163,7 @@ bool Iterations::sweep_early() {
     if (!measurement_ || input_.merges() || detail::limits_work(state_.params)) return false;
     const double samples = state_.choices.samples;
     const bool grown = since_growth_ != iteration_, few = state_.lists.n() <= kFew;
-    const double rounds = grown ? kNextDistances * samples * samples / kOfRound : rounds_left_;
+    const double rounds = grown ? kNextDistances * samples * samples / kOfRound : outlook();
     if (!few && !sweep_takes_less_than(rounds)) return false;
     try {
         sweep(input_.all_pairs());

@@ -75,7 +75,6 @@ class Iterations {
     double changed_ = 0;  ///< NEW entries after the last iteration
     double gain_ = 0;     ///< in recall, of the last iteration
     detail::ObjectCosts costs_;
-    double rounds_left_ = 0;      ///< iterations that lists which have not grown are to take
     int records_;                 ///< that there were before
     std::uint64_t most_changed_;  ///< with more NEW entries a recall that is reached does not end them
     int iteration_ = 0;           ///< the last one that ran

@@ -14,8 +14,6 @@ namespace {
 /// Seconds that a machine needs, for components of one kind.
 struct Rates {
     std::string_view machine;  ///< whose they are
-    bool gpu;                  ///< otherwise a thread of the CPU
-    bool bytes;                ///< components are bytes; otherwise floats
 
     // All pairs: start, of each object, of each pair.
     double start, object, object_byte, object_neighbor;  ///< per byte of a row, per neighbour that is wanted
@@ -36,10 +34,8 @@ constexpr double kUntilSettled = 1.5;
 constexpr double kMicro = 1e-6, kNano = 1e-9, kPico = 1e-12;
 
 /// With vectors in its memory; of bytes measured with rows of 128 and taken for floats of as many bytes beyond.
-constexpr Rates of_h200(bool bytes, double pair) {
+constexpr Rates of_h200(double pair) {
     return {.machine = "an H200",
-            .gpu = true,
-            .bytes = bytes,
             .start = 1.3e-3,
             .object = 20 * kNano,
             .object_byte = 0.075 * kNano,
@@ -60,8 +56,6 @@ constexpr Rates of_h200(bool bytes, double pair) {
 constexpr Rates of_cpu(std::string_view machine, bool bytes, double neighbor, double pair, double pair_step,
                        double gnnd_place, double gnnd_byte) {
     return {.machine = machine,
-            .gpu = false,
-            .bytes = bytes,
             .start = 0,
             .object = 0,
             .object_byte = 0,
@@ -78,8 +72,8 @@ constexpr Rates of_cpu(std::string_view machine, bool bytes, double neighbor, do
             .gnnd_many_samples = 1};
 }
 
-/// Measured (benchs/NOTEBOOK.md).
-constexpr Rates kGpuRates[] = {of_h200(false, 0.25 * kPico), of_h200(true, 0.15 * kPico)};
+/// Measured (benchs/NOTEBOOK.md): of floats, and of bytes.
+constexpr Rates kGpuRates[] = {of_h200(0.25 * kPico), of_h200(0.15 * kPico)};
 
 /// Of one EPYC with its kernels of each instruction set, floats and bytes.
 struct CpuRates {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include <algorithm>
+#include <vector>
 
 #include "gnnd/cuda/device/exact.cuh"
 #include "gnnd/cuda/device/raw.cuh"
@@ -169,12 +170,11 @@ std::size_t RecallMeter::bytes(const SweepSpace& shape, const BuildParams& param
 
 void RecallMeter::find_truth(const u32* ids, int stride, int width) {
     // Not before they are needed: now the device works on the first iteration meanwhile.
-    objects_ = detail::sample_objects(part_.count, sampled_, seed_);
-    for (std::int32_t& object : objects_) object += std::int32_t(part_.first);
+    std::vector<std::int32_t> objects = detail::sample_objects(part_.count, sampled_, seed_);
+    for (std::int32_t& object : objects) object += std::int32_t(part_.first);
     const Stopwatch::Piece piece(watch_), of_truth(truth_watch_);
-    GNND_CUDA(
-        cudaMemcpyAsync(numbers_, objects_.data(), objects_.size() * sizeof(u32), cudaMemcpyHostToDevice, stream_));
-    truth_ = sweep_.nearest_of(objects_.data(), u32(sampled_), ids, stride, width);
+    GNND_CUDA(cudaMemcpyAsync(numbers_, objects.data(), objects.size() * sizeof(u32), cudaMemcpyHostToDevice, stream_));
+    truth_ = sweep_.nearest_of(objects.data(), u32(sampled_), ids, stride, width);
     if (all_) all_->find_truth(ids, stride, width);
 }
 

@@ -5,7 +5,6 @@
 /// what the lists have of them.
 
 #include <memory>
-#include <vector>
 
 #include "gnnd/cuda/build_state.h"
 #include "gnnd/cuda/runtime/stopwatch.h"
@@ -84,7 +83,6 @@ class RecallMeter {
     const detail::ObjectRange part_;  ///< that the sample is of
     const std::int64_t sampled_;      ///< objects of it
     const std::uint64_t seed_;
-    std::vector<std::int32_t> objects_;  ///< empty before find_truth()
     Sweep sweep_;
     Lists truth_{};
     DeviceMemory memory_;
