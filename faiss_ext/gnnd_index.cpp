@@ -110,6 +110,12 @@ bool GnndIndex<FaissIndex>::has_graph(const detail::IndexSample& now) const {
     return graph_.n() == this->ntotal && now.vectors == graph_fits_;
 }
 
+/// The same of parents_ and its links.
+template <class FaissIndex>
+bool GnndIndex<FaissIndex>::has_parents(const detail::IndexSample& now) const {
+    return idx_t(parents_.size()) == this->ntotal && now.links == parents_fit_;
+}
+
 /// graph_ and parents_ are those of what the index holds now.
 template <class FaissIndex>
 void GnndIndex<FaissIndex>::remember(const faiss::IndexFlatCodes& storage) {
@@ -138,7 +144,7 @@ void GnndIndex<FaissIndex>::prepare() {
     if (this->ntotal == 0) return;
     const faiss::IndexFlatCodes& storage = codes();
     const detail::IndexSample now = detail::sample_of(*this, storage);
-    if (now.links != parents_fit_) parents_.clear();
+    if (!has_parents(now)) parents_.clear();
     if (has_graph(now)) return;
     on_gpu_.reset();
     graph_ = graph_of(*this, FloatRows(storage).flat());
@@ -232,9 +238,7 @@ std::vector<std::int32_t> GnndIndex<FaissIndex>::parents_of_both(const FaissInde
     std::vector<std::int32_t> both(old + other.ntotal, -1);
     if (idx_t(parents_.size()) == old) std::copy(parents_.begin(), parents_.end(), both.begin());
     const auto* made_here = dynamic_cast<const GnndIndex*>(&other);
-    if (made_here == nullptr || idx_t(made_here->parents_.size()) != other.ntotal ||
-        detail::sample_of(other, made_here->codes()).links != made_here->parents_fit_)
-        return both;
+    if (made_here == nullptr || !made_here->has_parents(detail::sample_of(other, made_here->codes()))) return both;
     std::transform(made_here->parents_.begin(), made_here->parents_.end(), both.begin() + old,
                    [&](std::int32_t parent) { return std::int32_t(old + parent); });
     return both;

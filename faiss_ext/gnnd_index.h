@@ -158,6 +158,7 @@ class GnndIndex : public FaissIndex, public WithGnnd {
     gnnd::Metric metric() const;
     faiss::IndexFlatCodes& codes() const;
     bool has_graph(const detail::IndexSample& now) const;
+    bool has_parents(const detail::IndexSample& now) const;
     void remember(const faiss::IndexFlatCodes& storage);
     /// Of any index of the kind, whose vectors are given.
     gnnd::KnnGraph graph_of(const FaissIndex& index, const faiss::IndexFlat& rows);

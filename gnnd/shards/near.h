@@ -37,10 +37,10 @@ double recall_to_end_at(const RecallEstimate& recall, double target);
 
 /// The next batch of merges.
 /// \param manifest  of the recall that was asked for, and of shards that may be smaller than k
-/// \param borders  an estimate of what shards share
-/// \param truth    true neighbours of a sample of objects
-/// \param merged   what was merged so far
-/// \param recall   of the graph as it is, measured on the same sample
+/// \param borders   an estimate of what shards share
+/// \param truth     true neighbours of a sample of objects
+/// \param merged    what was merged so far
+/// \param recall    of the graph as it is, measured on the same sample
 /// \return none where the graph has the recall and its rows are full, or all are merged
 std::vector<Task> next_merges(const Manifest& manifest, const PairCounts& borders, const PairCounts& truth,
                               const std::vector<Task>& merged, const RecallEstimate& recall);

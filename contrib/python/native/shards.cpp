@@ -23,6 +23,7 @@
 #include "gnnd/error.h"
 #include "gnnd/io/base_identity.h"
 #include "gnnd/io/graph_file.h"
+#include "gnnd/shards/ids.h"
 #include "graph_arrays.h"
 #include "hooks.h"
 #include "host_memory.h"
@@ -82,7 +83,7 @@ void check_rows(const std::filesystem::path& path, std::uint64_t bytes, std::uin
                 std::int64_t k, std::int64_t objects, int id_bytes) {
     const nb::gil_scoped_release released;
     const io::GraphFile file = recorded_file(path.native(), bytes, checksum, n, k, objects);
-    const auto check = [&]<class Id>(Id) {
+    shards::with_id_type(id_bytes, [&]<class Id>(Id) {
         struct Block {
             std::vector<Id> ids;
             std::vector<float> distances;
@@ -94,11 +95,7 @@ void check_rows(const std::filesystem::path& path, std::uint64_t bytes, std::uin
             block.distances.resize(std::size_t((end - begin) * k));
             return std::pair(block.ids.data(), block.distances.data());
         });
-    };
-    if (id_bytes == sizeof(std::int64_t))
-        check(std::int64_t());
-    else
-        check(std::int32_t());
+    });
 }
 
 /// GGM of two shards by their own graphs: what their objects have in each other. Rows of the first, then of the second,

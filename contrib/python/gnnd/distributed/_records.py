@@ -137,10 +137,11 @@ class Records:
 
     def check_lists(self, name: str, shard: int) -> None:
         """Reads them once more, as :meth:`load_lists`, and keeps nothing."""
-        plan, id_bytes = self.plan, np.dtype(self.plan.id_type).itemsize
+        plan = self.plan
+        about = plan.rows(shard), plan.k, plan.n, plan.manifest.id_bytes
 
         def read(path: str, record: Record) -> None:
-            _native.check_rows(path, record.size, record.checksum, plan.rows(shard), plan.k, plan.n, id_bytes)
+            _native.check_rows(path, record.size, record.checksum, *about)
 
         self._read_file(name, read)
 
