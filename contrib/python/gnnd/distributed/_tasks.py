@@ -181,7 +181,8 @@ class Carrier:
             for side, about, created in written:
                 with self._phase("writing"):
                     created.result()
-                if self._replaced(side, about, created.result()):
+                self._replaced(side, about, created.result())
+                if created.result():
                     dropping += [movers.submit(self.records.drop, name) for name in self._old_lists(side)]
             with self._phase("deleting"):
                 for one in dropping:
@@ -220,12 +221,11 @@ class Carrier:
         sample = self._recall.of_lists(shard, lists)
         return self.records.save(name, lists, self.plan.n, seconds, samples, sample=sample)
 
-    def _replaced(self, shard: int, lists: tuple[str, Graph, float, int], created: bool) -> bool:
-        """A new version of a shard's lists is there, this one's or another's. :return: this one's"""
+    def _replaced(self, shard: int, lists: tuple[str, Graph, float, int], created: bool) -> None:
+        """A new version of a shard's lists is there, this one's or another's."""
         self._kept.pop(("lists", shard), None)
         if created:
             self._kept["lists", shard] = lists
-        return created
 
     def _old_lists(self, shard: int) -> list[str]:
         """The records of versions that nobody needs. The one before the newest stays, in case that this is damaged
