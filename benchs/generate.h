@@ -124,10 +124,9 @@ struct Manifold {
         float z[kMaxM], features[kFeatures];
         for (int t = 0; t < m; ++t) z[t] = latent(row, t);
         for (int j = 0; j < kFeatures; ++j) features[j] = feature(parameters, z, j);
-        for (std::int64_t c = 0; c < d; ++c) {
-            x[c] = 0;
-            for (int j = 0; j < kFeatures; ++j) x[c] += parameters[weights_at() + j * d + c] * features[j];
-        }
+        for (std::int64_t c = 0; c < d; ++c) x[c] = 0;
+        for (int j = 0; j < kFeatures; ++j)
+            for (std::int64_t c = 0; c < d; ++c) x[c] += parameters[weights_at() + j * d + c] * features[j];
     }
 };
 

@@ -197,12 +197,15 @@ const std::vector<GraphBuilderType>& graph_builder_types() {
          {{"nlist", "coarse centroids; 0: 4 sqrt(n), at most 65536", IvfpqParams{}.nlist},
           {"code-bytes", "bytes of a vector's code", IvfpqParams{}.code_bytes, 1},
           {"nprobe", "lists visited by a query", IvfpqParams{}.nprobe, 1},
+          {"points-per-centroid", "training vectors of a coarse centroid at most", IvfpqParams{}.points_per_centroid,
+           1},
           {"seed", "of all random choices", std::int64_t(IvfpqParams{}.seed)}},
          [](const OptionValues& values, const Gpu& gpu) {
              IvfpqParams params;
              take(values, "nlist", params.nlist);
              take(values, "code-bytes", params.code_bytes);
              take(values, "nprobe", params.nprobe);
+             take(values, "points-per-centroid", params.points_per_centroid);
              take(values, "seed", params.seed);
              return std::make_unique<IvfpqGraphBuilder>(params, gpu);
          }},

@@ -158,6 +158,9 @@ struct IvfpqParams {
                           ///< fewer when there are fewer than 256 vectors (which a GPU leaves to the CPU). On a GPU to
                           ///< one that FAISS has there, at most 96
     int nprobe = 32;      ///< lists visited per query; on a GPU at most 2048
+    /// Training vectors of each coarse centroid at most; FAISS asks for 39 to 256. With 2^16 centroids of 10,000,000
+    /// vectors training takes 137 of 177 s on an H200.
+    int points_per_centroid = 256;
     std::uint64_t seed = 1234;  ///< of the training sample, the clustering and what fills short rows
 };
 

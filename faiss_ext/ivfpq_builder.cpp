@@ -18,7 +18,8 @@ namespace faiss_ext {
 
 namespace {
 
-constexpr std::int64_t kLeastPointsPerCentroid = 39, kMostPointsPerCentroid = 256;  // FAISS's own
+constexpr std::int64_t kLeastPointsPerCentroid = 39;  // FAISS's own
+constexpr std::int64_t kLeastPoints = 1 << 16;        // for the codes' own centroids, 256 of them
 
 /// The training rows: a sample as large as FAISS uses of the whole set, so that it need not be copied.
 std::vector<float> training_rows(const VectorSource& source, std::int64_t count, std::uint64_t seed) {
@@ -41,6 +42,7 @@ Ivfpq make_cpu_ivfpq(const detail::IvfpqShape& shape, int bits) {
         std::make_unique<faiss::IndexIVFPQ>(coarse.get(), shape.d, shape.nlist, shape.code_bytes, bits, shape.metric);
     index->nprobe = shape.nprobe;
     detail::configure(index->cp, shape.seed);
+    index->cp.max_points_per_centroid = shape.points_per_centroid;
     detail::configure(index->pq.cp, shape.seed);
     return {std::move(coarse), std::move(index)};
 }
@@ -59,9 +61,10 @@ gnnd::KnnGraph IvfpqGraphBuilder::build(const VectorSource& source, int k) {
         if (!gnnd::is_unnormalized_product(source.metric()))
             detail::fail("IvfpqGraphBuilder: metric " + std::string(gnnd::name_of(source.metric())) +
                          " is not supported, l2 and ip are");
-        if (params.nlist < 0 || params.code_bytes < 1 || params.nprobe < 1)
+        if (params.nlist < 0 || params.code_bytes < 1 || params.nprobe < 1 || params.points_per_centroid < 1)
             detail::fail("IvfpqGraphBuilder: nlist " + std::to_string(params.nlist) + ", code_bytes " +
                          std::to_string(params.code_bytes) + ", nprobe " + std::to_string(params.nprobe) +
+                         ", points_per_centroid " + std::to_string(params.points_per_centroid) +
                          "; allowed are nlist >= 0 and the others >= 1");
         constexpr int kMostGpuProbes = 2048;  // FAISS's
         if (gpu.resources != nullptr) {
@@ -88,12 +91,13 @@ gnnd::KnnGraph IvfpqGraphBuilder::build(const VectorSource& source, int k) {
                                        nlist,
                                        int(bytes),
                                        int(std::min<idx_t>(params.nprobe, nlist)),
+                                       params.points_per_centroid,
                                        int(params.seed & std::numeric_limits<int>::max())};
         Ivfpq made = on_gpu ? Ivfpq{nullptr, detail::make_gpu_ivfpq(gpu, shape)} : make_cpu_ivfpq(shape, bits);
         faiss::Index& index = *made.index;
         index.verbose = verbose;
         {
-            const std::int64_t count = kMostPointsPerCentroid * std::max<std::int64_t>(nlist, 256);
+            const std::int64_t count = std::max(params.points_per_centroid * nlist, kLeastPoints);
             const std::vector<float> rows = training_rows(source, std::min(count, x.n), params.seed);
             index.train(std::int64_t(rows.size()) / x.d, rows.data());
         }

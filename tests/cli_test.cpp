@@ -36,8 +36,8 @@ std::string option_of(std::string field) {
 TEST_F(Cli, HelpListsCommandsAndTheirOptions) {
     const std::map<std::string, Arguments> options{
         {"build",
-         {"BASE", "-o", "--method", "--dry-run", "--nlist", "--code-bytes", "--nprobe", "--stats", "--json",
-          "--quiet"}},
+         {"BASE", "-o", "--method", "--dry-run", "--nlist", "--code-bytes", "--nprobe", "--points-per-centroid",
+          "--stats", "--json", "--quiet"}},
         {"merge", {"GRAPH1", "BASE1", "GRAPH2", "BASE2", "-o", "--stats"}},
         {"append", {"GRAPH", "BASE", "NEW", "--method", "-o", "--stats"}},
         {"eval", {"GRAPH", "BASE", "-k", "--queries", "--seed", "--truth", "--device", "--json"}},

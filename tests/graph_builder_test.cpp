@@ -145,20 +145,23 @@ TEST_P(Builders, HonourFaissInterrupts) {
 
 TEST(GraphBuilder, UnknownNamesAreRefused) {
     expect_faiss_error("'nnd'; there are gnnd, exhaustive, exact, ivfpq, nndescent", [] { make_graph_builder("nnd"); });
-    expect_faiss_error("graph builder ivfpq has no option 'probes'; it has nlist, code-bytes, nprobe, seed", [] {
-        make_graph_builder("ivfpq", {}, {{"probes", 3}});
-    });
+    expect_faiss_error(
+        "graph builder ivfpq has no option 'probes'; it has nlist, code-bytes, nprobe, points-per-centroid, seed", [] {
+            make_graph_builder("ivfpq", {}, {{"probes", 3}});
+        });
     expect_faiss_error("graph builder exact has no option 'seed'; it has none", [] {
         make_graph_builder("exact", {}, {{"seed", 3}});
     });
 }
 
 TEST(GraphBuilder, OptionsReachTheParameters) {
-    const auto ivfpq = make_graph_builder("ivfpq", {}, {{"nlist", 11}, {"code-bytes", 12}, {"nprobe", 13}});
+    const auto ivfpq = make_graph_builder(
+        "ivfpq", {}, {{"nlist", 11}, {"code-bytes", 12}, {"nprobe", 13}, {"points-per-centroid", 40}});
     const auto& params = dynamic_cast<const IvfpqGraphBuilder&>(*ivfpq).params;
     EXPECT_EQ(params.nlist, 11);
     EXPECT_EQ(params.code_bytes, 12);
     EXPECT_EQ(params.nprobe, 13);
+    EXPECT_EQ(params.points_per_centroid, 40);
     EXPECT_EQ(params.seed, faiss_ext::IvfpqParams().seed);
     const auto nndescent = make_graph_builder("nndescent", {}, {{"iterations", 14}, {"seed", -1}});
     EXPECT_EQ(dynamic_cast<const NNDescentGraphBuilder&>(*nndescent).params.iterations, 14);
@@ -262,13 +265,31 @@ TEST(IvfpqGraphBuilder, FillsRowsThatFallShort) {
     EXPECT_TRUE(std::equal(graph.ids(), graph.ids() + graph.n() * graph.k(), again.ids()));
 }
 
+TEST(IvfpqGraphBuilder, TrainsOnAsManyVectorsAsAsked) {
+    const OneFaissThread quiet;
+    faiss_ext::IvfpqParams params;
+    params.nlist = 20;
+    params.nprobe = 1;
+    const gnnd::VectorView vectors = sample(2000);
+    const VectorSource source(vectors, Metric::L2);
+    const gnnd::KnnGraph of_all = IvfpqGraphBuilder(params).build(source, 5);
+    params.points_per_centroid = 100;  // as many as there are
+    const gnnd::KnnGraph of_as_many = IvfpqGraphBuilder(params).build(source, 5);
+    params.points_per_centroid = 2;
+    const gnnd::KnnGraph of_few = IvfpqGraphBuilder(params).build(source, 5);
+    expect_valid_graph(of_few, vectors);
+    EXPECT_TRUE(std::equal(of_all.ids(), of_all.ids() + 2000 * 5, of_as_many.ids()));
+    EXPECT_FALSE(std::equal(of_all.ids(), of_all.ids() + 2000 * 5, of_few.ids()));
+}
+
 TEST(IvfpqGraphBuilder, RefusesBadParameters) {
     const VectorSource source(sample(100), Metric::L2);
-    faiss_ext::IvfpqParams nlist, bytes, nprobe;
+    faiss_ext::IvfpqParams nlist, bytes, nprobe, points;
     nlist.nlist = -1;
     bytes.code_bytes = 0;
     nprobe.nprobe = 0;
-    for (const auto& params : {nlist, bytes, nprobe})
+    points.points_per_centroid = 0;
+    for (const auto& params : {nlist, bytes, nprobe, points})
         expect_faiss_error("allowed are nlist >= 0", [&] { IvfpqGraphBuilder(params).build(source, 5); });
 }
 

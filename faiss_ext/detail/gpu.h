@@ -49,6 +49,7 @@ struct IvfpqShape {
     idx_t nlist;
     int code_bytes;  ///< divides d
     int nprobe;
+    int points_per_centroid;  ///< that train the coarse centroids, at most
     int seed;
 };
 

@@ -41,6 +41,7 @@ std::unique_ptr<faiss::Index> make_gpu_ivfpq(const Gpu& gpu, const IvfpqShape& s
                                                              shape.code_bytes, 8, shape.metric, config);
     index->nprobe = shape.nprobe;
     configure(index->cp, shape.seed);
+    index->cp.max_points_per_centroid = shape.points_per_centroid;
     configure(index->pq.cp, shape.seed);
     return index;
 }
