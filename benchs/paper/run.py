@@ -93,6 +93,13 @@ def arguments(words: list[str] | None = None) -> argparse.Namespace:
         help="measure only points of series whose names begin so; may be given several times",
     )
     parser.add_argument(
+        "--params",
+        action="append",
+        default=[],
+        metavar="TEXT",
+        help="measure only points whose parameters end so; may be given several times",
+    )
+    parser.add_argument(
         "--seconds",
         type=float,
         default=float("inf"),
@@ -140,6 +147,8 @@ def left_out(point: Point, options: argparse.Namespace) -> str:
         return "left out by --set"
     if options.series and not point.series.startswith(tuple(options.series)):
         return "left out by --series"
+    if options.params and not point.configuration.endswith(tuple(options.params)):
+        return "left out by --params"
     return ""
 
 

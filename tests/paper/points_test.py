@@ -184,6 +184,8 @@ class Declarations(InFolder):
         self.assertEqual(why("--without", "gnnd", "--set", "se"), "left out by --without")
         self.assertEqual(why("--series", "A", "--series", "B"), "")
         self.assertEqual(why("--series", "B"), "left out by --series")
+        self.assertEqual(why("--params", "x", "--params", ""), "")
+        self.assertEqual(why("--params", "no such end"), "left out by --params")
 
     def test_a_point_is_known_by_its_rows_and_not_by_what_is_known_about_them(self) -> None:
         data = datasets.Dataset("set", "mix:/here/a.u8bin:{n}", 100)
