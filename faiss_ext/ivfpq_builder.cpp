@@ -102,7 +102,7 @@ gnnd::KnnGraph IvfpqGraphBuilder::build(const VectorSource& source, int k) {
             index.train(std::int64_t(rows.size()) / x.d, rows.data());
         }
         timing.push_back({"train", timer.lap()});
-        detail::for_float_rows(source, block,
+        detail::for_float_rows(source, on_gpu ? detail::gpu_add_block(x.d) : block,
                                [&](std::int64_t, std::int64_t count, const float* rows) { index.add(count, rows); });
         timing.push_back({"add", timer.lap()});
 

@@ -54,9 +54,14 @@ class FloatMatrix {
 
 /// Rows that CPU indexes get at once.
 inline constexpr std::int64_t kBlock = 4096;
-/// And GPU indexes, which add and search many in the time of a few; at most 256 MiB (FAISS counts components in int).
+/// And GPU indexes that are added to: 256 MiB, which FAISS copies at once. An inverted file looks at each of its lists
+/// once a call.
+inline std::int64_t gpu_add_block(std::int64_t d) {
+    return std::max<std::int64_t>((std::int64_t(1) << 26) / d, 1);
+}
+/// And those that are searched, many in the time of a few; at most 256 MiB (FAISS counts components in int).
 inline std::int64_t gpu_block(std::int64_t d) {
-    return std::clamp<std::int64_t>((std::int64_t(1) << 26) / d, 1, 65536);
+    return std::min<std::int64_t>(gpu_add_block(d), 65536);
 }
 
 /// Calls use(begin, count, rows) for all rows of the source in order, `block` at a time, as float_rows() gives them;
