@@ -4,11 +4,9 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <utility>
 
 #include "gnnd/cpu/insert.h"
 #include "gnnd/detail/recall.h"
-#include "gnnd/random.h"
 
 namespace gnnd::cpu {
 namespace {
@@ -27,11 +25,8 @@ Measurement::Measurement(const Space& space, const Team& team, const BuildParams
       count_(part.count),
       at_(int(std::min<std::int64_t>(detail::recall_at_of(params), space.vectors.n - 1))),
       target_(params.recall),
-      objects_(detail::sample_objects(
+      objects_(detail::sample_in_any_order(
           part.count, std::min(most, detail::objects_that_show(double(params.recall), part.count)), params.seed)) {
-    Random random(params.seed, 0x0bde7);
-    for (std::size_t i = objects_.size(); i > 1; --i)
-        std::swap(objects_[i - 1], objects_[random.below(std::uint32_t(i))]);
     for (std::int32_t& object : objects_) object += std::int32_t(part.first);
 }
 

@@ -25,6 +25,19 @@ std::int64_t objects_to_measure(std::int64_t n, double recall) {
                       std::max(least, std::min(kMost, n / kShare)));
 }
 
+std::int64_t objects_at_first(std::int64_t objects, std::int64_t n, std::int64_t row_bytes, double recall) {
+    // Chosen by measurement (benchs/NOTEBOOK.md). What a pair costs beside its bytes is as much as so many of them.
+    constexpr double kBytesOfPair = 128, kWorthwhile = 3e11;
+    constexpr double kMistakes = 2;  // so many times the objects that a graph without a mistake needs
+    constexpr std::int64_t kParts = 4;
+    const RecallCount whole{std::max(n, objects + 1), objects, 1};
+    const double least = kMistakes * objects_to_rule_out(whole, recall, kLowFails / kSamplesOfGpu);
+    if (!(least <= double(objects) / 2)) return objects;
+    const std::int64_t first = std::max(objects / kParts, std::int64_t(least) + 1);
+    const double saved = double(objects - first) * double(n) * (double(row_bytes) + kBytesOfPair);
+    return saved >= kWorthwhile ? first : objects;
+}
+
 int recall_at_of(const BuildParams& params) {
     return params.recall_at != 0 ? params.recall_at : std::min(params.k, 10);
 }
@@ -70,6 +83,13 @@ std::vector<Id> sample_objects(std::int64_t n, std::int64_t count, std::uint64_t
 
 template std::vector<std::int32_t> sample_objects(std::int64_t, std::int64_t, std::uint64_t, std::uint64_t);
 template std::vector<std::int64_t> sample_objects(std::int64_t, std::int64_t, std::uint64_t, std::uint64_t);
+
+std::vector<std::int32_t> sample_in_any_order(std::int64_t n, std::int64_t count, std::uint64_t seed) {
+    std::vector<std::int32_t> objects = sample_objects(n, count, seed);
+    Random random(seed, 0x0bde7);
+    for (std::size_t i = objects.size(); i > 1; --i) std::swap(objects[i - 1], objects[random.below(std::uint32_t(i))]);
+    return objects;
+}
 
 void RecallCount::add(int found) {
     double power = 1;

@@ -26,6 +26,13 @@ std::int64_t objects_that_show(double recall, std::int64_t n = kAnyNumber);
 /// Objects that a GPU measures of n: the more the higher the recall that is asked for, whose interval must be small
 /// beside what may be missing; more than kRecallObjects only of sets large enough that comparing all takes far longer.
 std::int64_t objects_to_measure(std::int64_t n, double recall);
+/// So many of them are compared with all vectors at first, and others where these do not tell (see
+/// objects_to_go_on_with()): a part where comparing takes long, and where a graph with few mistakes shows the recall on
+/// it. All where comparing the others apart would cost about what it may save.
+/// \param objects    of a sample
+/// \param n          vectors that they are compared with
+/// \param row_bytes  of each, as it is compared
+std::int64_t objects_at_first(std::int64_t objects, std::int64_t n, std::int64_t row_bytes, double recall);
 
 /// The neighbours of an object that count.
 int recall_at_of(const BuildParams& params);
@@ -52,6 +59,9 @@ template <class Id = std::int32_t>
 std::vector<Id> sample_objects(std::int64_t n, std::int64_t count, std::uint64_t seed,
                                std::uint64_t stream = kRecallStream);
 
+/// The same objects in an order of chance: the first ones of any number are a sample, too.
+std::vector<std::int32_t> sample_in_any_order(std::int64_t n, std::int64_t count, std::uint64_t seed);
+
 /// What was found of the sampled objects: how many of the first `at` entries of each are not true ones, so that ties
 /// with the at-th nearest other object count whichever of them was taken.
 struct RecallCount {
@@ -66,7 +76,8 @@ struct RecallCount {
     GNND_HOST_DEVICE double mean() const { return 1 - missed[0] / (double(objects) * at); }
 };
 
-/// Samples of growing size that a GPU may draw, of which the one that decides is taken. A CPU adds to one.
+/// Samples of growing size that a GPU may draw, of which the one that decides is taken. A CPU adds to one, as a GPU
+/// does to the first.
 inline constexpr int kSamplesOfGpu = 2;
 /// An interval's ends fail so often, together in 5% of the cases. That the recall is not there after all matters more.
 inline constexpr double kLowFails = 0.04, kHighFails = 0.01;
@@ -126,6 +137,22 @@ GNND_HOST_DEVICE inline double objects_to_rule_out(const RecallCount& count, dou
 GNND_HOST_DEVICE inline bool shows(const RecallCount& count, double recall, int samples = 1) {
     if (count.objects >= count.n || count.mean() <= recall) return count.objects >= count.n && count.mean() >= recall;
     return objects_to_rule_out(count, recall, kLowFails / samples) <= double(count.objects);
+}
+
+/// Of a sample that does not show a recall: with how many objects to go on. As many as promise to show it, if all are
+/// like those that were counted, and some more; of `all` that there may be in the end all, where that would be most of
+/// them, or fewer entries were found than were asked for; as many as there are where that rules out that all show it.
+/// This may be wrong in one of five cases, for it costs time only. Whatever the number, the interval holds, as
+/// objects_to_rule_out() says. Twice as many at least, for each time takes as long as comparing some hundreds.
+/// \param counted  the first objects of those in an order of chance
+GNND_HOST_DEVICE inline std::int64_t objects_to_go_on_with(const RecallCount& counted, double recall,
+                                                           std::int64_t all) {
+    constexpr double kRulesOut = 0.2, kMore = 1.2, kTimes = 2, kMost = 0.75;
+    const bool above = counted.mean() >= recall;
+    const double needed = objects_to_rule_out(counted, recall, above ? kLowFails / kSamplesOfGpu : kRulesOut);
+    if (!above) return needed > double(counted.objects) ? all : counted.objects;
+    const double next = std::fmax(kMore * needed, kTimes * double(counted.objects));
+    return next < kMost * double(all) ? std::int64_t(next) : all;
 }
 
 /// The estimate, with an interval that holds the truth in 95% of the cases.
