@@ -92,14 +92,12 @@ void Iterations::run(RecallMeter* meter, bool may_give_up) {
     GNND_CUDA(cudaMemcpyAsync(&info_[0], state_.info, sizeof(SpaceInfo), cudaMemcpyDeviceToHost, state_.stream));
     begin();
     submit(0, 0);
+    follow(0);
     int iteration = 0;
     while (iteration < most_iterations() && !ended()) {
         iterate(state_, ++iteration);
         submit(iteration, threshold);
-        // The first ones may say that going on is in vain, each of a projection that it takes other rows.
-        const bool decides = projected() || (may_give_up_ && iteration <= kDecisive);
-        const int ahead = decides && meter_ != nullptr ? 0 : kAhead;
-        while (awaited_ < iteration - ahead && !ended()) await(++awaited_);
+        follow(iteration);
     }
     while (awaited_ < iteration && !ended()) await(++awaited_);
     finer_ = projected() && !reached_ && (finer_ || meter_ == nullptr);
@@ -117,26 +115,45 @@ void Iterations::submit(int iteration, double convergence_threshold) {
     Record* record = state_.records + slot;
     check_convergence(state_.lists, state_.params.k, state_.n, iteration, convergence_threshold, state_.info,
                       state_.stop, state_.counters, record, state_.stream);
-    if (meter_ != nullptr && (iteration > 0 || state_.input.refines())) measure(iteration, record);
-    GNND_CUDA(cudaMemcpyAsync(&records_[slot], record, sizeof(Record), cudaMemcpyDeviceToHost, state_.stream));
+    if (meter_ != nullptr && (iteration > 0 || state_.input.refines())) measure(iteration, 0);
+    send(slot);
+}
+
+void Iterations::send(int slot) {
+    GNND_CUDA(
+        cudaMemcpyAsync(&records_[slot], state_.records + slot, sizeof(Record), cudaMemcpyDeviceToHost, state_.stream));
     GNND_CUDA(cudaEventRecord(events_[slot], state_.stream));
+}
+
+/// Reads records, behind submit(): the last one, too, where the host decides by it how to go on. The first ones may say
+/// that going on is in vain, each of a projection that it takes other rows, and each of a sample that may grow that it
+/// has to: then the lists must still be those that were measured.
+void Iterations::follow(int iteration) {
+    const bool decides = iteration > 0 && (projected() || (may_give_up_ && iteration <= kDecisive));
+    const bool waits = meter_ != nullptr && (decides || meter_->may_grow());
+    while (awaited_ < iteration - (waits ? 0 : kAhead) && !ended()) await(++awaited_);
 }
 
 /// A graph to refine may be good already, but have rows that are not full: then it does not count as reached before
 /// they are, and where it has fewer columns than are wanted, not before lists have settled.
-void Iterations::measure(int iteration, Record* record) {
+/// \param objects  that should be measured, where more are than have been; at first the meter knows how many
+void Iterations::measure(int iteration, std::int64_t objects) {
     const Stopwatch::Piece piece(meter_->watch());
     const Lists& lists = state_.lists;
-    if (!meter_->has_truth()) {
+    Record* const record = state_.records + iteration % (kAhead + 1);
+    if (objects > 0 || !meter_->has_truth()) {
         const VectorForm form = state_.form;
         use_float16(state_);
-        meter_->find_truth(lists.ids, lists.length, lists.length);
+        if (objects > 0)
+            meter_->grow(objects, lists.ids, lists.length, lists.length);
+        else
+            meter_->find_truth(lists.ids, lists.length, lists.length);
         use_form(state_, form);
     }
     const u64 full = u64(state_.n) * u64(std::min<std::int64_t>(state_.params.k, state_.n - 1));
     const RecallCounts counts{iteration == 0 ? full : 0, detail::most_changed(state_.input, state_.params)};
     meter_->start(lists.ids, lists.length, lists.length, state_.stop, record, counts);
-    if (projected()) meter_->count_lost(state_.points, lists, record);
+    if (projected()) meter_->count_lost(state_.points, lists, state_.stop, record);
 }
 
 /// The missing share falls by about the same factor in each iteration, until it hardly falls any more: then GNND has
@@ -168,11 +185,21 @@ bool Iterations::settles_short(double missing, double before) const {
     return settled(missing, before) > kShort * (1 - double(state_.params.recall));
 }
 
-void Iterations::await(int iteration) {
+void Iterations::wait_for(int iteration) {
     const int slot = iteration % (kAhead + 1);
     cuda::await([&] { return cudaEventQuery(events_[slot]); }, "cudaEventQuery", callbacks_,
                 "interrupted in iteration " + std::to_string(iteration));
     GNND_CUDA(cudaEventSynchronize(events_[slot]));
+}
+
+void Iterations::await(int iteration) {
+    const int slot = iteration % (kAhead + 1);
+    wait_for(iteration);
+    while (records_[slot].reached < 0) {
+        measure(iteration, -records_[slot].reached);
+        send(slot);
+        wait_for(iteration);
+    }
     if (iteration == 0) check_rows(info_[0], state_.input, state_.params.metric);
     const Record& record = records_[slot];
     IterationStats here;
@@ -195,7 +222,7 @@ void Iterations::await(int iteration) {
                    (iteration >= kTelling && settles_short(missing_, before));
     }
     converged_ = record.converged;
-    reached_ = record.reached;
+    reached_ = record.reached > 0;
     detail::report(here, stats_, callbacks_);
 }
 

@@ -19,7 +19,7 @@ inline int iterations_for_bounds(int k) {
 inline constexpr double kHopeless = 0.2;
 
 /// Runs steps 1 to 4 until the recall is there that was asked for, or little changes: the host stays kAhead iterations
-/// before the device and reads in the meantime what it recorded.
+/// before the device and reads in the meantime what it recorded, but waits for what it has to decide on.
 class Iterations {
   public:
     Iterations(BuildState& state, const Callbacks& callbacks, BuildStats& stats)
@@ -37,7 +37,10 @@ class Iterations {
   private:
     void begin();
     void submit(int iteration, double convergence_threshold);
-    void measure(int iteration, Record* record);
+    void measure(int iteration, std::int64_t objects);
+    void send(int slot);
+    void follow(int iteration);
+    void wait_for(int iteration);
     void await(int iteration);
     double iterations_left(double missing, double before) const;
     bool in_vain(double missing, double before, double seconds) const;

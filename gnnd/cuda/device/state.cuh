@@ -111,7 +111,7 @@ struct Record {
     u64 nanoseconds;  ///< the device's clock when it ended
     u64 measured;     ///< and when its recall had been measured, where it is
     int converged;    ///< this iteration changed too little to go on
-    int reached;      ///< the recall that was asked for is there
+    int reached;      ///< 1: the recall that was asked for is there; -m: m objects, more than now, may show it
     double found;     ///< entries of the objects that are measured that are true neighbours
     double lost;      ///< of their true neighbours those that a projection takes for farther than the list's last
 };

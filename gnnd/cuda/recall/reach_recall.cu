@@ -58,7 +58,15 @@ int entries_to_finish(const BuildState& state, RecallMeter& meter) {
     return lists.length;
 }
 
-/// Measures rows of ids that are the graph, or lists that hold it.
+/// The whole sample is measured from now on.
+/// \param ids  n x stride, of which the first `width` are looked at
+void grow(BuildState& state, const u32* ids, int stride, int width, RecallMeter& meter) {
+    use_float16(state);
+    meter.grow(detail::kAnyNumber, ids, stride, width);
+}
+
+/// Measures rows of ids that are the graph, or lists that hold it: on all objects of the sample, or more, where a part
+/// of them does not tell.
 /// \param stride, width  of the rows, of which so many entries count
 /// \return whether it has the recall that was asked for
 bool measure(BuildState& state, const u32* ids, int stride, int width, RecallMeter& meter, BuildStats& stats) {
@@ -73,6 +81,10 @@ bool measure(BuildState& state, const u32* ids, int stride, int width, RecallMet
     };
     const double wanted = double(state.params.recall);
     estimate(meter);
+    if (meter.may_grow() && !detail::is_decided(stats.recall, wanted)) {
+        grow(state, ids, stride, width, meter);
+        estimate(meter);
+    }
     stats.recall_all = meter.estimate_all();
     constexpr std::int64_t kObjects = kSharper * detail::kRecallObjects;
     SweepSpace space = sweep_space_of(state, meter.taken());
@@ -214,6 +226,8 @@ void reach_recall(BuildState& state, RecallMeter& meter, const Callbacks& callba
             from.k = state.lists.length;
             from.ids = reinterpret_cast<const std::int32_t*>(state.lists.ids);
         }
+        // Longer lists have packed rows of their own, and what is left of the sample is compared with these here.
+        if (meter.may_grow()) grow(state, reinterpret_cast<const u32*>(from.ids), int(from.k), int(from.k), meter);
         if (!lengthen(state, from, length, round + 1 < kRounds ? form : plain, meter, callbacks, stats)) break;
         finished = true;
         reached = measure(state, graph, state.params.k, state.params.k, meter, stats);

@@ -57,33 +57,45 @@ __global__ void __launch_bounds__(kThreads) found_kernel(FoundArgs args) {
     for (double& sum : args.sums->missed) atomicAdd(&sum, power *= args.at - found);
 }
 
-/// Of decide_kernel().
+/// Of decide_kernel() and record_lost_kernel().
 struct DecideArgs {
-    std::int64_t n;          ///< objects that the sample is of
-    u32 count;               ///< objects of the sample
-    int at;                  ///< true neighbours that count
-    double wanted;           ///< the recall that was asked for
-    RecallCounts counts;     ///< when it counts
-    const RecallSums* sums;  ///< one
-    const RecallSums* all;   ///< one, of all columns; null: they are not measured
-    double most_of_all;      ///< entries that may be missing there
-    StopFlag* stop;          ///< one
-    Record* record;          ///< one
+    detail::RecallCount measured;            ///< the objects, and nothing missed
+    std::int64_t all;                        ///< objects that there may be in the end
+    double wanted;                           ///< the recall that was asked for
+    const RecallSums* sums;                  ///< one
+    StopFlag* stop;                          ///< one
+    Record* record;                          ///< one
+    RecallCounts counts{};                   ///< when it counts
+    const RecallSums* of_columns = nullptr;  ///< one, of all columns; null: they are not measured
+    double most_of_columns = 0;              ///< entries that may be missing there
 };
+
+__device__ detail::RecallCount with(detail::RecallCount count, const double* missed) {
+    for (int i = 0; i < count.kPowers; ++i) count.missed[i] = missed[i];
+    return count;
+}
+
+/// How many objects there should be, where what is counted does not show the recall; 0: no more than there are.
+__device__ int others_wanted(const detail::RecallCount& count, const DecideArgs& args) {
+    if (count.objects >= args.all) return 0;
+    const std::int64_t next = detail::objects_to_go_on_with(count, args.wanted, args.all);
+    return next > count.objects ? int(next) : 0;
+}
 
 /// One thread: raises the flag where the recall is there.
 __global__ void decide_kernel(DecideArgs args) {
     if (args.stop->raised) return;
-    detail::RecallCount count{args.n, args.count, args.at};
-    for (int i = 0; i < count.kPowers; ++i) count.missed[i] = args.sums->missed[i];
+    const detail::RecallCount count = with(args.measured, args.sums->missed);
     Record& record = *args.record;
-    record.found = double(args.count) * args.at - count.missed[0];
+    record.found = double(count.objects) * count.at - count.missed[0];
     record.measured = nanoseconds();
+    record.reached = 0;
     if (record.sum.entries < args.counts.least_entries || record.sum.fresh > args.counts.most_changed) return;
-    if (args.all != nullptr && args.all->missed[0] > args.most_of_all) return;
-    if (!detail::shows(count, args.wanted, detail::kSamplesOfGpu)) return;
-    args.stop->raised = 1;
-    record.reached = 1;
+    if (args.of_columns != nullptr && args.of_columns->missed[0] > args.most_of_columns) return;
+    if (detail::shows(count, args.wanted, detail::kSamplesOfGpu))
+        args.stop->raised = record.reached = 1;
+    else
+        record.reached = -others_wanted(count, args);
 }
 
 /// A warp an object, four lanes a true neighbour. By products of int8, of which a row has kComponents.
@@ -100,11 +112,18 @@ __global__ void __launch_bounds__(kThreads)
         const int product = TensorProducts<PackedType::i8>::pair(points, object, id);
         lost += float(int(points.bias[object] + points.bias[id]) + points.scale * product) > lists.bound(object);
     }
-    if (lane_id() == 0 && lost != 0) atomicAdd(&sums->lost, double(lost));
+    double power = 1;
+    if (lane_id() == 0 && lost != 0)
+        for (double& sum : sums->lost) atomicAdd(&sum, power *= lost);
 }
 
-__global__ void record_lost_kernel(const RecallSums* sums, Record* record) {
-    record->lost = sums->lost;
+/// One thread. What is lost decides on the rows, as what is missing does on the lists: a graph that lacked nothing else
+/// would have the recall, it would not, or only more objects tell.
+__global__ void record_lost_kernel(DecideArgs args) {
+    const detail::RecallCount count = with(args.measured, args.sums->lost);
+    args.record->lost = count.missed[0];
+    if (!args.stop->raised && !detail::shows(count, args.wanted, detail::kSamplesOfGpu))
+        args.record->reached = min(args.record->reached, -others_wanted(count, args));
 }
 
 /// Bytes that may be taken beside all that is planned for a build.
@@ -116,6 +135,16 @@ std::size_t spare_memory(const BuildState& state, std::size_t taken) {
     };
     return std::min(left(state.resources.free_device_memory(), state.plan.beside),
                     left(std::size_t(state.params.device_memory), state.plan.total + state.plan.beside + taken));
+}
+
+/// Objects that a build measures.
+std::int64_t sample_of(const BuildState& state) {
+    return detail::objects_to_measure(state.input.measured().count, double(state.params.recall));
+}
+
+/// What a meter keeps: sums, and of each object its number, its bound and its true neighbours.
+std::size_t bytes_of_objects(std::int64_t objects, int at) {
+    return 256 + std::size_t(objects) * std::size_t(2 + at) * sizeof(u32);
 }
 
 }  // namespace
@@ -132,26 +161,35 @@ SweepSpace sweep_space_of(const BuildState& state, std::size_t taken) {
 }
 
 RecallMeter::RecallMeter(const SweepSpace& space, const BuildParams& params, const detail::ObjectRange& part,
-                         std::int64_t sample, Resources& resources, Stopwatch& watch, cudaStream_t stream)
+                         std::int64_t sample, Resources& resources, Stopwatch& watch, cudaStream_t stream,
+                         std::int64_t first)
     : space_(space),
       wanted_(double(params.recall)),
       stream_(stream),
       at_(detail::recall_at_of(params)),
       part_(part),
       sampled_(std::min(part.count, sample)),
+      first_(std::min(sampled_, first)),
       seed_(params.seed),
       sweep_(space, at_, resources, stream),
-      memory_(resources, std::size_t(sampled_) * sizeof(u32) + 256, stream),
+      memory_(resources, bytes_of_objects(sampled_, at_), stream),
       numbers_(reinterpret_cast<u32*>(memory_.data() + 256)),
+      truth_{.ids = numbers_ + 2 * sampled_,
+             .distances = nullptr,
+             .bounds = reinterpret_cast<float*>(numbers_ + sampled_),
+             .length = at_,
+             .segments = 1},
       sums_(reinterpret_cast<RecallSums*>(memory_.data())),
       watch_(watch),
       truth_watch_(stream),
+      comparisons_(stream),
       drain_(stream) {}
 
 RecallMeter::RecallMeter(const BuildState& state, Stopwatch& watch)
-    : RecallMeter(sweep_space_of(state), state.params, state.input.measured(),
-                  detail::objects_to_measure(state.input.measured().count, double(state.params.recall)),
-                  state.resources, watch, state.stream) {
+    : RecallMeter(
+          sweep_space_of(state), state.params, state.input.measured(), sample_of(state), state.resources, watch,
+          state.stream,
+          detail::objects_at_first(sample_of(state), state.n, state.plan.row_bytes, double(state.params.recall))) {
     if (const auto all = detail::of_all_columns(state.params))
         all_ = std::make_unique<RecallMeter>(space_, *all, state.input.measured(), detail::kAllColumnsObjects,
                                              state.resources, watch, state.stream);
@@ -165,28 +203,48 @@ std::size_t RecallMeter::bytes_of_build(const SweepSpace& shape, const BuildPara
 
 std::size_t RecallMeter::bytes(const SweepSpace& shape, const BuildParams& params, std::int64_t sample) {
     const auto objects = std::min(shape.raw.n, sample);
-    return Sweep::bytes_of_some(shape, u32(objects), detail::recall_at_of(params)) + std::size_t(objects) * 4 + 256;
+    const int at = detail::recall_at_of(params);
+    return Sweep::bytes_of_some(shape, u32(objects), at) + bytes_of_objects(objects, at);
 }
 
 void RecallMeter::find_truth(const u32* ids, int stride, int width) {
     // Not before they are needed: now the device works on the first iteration meanwhile.
-    std::vector<std::int32_t> objects = detail::sample_objects(part_.count, sampled_, seed_);
-    for (std::int32_t& object : objects) object += std::int32_t(part_.first);
+    objects_ = first_ < sampled_ ? detail::sample_in_any_order(part_.count, sampled_, seed_)
+                                 : detail::sample_objects(part_.count, sampled_, seed_);
+    for (std::int32_t& object : objects_) object += std::int32_t(part_.first);
     const Stopwatch::Piece piece(watch_), of_truth(truth_watch_);
-    GNND_CUDA(cudaMemcpyAsync(numbers_, objects.data(), objects.size() * sizeof(u32), cudaMemcpyHostToDevice, stream_));
-    truth_ = sweep_.nearest_of(objects.data(), u32(sampled_), ids, stride, width);
+    GNND_CUDA(
+        cudaMemcpyAsync(numbers_, objects_.data(), objects_.size() * sizeof(u32), cudaMemcpyHostToDevice, stream_));
+    sweep_.make_room(u32(sampled_));  // for others, too: later the device would wait for the driver to find it
+    if (first_ < sampled_) sweep_.time_comparisons(&comparisons_);
+    grow(first_, ids, stride, width);
+    sweep_.time_comparisons(nullptr);
+    seconds_left_out_ = comparisons_.seconds() * double(sampled_ - first_) / double(first_);
     if (all_) all_->find_truth(ids, stride, width);
 }
 
+/// The sweep begins with each part anew; what is kept of it is copied.
+void RecallMeter::grow(std::int64_t count, const u32* ids, int stride, int width) {
+    const Stopwatch::Piece piece(watch_);
+    const std::int64_t added = std::min(count, sampled_) - counted_;
+    const Lists found = sweep_.nearest_of(objects_.data() + counted_, u32(added), ids, stride, width);
+    const auto copy = [&](void* to, const void* from, int each) {
+        GNND_CUDA(cudaMemcpyAsync(to, from, std::size_t(added) * std::size_t(each) * sizeof(u32),
+                                  cudaMemcpyDeviceToDevice, stream_));
+    };
+    copy(truth_.bounds + counted_, found.bounds, 1);
+    copy(truth_.ids + counted_ * at_, found.ids, at_);
+    counted_ += added;
+}
+
 double RecallMeter::seconds_of_all_pairs() const {
-    return truth_watch_.seconds() * double(space_.raw.n) / (2 * double(sampled_));
+    return (truth_watch_.seconds() + seconds_left_out_) * double(space_.raw.n) / (2 * double(sampled_));
 }
 
 void RecallMeter::start(const u32* ids, int stride, int width, StopFlag* stop, Record* record,
                         const RecallCounts& counts) {
     if (all_) all_->start(ids, stride, width);
     const Stopwatch::Piece piece(watch_);
-    const u32 count = u32(sampled_);
     GNND_CUDA(cudaMemsetAsync(sums_, 0, sizeof(RecallSums), stream_));
     const FoundArgs found{.vectors = space_.raw,
                           .objects = numbers_,
@@ -199,37 +257,37 @@ void RecallMeter::start(const u32* ids, int stride, int width, StopFlag* stop, R
                           .sums = sums_};
     visit_dtype(space_.raw.dtype, [&](auto component) {
         visit(space_.metric, [&]<class M>(M) {
-            found_kernel<decltype(component), M><<<count, kThreads, 0, stream_>>>(found);
+            found_kernel<decltype(component), M><<<u32(counted_), kThreads, 0, stream_>>>(found);
             GNND_LAUNCHED("found_kernel");
         });
     });
     if (record == nullptr) return;
-    const DecideArgs decide{.n = part_.count,
-                            .count = count,
-                            .at = at_,
+    const DecideArgs decide{.measured = none_missed(),
+                            .all = sampled_,
                             .wanted = wanted_,
-                            .counts = counts,
                             .sums = sums_,
-                            .all = all_ ? all_->sums_ : nullptr,
-                            .most_of_all = all_ ? (1 - all_->wanted_) * double(all_->sampled_) * all_->at_ : 0,
                             .stop = stop,
-                            .record = record};
+                            .record = record,
+                            .counts = counts,
+                            .of_columns = all_ ? all_->sums_ : nullptr,
+                            .most_of_columns = all_ ? (1 - all_->wanted_) * double(all_->sampled_) * all_->at_ : 0};
     decide_kernel<<<1, 1, 0, stream_>>>(decide);
     GNND_LAUNCHED("decide_kernel");
 }
 
-void RecallMeter::count_lost(const Points& points, const Lists& lists, Record* record) {
-    const u32 count = u32(sampled_);
+void RecallMeter::count_lost(const Points& points, const Lists& lists, StopFlag* stop, Record* record) {
+    const u32 count = u32(counted_);
     lost_kernel<<<blocks_for(count, kWarps), kThreads, 0, stream_>>>(points, numbers_, count, truth_, lists, sums_);
     GNND_LAUNCHED("lost_kernel");
-    record_lost_kernel<<<1, 1, 0, stream_>>>(sums_, record);
+    const DecideArgs decide{none_missed(), sampled_, wanted_, sums_, stop, record};
+    record_lost_kernel<<<1, 1, 0, stream_>>>(decide);
     GNND_LAUNCHED("record_lost_kernel");
 }
 
 RecallEstimate RecallMeter::estimate() {
     GNND_CUDA(cudaMemcpyAsync(&here_[0], sums_, sizeof(RecallSums), cudaMemcpyDeviceToHost, stream_));
     GNND_CUDA(cudaStreamSynchronize(stream_));
-    detail::RecallCount count{part_.count, sampled_, at_};
+    detail::RecallCount count = none_missed();
     std::copy_n(here_[0].missed, count.kPowers, count.missed);
     return detail::estimate_recall(count, detail::kSamplesOfGpu);
 }

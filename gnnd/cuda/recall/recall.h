@@ -5,6 +5,7 @@
 /// what the lists have of them.
 
 #include <memory>
+#include <vector>
 
 #include "gnnd/cuda/build_state.h"
 #include "gnnd/cuda/runtime/stopwatch.h"
@@ -21,7 +22,8 @@ SweepSpace sweep_space_of(const BuildState& state, std::size_t taken = 0);
 /// Sums over the sample, made by the device.
 struct RecallSums {
     double missed[detail::RecallCount::kPowers];  ///< as there
-    double lost;  ///< of each object how many true neighbours a projection takes for farther than its list's last one
+    /// The same of true neighbours that a projection takes for farther than an object's last one in its list.
+    double lost[detail::RecallCount::kPowers];
 };
 
 /// The conditions under which a recall that is reached ends a run.
@@ -35,39 +37,48 @@ class RecallMeter {
     /// \param part    the objects that are measured
     /// \param sample  so many of them, or all if there are fewer
     /// \param watch   gets what all of its work takes
+    /// \param first   so many of them, drawn as the sample is, are measured until it grows
     RecallMeter(const SweepSpace& space, const BuildParams& params, const detail::ObjectRange& part,
-                std::int64_t sample, Resources& resources, Stopwatch& watch, cudaStream_t stream);
+                std::int64_t sample, Resources& resources, Stopwatch& watch, cudaStream_t stream,
+                std::int64_t first = detail::kAnyNumber);
     /// Of a build: beside the columns that count all of them, of fewer objects.
     RecallMeter(const BuildState& state, Stopwatch& watch);
 
-    /// Finds the true neighbours, once; waits for the stream. The nearer the given neighbours are the faster.
+    /// Finds the true neighbours of the first objects, once; waits for the stream. The nearer the given neighbours are
+    /// the faster.
     /// \param ids  device: n x stride, of which the first `width` are looked at
     void find_truth(const u32* ids, int stride, int width);
-    bool has_truth() const { return truth_.ids != nullptr; }
+    bool has_truth() const { return counted_ != 0; }
+    /// Likewise of others, of which there are some: `count` are measured from then on, or all.
+    void grow(std::int64_t count, const u32* ids, int stride, int width);
+    bool may_grow() const { return has_truth() && counted_ < sampled_; }
 
     /// Starts to compare the ids with the truth: n x stride, the first `width` of each.
     /// \param record   where the sums go. If the lower end of their interval has reached the recall that was asked for,
-    ///                 the stop flag is raised, where it counts and all columns have enough of it. Null: nowhere
+    ///                 the stop flag is raised, where it counts and all columns have enough of it; if it has not, but
+    ///                 might with more objects, the record says how many. Null: nowhere
     void start(const u32* ids, int stride, int width, StopFlag* stop = nullptr, Record* record = nullptr,
                const RecallCounts& counts = {});
     /// Counts, behind start(), the true neighbours that are not in lists of a projection since it takes them for
-    /// farther than the last entry: these no iteration will find. \param points  of the projection
-    void count_lost(const Points& points, const Lists& lists, Record* record);
+    /// farther than the last entry: these no iteration will find. Where only more objects tell whether they are too
+    /// many the record says that, too. \param points  of the projection
+    void count_lost(const Points& points, const Lists& lists, StopFlag* stop, Record* record);
     /// Their share, of what was counted with this record.
-    double lost(const Record& record) const { return record.lost / (double(sampled_) * at_); }
+    double lost(const Record& record) const { return record.lost / (double(counted_) * at_); }
     /// Of what was started last; waits for the stream.
     RecallEstimate estimate();
     /// The same of all columns; of no objects where they are not measured apart.
     RecallEstimate estimate_all() { return all_ ? all_->estimate() : RecallEstimate{}; }
     /// The share of true neighbours that are missing, of what was started with this record.
-    double missing(const Record& record) const { return 1 - record.found / (double(sampled_) * at_); }
+    double missing(const Record& record) const { return 1 - record.found / (double(counted_) * at_); }
 
     /// The form of numbers that the truth was found with.
     SweepForm form() const { return sweep_.form(); }
     /// Bytes that it has taken of the spare memory.
     std::size_t taken() const { return sweep_.bytes_of_split() + (all_ ? all_->taken() : 0); }
     Stopwatch& watch() const { return watch_; }
-    /// Comparing all pairs would take about so long, as find_truth() took.
+    /// Comparing all pairs would take about so long, as find_truth() took at first: objects that it left out count with
+    /// what comparing their pairs would have taken beside the others'.
     double seconds_of_all_pairs() const;
 
     /// Device memory that it takes for so many objects.
@@ -76,20 +87,26 @@ class RecallMeter {
     static std::size_t bytes_of_build(const SweepSpace& shape, const BuildParams& params, std::int64_t count);
 
   private:
+    detail::RecallCount none_missed() const { return {part_.count, counted_, at_}; }
+
     const SweepSpace space_;
     const double wanted_;
     cudaStream_t stream_;
     int at_;
     const detail::ObjectRange part_;  ///< that the sample is of
     const std::int64_t sampled_;      ///< objects of it
+    const std::int64_t first_;        ///< that are measured at first
+    std::int64_t counted_ = 0;        ///< that are measured
     const std::uint64_t seed_;
+    std::vector<std::int32_t> objects_;  ///< those that are measured come first
     Sweep sweep_;
-    Lists truth_{};
     DeviceMemory memory_;
     u32* numbers_;  ///< device: the objects
+    Lists truth_;   ///< of those that are measured the true neighbours' ids and bounds
     RecallSums* sums_;
     Stopwatch& watch_;
-    Stopwatch truth_watch_;
+    Stopwatch truth_watch_, comparisons_;  ///< of the first objects
+    double seconds_left_out_ = 0;          ///< that the others would have taken, too
     PinnedArray<RecallSums, 1> here_;
     std::unique_ptr<RecallMeter> all_;  ///< of all columns
     Drain drain_;

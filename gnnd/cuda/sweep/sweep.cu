@@ -157,6 +157,8 @@ void Sweep::compare(const SweepRows& rows, u32 begin, u32 end) {
                          .end = end,
                          .hits = rows.hits,
                          .high_tiles = form_ == SweepForm::split ? high_tiles_of(space_.raw.d) : 0};
+    std::optional<Stopwatch::Piece> piece;
+    if (watch_ != nullptr) piece.emplace(*watch_);
     if (form_ == SweepForm::floats)
         sweep_floats(space_.metric, args, space_.raw, factors_, stream_);
     else
@@ -218,14 +220,21 @@ void Sweep::gather() {
     gather_rows(space_.rows, some_.objects, some_.count, const_cast<std::uint8_t*>(some_.packed.rows), stream_);
 }
 
+void Sweep::make_room(u32 count) {
+    if (count <= room_) return;
+    room_ = 0;
+    some_ = {};  // before the others are taken
+    objects_ = {};
+    objects_ = DeviceMemory(resources_, std::size_t(count) * sizeof(u32), stream_);
+    some_ = allocate_rows(count, hits_of_some(k_), nullptr);
+    room_ = count;
+}
+
 Lists Sweep::nearest_of(const std::int32_t* objects, u32 count, const u32* ids, int stride, int width) {
     const int capacity = hits_of_some(k_);
-    if (some_.count != count) {
-        some_ = {};  // before the others are taken
-        objects_ = {};
-        objects_ = DeviceMemory(resources_, std::size_t(count) * sizeof(u32), stream_);
-        some_ = allocate_rows(count, capacity, nullptr);
-    }
+    make_room(count);
+    some_.count = count;
+    some_.packed.count = count;
     auto* numbers = reinterpret_cast<u32*>(objects_.data());
     GNND_CUDA(cudaMemcpyAsync(numbers, objects, std::size_t(count) * sizeof(u32), cudaMemcpyHostToDevice, stream_));
     some_.objects = numbers;

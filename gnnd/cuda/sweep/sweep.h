@@ -9,6 +9,7 @@
 
 #include "gnnd/builder.h"
 #include "gnnd/cuda/memory/memory.h"
+#include "gnnd/cuda/runtime/stopwatch.h"
 #include "gnnd/cuda/sweep/bounds.h"
 
 namespace gnnd::cuda {
@@ -31,12 +32,17 @@ class Sweep {
     /// \param resources  the memory is theirs
     Sweep(const SweepSpace& space, int k, Resources& resources, cudaStream_t stream);
 
+    /// Takes the memory for as many chosen objects, which nearest_of() takes otherwise.
+    void make_room(u32 count);
     /// The nearest k of chosen objects, exact.
     /// \param objects  host: count object numbers
     /// \param ids      device: n x stride, neighbours to start from, of which the first `width` are looked at; null:
     ///                 from nothing, which takes a few steps more
     /// \return count x k on the device until the next call; distances as the metric says, negated for similarities
     Lists nearest_of(const std::int32_t* objects, u32 count, const u32* ids, int stride, int width);
+
+    /// What comparing pairs takes from now on, without what is done with hits.
+    void time_comparisons(Stopwatch* watch) { watch_ = watch; }
 
     /// Makes the lists of all objects exact: n x k, with exact distances before, and the last ones in `lists.bounds`.
     /// Asks callbacks.interrupt in between.
@@ -77,6 +83,7 @@ class Sweep {
     Resources& resources_;
     cudaStream_t stream_;
     SweepForm form_;
+    Stopwatch* watch_ = nullptr;
     DeviceMemory shared_, split_;
     Threshold* columns_;
     float* factors_ = nullptr;  ///< n, of normalised metrics
@@ -85,6 +92,7 @@ class Sweep {
     StopFlag* stop_;
     Counters* counters_;
     SweepRows some_;
+    u32 room_ = 0;  ///< rows that it has memory for
     DeviceMemory objects_;
     PinnedArray<u32, 1> overflows_here_;
     Drain drain_;  // the last member: copies into the page-locked word end first
