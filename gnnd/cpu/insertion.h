@@ -70,7 +70,7 @@ class Insertion {
         std::fill_n(added.ids, (n_ - old_) * params.k, -1);
         std::fill_n(added.distances, (n_ - old_) * params.k, worst_value(params.metric));
         const int walked = links_back ? detail::kBeam : detail::kWideBeam;
-        const Beam beam(std::size_t(walked), std::size_t(detail::kept_by(walked, params.k, old_, n_ - old_)));
+        const Beam beam(std::size_t(walked), std::size_t(detail::kept_by(walked, params.k)));
         for (int t = 0; t < team.threads; ++t)
             workers_.push_back({Block(space, 1, detail::kBranches, resources), beam, {}, {}, {}, 0});
         if (links_back) link_back();

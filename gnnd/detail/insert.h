@@ -26,12 +26,12 @@ inline constexpr int kLinkedColumns = 16, kBackLinks = 16;
 /// good as each other, with twice as many distances without.
 inline constexpr int kBeam = 80, kWideBeam = 192;
 
-/// Nearest ones that a search keeps beyond k, to offer them the object: who has it among its nearest need not be among
-/// the object's own. Where a quarter is new, keeping 128 instead of k = 32 raised the old ones' Recall@10 from 0.917 to
-/// 0.967; where one in fifty is, too little can be missed for that to matter.
-inline int kept_by(int beam, int k, std::int64_t old, std::int64_t added) {
-    const int least = added * 50 <= old ? beam : std::max(beam, 128);
-    return std::max(least, k);
+/// Nearest ones that a search keeps, of whatever it has met, to offer them the object: who has it among its nearest
+/// need not be among the object's own. What old rows miss adds up from one append() to the next, until the graph is
+/// refined: measured, benchs/NOTEBOOK.md.
+inline constexpr int kOffered = 256;
+inline int kept_by(int beam, int k) {
+    return std::max({kOffered, beam, k});
 }
 
 /// Links back take a pass over the whole graph, which pays from one added object for so many old ones.

@@ -31,7 +31,7 @@ AppendPlan make_append_plan(const detail::Input& input, const InsertInPlace& in_
     const std::int64_t row = d * std::int64_t(size_of(input.dtype()));
     AppendPlan plan;
     plan.sample = form_of(input.vectors[0], false, params.metric);
-    plan.length = detail::kept_by(detail::beam_for(old, added), params.k, old, added);
+    plan.length = detail::kept_by(detail::beam_for(old, added), params.k);
     const auto lay_out = [&](std::int64_t batch) {
         plan.batch = batch;
         Layout kept, layout;
