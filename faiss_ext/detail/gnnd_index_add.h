@@ -115,11 +115,14 @@ bool GnndIndex<FaissIndex>::build_on_gpu(idx_t n, const float* x) {
         std::future<void> storing = std::async(std::launch::async, [&] {
             added.emplace(storage, n, x);
             rows.emplace(storage, 0, n, x);
+        });
+        std::future<void> taking = std::async(std::launch::async, [&] {
             links.make_room_for_all(n);
             graph = gnnd::KnnGraph(n, graph_k(), metric());
         });
         builder.build_on(*there, VectorSource({x, n, this->d, gnnd::DType::f32, 0}, metric()), graph_k());
         storing.get();
+        taking.get();
     }
     std::future<void> copying =
         std::async(std::launch::async, [&] { there->copy_graph(graph.ids(), graph.distances()); });
