@@ -15,6 +15,7 @@
 #include "faiss_ext/detail/errors.h"
 #include "faiss_ext/detail/faiss_links.h"
 #include "faiss_ext/detail/gnnd_index_add.h"
+#include "faiss_ext/detail/gnnd_index_merge.h"
 #include "faiss_ext/detail/index_change.h"
 #include "faiss_ext/detail/index_rows.h"
 #include "faiss_ext/detail/index_sample.h"
@@ -84,6 +85,16 @@ GnndIndex<FaissIndex>::GnndIndex(const GnndIndex& other) : GnndIndex(static_cast
 }
 
 template <class FaissIndex>
+GnndIndex<FaissIndex>::GnndIndex(const GnndIndex& other, NoObjects) : FaissIndex(other) {
+    this->own_fields = false;
+    detail::with_faiss_errors([&] { this->storage = detail::empty_like(other.codes()).release(); });
+    this->own_fields = true;
+    FaissIndex::reset();
+    builder = other.builder;
+    most_on_gpu_ = other.most_on_gpu_;
+}
+
+template <class FaissIndex>
 gnnd::Metric GnndIndex<FaissIndex>::metric() const {
     return to_gnnd_metric(this->metric_type);
 }
@@ -125,17 +136,21 @@ void GnndIndex<FaissIndex>::remember(const faiss::IndexFlatCodes& storage) {
 }
 
 template <class FaissIndex>
-gnnd::KnnGraph GnndIndex<FaissIndex>::graph_of(const FaissIndex& index, const faiss::IndexFlat& rows) {
+typename GnndIndex<FaissIndex>::GraphOf GnndIndex<FaissIndex>::graph_of(const FaissIndex& index,
+                                                                        const faiss::IndexFlat& rows) {
     if (const auto* made_here = dynamic_cast<const GnndIndex*>(&index);
         made_here != nullptr && made_here->has_graph(detail::sample_of(*made_here, made_here->codes())))
-        return made_here->graph_;
+        return {{}, made_here->graph_};
     const int degree = detail::degree_of(index);
-    gnnd::KnnGraph links(index.ntotal, degree, metric());
-    if (index.ntotal < 2) return links;
-    detail::require_links(index);
-    for (std::int64_t i = 0; i < index.ntotal; ++i)
-        std::copy_n(detail::links_of(index, i), degree, links.ids() + i * degree);
-    return builder.refine(view_rows(rows, 0, index.ntotal, metric()), links, graph_k());
+    GraphOf graph{gnnd::KnnGraph(index.ntotal, degree, metric()), {}};
+    if (index.ntotal >= 2) {
+        detail::require_links(index);
+        for (std::int64_t i = 0; i < index.ntotal; ++i)
+            std::copy_n(detail::links_of(index, i), degree, graph.made.ids() + i * degree);
+        graph.made = builder.refine(view_rows(rows, 0, index.ntotal, metric()), graph.made, graph_k());
+    }
+    graph.view = graph.made;  // whose arrays move along with it
+    return graph;
 }
 
 template <class FaissIndex>
@@ -147,7 +162,7 @@ void GnndIndex<FaissIndex>::prepare() {
     if (!has_parents(now)) parents_.clear();
     if (has_graph(now)) return;
     on_gpu_.reset();
-    graph_ = graph_of(*this, FloatRows(storage).flat());
+    graph_ = graph_of(*this, FloatRows(storage).flat()).made;
     graph_fits_ = now.vectors;
     parents_.clear();  // those of other links
 }
@@ -186,71 +201,6 @@ void GnndIndex<FaissIndex>::keep(LinkChange<GraphIndex>& links, idx_t n, std::in
     unmeasured_ = 0;
     this->ntotal = n;
     fit_beam();
-}
-
-template <class FaissIndex>
-void GnndIndex<FaissIndex>::merge_from(faiss::Index& other, idx_t add_id) {
-    if (add_id != 0)
-        fail(detail::class_of(*this) + "::merge_from: add_id is " + std::to_string(add_id) +
-             ", the index numbers its objects");
-    merge_copy_of(other);
-    other.reset();
-}
-
-template <class FaissIndex>
-void GnndIndex<FaissIndex>::check_compatible_for_merge(const faiss::Index& other) const {
-    const auto* from = dynamic_cast<const FaissIndex*>(&other);
-    const std::string who = detail::class_of(*this) + "::merge_from: ";
-    if (from == nullptr || from == this) fail(who + detail::class_of(other) + " is not another index of its kind");
-    if (from->d != this->d || from->metric_type != this->metric_type)
-        fail(who + "vectors of " + std::to_string(this->d) + " and of " + std::to_string(from->d) +
-             " components, or of two metrics");
-}
-
-template <class FaissIndex>
-void GnndIndex<FaissIndex>::merge_copy_of(const faiss::Index& other) {
-    detail::with_faiss_errors([&] {
-        check_compatible_for_merge(other);
-        const auto* from = dynamic_cast<const FaissIndex*>(&other);
-        if (from->ntotal == 0) return;
-        if (!this->is_trained) fail(detail::class_of(*this) + "::merge_from: the index is not trained");
-        faiss::IndexFlatCodes& storage = codes();
-        const idx_t old = storage.ntotal;
-        check_size(old + from->ntotal);
-        prepare();
-        on_gpu_.reset();
-        const FloatRows taken(detail::codes_of(*from, from->storage));
-        gnnd::KnnGraph graph = graph_of(*from, taken.flat());
-        AddedRows added(storage, from->ntotal, taken.flat().get_xb());
-        const FloatRows rows(storage, old, from->ntotal, taken.flat().get_xb());
-        GraphChange change(graph_, old == 0 ? std::move(graph) : merge(rows.flat(), old, graph));
-        link_all(rows.flat(), nullptr, parents_of_both(*from));
-        change.keep();
-        added.keep();
-        remember(storage);
-    });
-}
-
-/// Of each object of both, its number in their union, through whom it is reached, where that is known.
-template <class FaissIndex>
-std::vector<std::int32_t> GnndIndex<FaissIndex>::parents_of_both(const FaissIndex& other) const {
-    const idx_t old = this->ntotal;
-    std::vector<std::int32_t> both(old + other.ntotal, -1);
-    if (idx_t(parents_.size()) == old) std::copy(parents_.begin(), parents_.end(), both.begin());
-    const auto* made_here = dynamic_cast<const GnndIndex*>(&other);
-    if (made_here == nullptr || !made_here->has_parents(detail::sample_of(other, made_here->codes()))) return both;
-    std::transform(made_here->parents_.begin(), made_here->parents_.end(), both.begin() + old,
-                   [&](std::int32_t parent) { return std::int32_t(old + parent); });
-    return both;
-}
-
-template <class FaissIndex>
-gnnd::KnnGraph GnndIndex<FaissIndex>::merge(const faiss::IndexFlat& rows, idx_t old, const gnnd::KnnGraph& graph) {
-    std::optional<Unmeasured> unmeasured;
-    if (detail::compresses(*this->storage)) unmeasured.emplace(builder);
-    const detail::HeldToColumns held(builder, std::min(detail::degree_of(*this), graph_k()));
-    return builder.merge(view_rows(rows, 0, old, metric()), graph_, view_rows(rows, old, rows.ntotal, metric()), graph,
-                         graph_k());
 }
 
 template <class FaissIndex>

@@ -47,8 +47,12 @@ class WithGnnd {
     /// (gnnd::merge()). Its object j becomes ntotal + j. Where `builder.params.recall_at` is 0, so many neighbours
     /// count as an object has links: these are chosen among them.
     virtual void merge_copy_of(const faiss::Index& other) = 0;
+    /// What a copy() would be after merge_copy_of(), in less time.
+    virtual std::unique_ptr<faiss::Index> merged_with(const faiss::Index& other) const = 0;
     /// A copy of everything, of the same class.
     virtual std::unique_ptr<faiss::Index> copy() const = 0;
+    /// A copy of all but the objects: an empty index of the same class and settings, trained if this one is.
+    virtual std::unique_ptr<faiss::Index> empty_copy() const = 0;
 
     /// Most bytes of a GPU's memory for the index's vectors and its graph, 4 d + 16 k an object and room for a quarter
     /// more: an index that is built on a GPU and grows keeps both there from one add() to the next, so that each moves
@@ -134,6 +138,9 @@ class GnndIndex : public FaissIndex, public WithGnnd {
     ///         encodes what the other's decodes to.
     void merge_copy_of(const faiss::Index& other) override;
 
+    /// \throws as merge_copy_of()
+    std::unique_ptr<faiss::Index> merged_with(const faiss::Index& other) const override;
+
     /// Removes objects; the others move up, as in faiss::IndexFlat. The lists of neighbours that they leave are mended
     /// by gnnd::refine(), and all links chosen anew. \return how many there were
     std::size_t remove_ids(const faiss::IDSelector& selector) override;
@@ -142,26 +149,35 @@ class GnndIndex : public FaissIndex, public WithGnnd {
     void reset() override;
 
   protected:
-    struct Made {};  ///< tells apart the constructor of new indexes
+    struct Made {};       ///< tells apart the constructor of new indexes
+    struct NoObjects {};  ///< and of copies without any
     /// An empty one. \param arguments  of FAISS's constructor
     template <class... Arguments>
     explicit GnndIndex(Made, Arguments... arguments) : FaissIndex(arguments...) {
         check_kind();
     }
+    /// A copy of all settings.
+    GnndIndex(const GnndIndex& other, NoObjects);
 
   private:
     using GraphIndex =
         std::conditional_t<std::is_base_of_v<faiss::IndexNSG, FaissIndex>, faiss::IndexNSG, faiss::IndexHNSW>;
     void own_copies();
     void check_kind() const;
+    void check_alike(const faiss::Index& other) const;
     void check_size(idx_t n) const;
     gnnd::Metric metric() const;
     faiss::IndexFlatCodes& codes() const;
     bool has_graph(const detail::IndexSample& now) const;
     bool has_parents(const detail::IndexSample& now) const;
     void remember(const faiss::IndexFlatCodes& storage);
+    /// The graph of an index: what it keeps, or one that was made of its links.
+    struct GraphOf {
+        gnnd::KnnGraph made;
+        gnnd::KnnGraphView view;
+    };
     /// Of any index of the kind, whose vectors are given.
-    gnnd::KnnGraph graph_of(const FaissIndex& index, const faiss::IndexFlat& rows);
+    GraphOf graph_of(const FaissIndex& index, const faiss::IndexFlat& rows);
     void prepare();
     void append(const faiss::IndexFlat& rows, idx_t old);
     bool appends_rows(idx_t old, idx_t n) const;
@@ -170,12 +186,16 @@ class GnndIndex : public FaissIndex, public WithGnnd {
     detail::GraphChange append_on_gpu(gnnd::detail::DeviceGraph& there, const faiss::IndexFlat& rows, idx_t old,
                                       bool measured);
     gnnd::KnnGraph append_all(const faiss::IndexFlat& rows, idx_t old, bool measured);
-    gnnd::KnnGraph merge(const faiss::IndexFlat& rows, idx_t old, const gnnd::KnnGraph& graph);
+    /// Two indexes whose objects come into this one, those of the second behind those of the first.
+    struct Union;
+    /// \param first  *this, or one that *this, empty, is an empty_copy() of
+    void merge_of(const GnndIndex& first, const faiss::Index& second);
+    void merge_on_host(const Union& both);
+    bool merge_on_gpu(const Union& both);
     void choose_all(detail::LinkChange<GraphIndex>& links, const faiss::IndexFlat& rows, const gnnd::KnnGraph& graph,
                     const gnnd::detail::DeviceGraph* there, const std::vector<std::int32_t>& former = {});
     void link_all(const faiss::IndexFlat& rows, const gnnd::detail::DeviceGraph* there = nullptr,
                   const std::vector<std::int32_t>& former = {});
-    std::vector<std::int32_t> parents_of_both(const FaissIndex& other) const;
     void keep(detail::LinkChange<GraphIndex>& links, idx_t n, std::int64_t chosen);
     /// Called after a change.
     virtual void fit_beam() {}
@@ -187,6 +207,7 @@ template <class FaissIndex>
 class GnndNSG : public GnndIndex<FaissIndex> {
   public:
     using GnndIndex<FaissIndex>::GnndIndex;
+    GnndNSG(const GnndNSG&) = default;
 
     /// As FAISS's. Of no more objects than the beam is wide, of which FAISS would draw random ones without end, all are
     /// compared; where there are fewer than k the rest is -1.
@@ -195,6 +216,11 @@ class GnndNSG : public GnndIndex<FaissIndex> {
 
     int graph_k() const override { return this->GK; }   ///< GK
     void set_graph_k(int k) override { this->GK = k; }  ///< sets GK
+
+  protected:
+    /// A copy of all settings.
+    GnndNSG(const GnndNSG& other, typename GnndIndex<FaissIndex>::NoObjects none)
+        : GnndIndex<FaissIndex>(other, none), beam_(other.beam_), lowered_(other.lowered_) {}
 
   private:
     void fit_beam() override;
@@ -207,11 +233,17 @@ template <class FaissIndex>
 class GnndHNSW : public GnndIndex<FaissIndex> {
   public:
     using GnndIndex<FaissIndex>::GnndIndex;
+    GnndHNSW(const GnndHNSW&) = default;
 
     int graph_k() const override { return GK; }   ///< GK
     void set_graph_k(int k) override { GK = k; }  ///< sets GK
 
     int GK = 64;  ///< columns of the graphs to be built
+
+  protected:
+    /// A copy of all settings.
+    GnndHNSW(const GnndHNSW& other, typename GnndIndex<FaissIndex>::NoObjects none)
+        : GnndIndex<FaissIndex>(other, none), GK(other.GK) {}
 };
 
 extern template class GnndIndex<faiss::IndexNSGFlat>;
@@ -236,6 +268,10 @@ class IndexNSGGnnd : public GnndNSG<faiss::IndexNSGFlat> {
     using GnndNSG::GnndNSG;
     /// A copy of everything.
     std::unique_ptr<faiss::Index> copy() const override { return std::make_unique<IndexNSGGnnd>(*this); }
+    /// A copy of all but the objects.
+    std::unique_ptr<faiss::Index> empty_copy() const override {
+        return std::unique_ptr<IndexNSGGnnd>(new IndexNSGGnnd(*this, NoObjects()));
+    }
 };
 
 /// faiss::IndexNSGSQ with add() by GNND: vectors as a scalar quantizer's codes, to be trained before add() for most
@@ -249,6 +285,10 @@ class IndexNSGSQGnnd : public GnndNSG<faiss::IndexNSGSQ> {
     using GnndNSG::GnndNSG;
     /// A copy of everything.
     std::unique_ptr<faiss::Index> copy() const override { return std::make_unique<IndexNSGSQGnnd>(*this); }
+    /// A copy of all but the objects.
+    std::unique_ptr<faiss::Index> empty_copy() const override {
+        return std::unique_ptr<IndexNSGSQGnnd>(new IndexNSGSQGnnd(*this, NoObjects()));
+    }
 };
 
 /// faiss::IndexNSGPQ with add() by GNND: vectors as a product quantizer's codes of 8 bits, under L2, to be trained
@@ -260,6 +300,10 @@ class IndexNSGPQGnnd : public GnndNSG<faiss::IndexNSGPQ> {
     using GnndNSG::GnndNSG;
     /// A copy of everything.
     std::unique_ptr<faiss::Index> copy() const override { return std::make_unique<IndexNSGPQGnnd>(*this); }
+    /// A copy of all but the objects.
+    std::unique_ptr<faiss::Index> empty_copy() const override {
+        return std::unique_ptr<IndexNSGPQGnnd>(new IndexNSGPQGnnd(*this, NoObjects()));
+    }
 };
 
 /// faiss::IndexHNSWFlat with add() by GNND.
@@ -271,6 +315,10 @@ class IndexHNSWGnnd : public GnndHNSW<faiss::IndexHNSWFlat> {
     using GnndHNSW::GnndHNSW;
     /// A copy of everything.
     std::unique_ptr<faiss::Index> copy() const override { return std::make_unique<IndexHNSWGnnd>(*this); }
+    /// A copy of all but the objects.
+    std::unique_ptr<faiss::Index> empty_copy() const override {
+        return std::unique_ptr<IndexHNSWGnnd>(new IndexHNSWGnnd(*this, NoObjects()));
+    }
 };
 
 /// faiss::IndexHNSWSQ with add() by GNND, as IndexNSGSQGnnd.
@@ -283,6 +331,10 @@ class IndexHNSWSQGnnd : public GnndHNSW<faiss::IndexHNSWSQ> {
     using GnndHNSW::GnndHNSW;
     /// A copy of everything.
     std::unique_ptr<faiss::Index> copy() const override { return std::make_unique<IndexHNSWSQGnnd>(*this); }
+    /// A copy of all but the objects.
+    std::unique_ptr<faiss::Index> empty_copy() const override {
+        return std::unique_ptr<IndexHNSWSQGnnd>(new IndexHNSWSQGnnd(*this, NoObjects()));
+    }
 };
 
 /// faiss::IndexHNSWPQ with add() by GNND, as IndexNSGPQGnnd.
@@ -293,6 +345,10 @@ class IndexHNSWPQGnnd : public GnndHNSW<faiss::IndexHNSWPQ> {
     using GnndHNSW::GnndHNSW;
     /// A copy of everything.
     std::unique_ptr<faiss::Index> copy() const override { return std::make_unique<IndexHNSWPQGnnd>(*this); }
+    /// A copy of all but the objects.
+    std::unique_ptr<faiss::Index> empty_copy() const override {
+        return std::unique_ptr<IndexHNSWPQGnnd>(new IndexHNSWPQGnnd(*this, NoObjects()));
+    }
 };
 
 }  // namespace faiss_ext

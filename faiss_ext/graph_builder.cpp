@@ -147,6 +147,15 @@ void GnndGraphBuilder::build_on(gnnd::detail::DeviceGraph& graph, const VectorSo
     });
 }
 
+void GnndGraphBuilder::merge_on(gnnd::detail::DeviceGraph& graph, const VectorSource& first,
+                                const gnnd::KnnGraphView& graph1, const VectorSource& second,
+                                const gnnd::KnnGraphView& graph2, int k) {
+    run(first, k, [&](const auto&, const gnnd::BuildParams& used, const gnnd::Callbacks& hooks) {
+        stats = graph.merge(first.vectors(), graph1, second.vectors(), graph2, used, hooks,
+                            gnnd::detail::or_heap(resources_.get()));
+    });
+}
+
 void GnndGraphBuilder::append_on(gnnd::detail::DeviceGraph& graph, const VectorSource& added, int k, idx_t unmeasured) {
     run(added, k, [&](const auto&, const gnnd::BuildParams& used, const gnnd::Callbacks& hooks) {
         stats = graph.append(added.vectors(), unmeasured, used, hooks, gnnd::detail::or_heap(resources_.get()));

@@ -111,8 +111,10 @@ class GnndGraphBuilder : public GraphBuilder {
     gnnd::detail::AppendedRows append_rows(const VectorSource& source, const gnnd::KnnGraphView& graph);
     /// The device of the next call, given vectors in host memory. \throws gnnd::Unavailable
     gnnd::Device place() const;
-    /// build() and append() in the memory of that place, a GPU, see gnnd/detail/device_graph.h.
+    /// build(), merge() and append() in the memory of that place, a GPU, see gnnd/detail/device_graph.h.
     void build_on(gnnd::detail::DeviceGraph& graph, const VectorSource& source, int k);
+    void merge_on(gnnd::detail::DeviceGraph& graph, const VectorSource& first, const gnnd::KnnGraphView& graph1,
+                  const VectorSource& second, const gnnd::KnnGraphView& graph2, int k);
     void append_on(gnnd::detail::DeviceGraph& graph, const VectorSource& added, int k, idx_t unmeasured);
     template <class Build>
     void run(const VectorSource& source, int k, const Build& build);

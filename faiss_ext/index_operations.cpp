@@ -63,15 +63,12 @@ std::unique_ptr<faiss::Index> merge_indexes(const faiss::Index& a, const faiss::
                        ? wrapped<faiss::IndexIDMap2>(std::move(inside), std::move(ids))
                        : wrapped<faiss::IndexIDMap>(std::move(inside), std::move(ids));
         }
+        if (auto* made_here = dynamic_cast<const WithGnnd*>(&a)) return made_here->merged_with(b);
         std::unique_ptr<faiss::Index> made = detail::gnnd_copy_of(a);
         if (!made)
             fail("merge_indexes: " + detail::class_of(a) + " is none of " + detail::kGnndKinds +
                  ", alone or in an IndexIDMap");
-        auto& taker = dynamic_cast<WithGnnd&>(*made);
-        if (&a == &b)
-            taker.merge_copy_of(*taker.copy());
-        else
-            taker.merge_copy_of(b);
+        dynamic_cast<WithGnnd&>(*made).merge_copy_of(b);
         return made;
     });
 }

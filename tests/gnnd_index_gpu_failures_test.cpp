@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// An add() that fails on a GPU leaves the index as it was, whatever fails when. Without a GPU all of it is skipped; the
-// same is tested on the CPU by gnnd_index_failures_test.cpp.
+// An add() or a merge that fails on a GPU leaves the index as it was, whatever fails when. Without a GPU all of it is
+// skipped; the same is tested on the CPU by gnnd_index_failures_test.cpp.
 #include <memory>
 #include <ostream>
 #include <string>
@@ -33,15 +33,16 @@ const GpuAdd kAdds[] = {{"first", 0, false, 2000},    {"few", kOld, true, 4},   
 // Those that take memory of the host less often, so that each time can be tried.
 const GpuAdd kSmallAdds[] = {kAdds[1], kAdds[2]};
 
+AnyGnndIndex on_gpu(AnyGnndIndex made) {
+    made.builder->params.device = {Device::Kind::cuda, 0};
+    made.builder->params.deterministic = true;
+    return made;
+}
+
 class GnndIndexGpuFailures : public testing::TestWithParam<std::tuple<GnndKind, GpuAdd>> {
   protected:
     void SetUp() override { SKIP_WITHOUT_GPU(); }
 
-    static AnyGnndIndex on_gpu(AnyGnndIndex made) {
-        made.builder->params.device = {Device::Kind::cuda, 0};
-        made.builder->params.deterministic = true;
-        return made;
-    }
     static FailedAdds failed_adds() {
         const auto& [kind, add] = GetParam();
         auto first = std::make_shared<AnyGnndIndex>(on_gpu(kind.make(128, faiss::METRIC_L2)));
@@ -88,6 +89,43 @@ TEST_P(GnndIndexGpuFailures, InterruptAtAnyQuestion) {
 
 TEST_P(GnndIndexGpuFailures, VectorsThatAreNoNumbers) {
     failed_adds().expect_no_trace_of_bad_rows();
+}
+
+class GnndIndexGpuMergeFailures : public testing::TestWithParam<GnndKind> {
+  protected:
+    void SetUp() override { SKIP_WITHOUT_GPU(); }
+
+    /// Of an index that holds its graph on the GPU, with one of which nothing may change.
+    static void expect_no_trace(const std::function<Ending(int step, const std::function<void()>& call)>& fail) {
+        const GnndKind& kind = GetParam();
+        const auto made_of = [&](std::int64_t begin, std::int64_t count) {
+            AnyGnndIndex made = on_gpu(kind.make(128, faiss::METRIC_L2));
+            made.index->add(count, sample_rows(begin, count).data());
+            return made;
+        };
+        const AnyGnndIndex first = made_of(0, kOld), second = made_of(kOld, 1500);
+        const IndexState before(second);
+        const auto make = [&] {
+            AnyGnndIndex made = on_gpu(kind.copy(first));
+            made.index->add(kWarm, sample_rows(2 * kOld, kWarm).data());
+            return made;
+        };
+        const auto merge = [&](const AnyGnndIndex& made) {
+            dynamic_cast<faiss_ext::WithGnnd&>(*made.index).merge_copy_of(*second.index);
+        };
+        FailedChanges(make, merge, sample_rows(2 * kOld + kWarm, 3)).expect_no_trace(fail);
+        EXPECT_EQ(IndexState(second), before);
+    }
+};
+INSTANTIATE_TEST_SUITE_P(All, GnndIndexGpuMergeFailures, testing::ValuesIn(kGnndKinds),
+                         testing::PrintToStringParamName());
+
+TEST_P(GnndIndexGpuMergeFailures, DeviceMemoryFromAnyMomentOn) {
+    expect_no_trace(run_out_at<FailingDeviceMemory>);
+}
+
+TEST_P(GnndIndexGpuMergeFailures, InterruptAtAnyQuestion) {
+    expect_no_trace(interrupt_at);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include <limits>
 
+#include "faiss_ext/index_operations.h"
 #include "tests/gnnd_indexes.h"
 #include "tests/gpu.h"
 
@@ -165,6 +166,34 @@ TEST_P(GnndIndexOnGpu, CopiesGrowApart) {
     EXPECT_GT(kept(copy), 0U);
     expect_whole(grown.made, grown.flat);
     expect_whole(copy, flat);
+}
+
+// One that takes another in, and two that stay as they are.
+TEST_P(GnndIndexOnGpu, MergesThereAsGoodAsOneBuild) {
+    const std::vector<float> all = sample_rows(0, 12000), queries = sample_rows(18000, 2000);
+    faiss::IndexFlatL2 flat(128);
+    flat.add(12000, all.data());
+    const AnyGnndIndex first = make(), second = make(), taker = make(), built = make();
+    first.index->add(7000, all.data());
+    second.index->add(5000, &all[7000 * 128]);
+    taker.index->add(7000, all.data());
+    built.index->add(12000, all.data());
+    const SearchResult before[] = {search_index(*first.index, queries, 5), search_index(*second.index, queries, 5)};
+    const AnyGnndIndex merged =
+        GetParam().copy({faiss_ext::merge_indexes(*first.index, *second.index), nullptr, {}, {}});
+    EXPECT_EQ(search_index(*first.index, queries, 5), before[0]);
+    EXPECT_EQ(search_index(*second.index, queries, 5), before[1]);
+    taker.index->merge_from(*second.index);
+    EXPECT_EQ(second.index->ntotal, 0);
+    for (const AnyGnndIndex* made : {&merged, &taker}) {
+        expect_whole(*made, flat);
+        expect_as_good(*made, built, flat, queries, 0.01);
+    }
+    EXPECT_TRUE(taker.builder->on_gpu);
+    EXPECT_EQ(kept(taker), 0U);
+    add_rows(*taker.index, flat, sample_rows(12000, 50));
+    EXPECT_GT(kept(taker), 0U);
+    expect_whole(taker, flat);
 }
 
 TEST(GnndIndexOfCodesOnGpu, IsBuiltThereAndKeepsNothing) {

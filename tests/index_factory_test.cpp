@@ -259,6 +259,39 @@ TEST_P(OperationsTest, MergesKeepIds) {
     gnnd::test::expect_faiss_error("of its kind", [&] { faiss_ext::merge_indexes(*first.index, flat); });
 }
 
+// Whatever an index was told it does without objects, and so does what it is merged into.
+TEST_P(OperationsTest, EmptyCopiesKeepSettings) {
+    constexpr int kBeam = 40;  // of more than the first objects, so that an NSG searches with less in the meantime
+    const std::vector<float> rows = gnnd::test::random_rows(500, 8);
+    const auto first = GetParam().make(8, faiss::METRIC_INNER_PRODUCT),
+               second = GetParam().make(8, faiss::METRIC_INNER_PRODUCT);
+    const auto beam_of = [](const faiss::Index& index) {
+        const auto* nsg = dynamic_cast<const faiss::IndexNSG*>(&index);
+        return nsg != nullptr ? nsg->nsg.search_L : dynamic_cast<const faiss::IndexHNSW&>(index).hnsw.efSearch;
+    };
+    const auto expect_set = [&](faiss::Index& index) {
+        EXPECT_EQ(typeid(index), typeid(*first.index));
+        EXPECT_EQ(index.metric_type, faiss::METRIC_INNER_PRODUCT);
+        EXPECT_EQ(dynamic_cast<faiss_ext::WithGnnd&>(index).graph_k(), 33);
+        EXPECT_EQ(builder_of(index)->params.recall, 0.97f);
+        EXPECT_EQ(beam_of(index), kBeam);
+    };
+    first.set_beam(kBeam);
+    first.builder->params.recall = 0.97f;
+    auto& with_gnnd = dynamic_cast<faiss_ext::WithGnnd&>(*first.index);
+    with_gnnd.set_graph_k(33);
+    first.index->add(20, rows.data());
+    second.index->add(480, rows.data() + 20 * 8);
+    const auto merged = faiss_ext::merge_indexes(*first.index, *second.index), empty = with_gnnd.empty_copy();
+    EXPECT_EQ(first.index->ntotal, 20);
+    EXPECT_EQ(merged->ntotal, 500);
+    expect_set(*merged);
+    ASSERT_EQ(empty->ntotal, 0);
+    empty->add(500, rows.data());
+    ASSERT_NO_THROW(faiss_ext::check_index(*empty));
+    expect_set(*empty);
+}
+
 TEST_P(OperationsTest, ParametersGoToTheIndexInside) {
     const auto made = GetParam().make(8, faiss::METRIC_L2);
     faiss::IndexIDMap map(made.index.get());

@@ -102,35 +102,23 @@ Ending run_out_at(int step, const std::function<void()>& call) {
     return Ending::failed;
 }
 
-/// Lets an add fail at its first, second, ... step until it has no more. An index of which it failed is what it was,
+/// Lets a change fail at its first, second, ... step until it has no more. An index of which it failed is what it was,
 /// and what is added to it next comes to what it comes to where nothing ever failed.
-class FailedAdds {
+class FailedChanges {
   public:
-    /// \param make   the same index every time
-    /// \param rows   that are to be added
-    /// \param later  rows that are added next
-    FailedAdds(std::function<AnyGnndIndex()> make, std::vector<float> rows, std::vector<float> later)
-        : make_(std::move(make)), rows_(std::move(rows)), later_(std::move(later)) {}
+    /// \param make    the same index every time
+    /// \param change  what is to fail
+    /// \param later   rows that are added next
+    FailedChanges(std::function<AnyGnndIndex()> make, std::function<void(const AnyGnndIndex&)> change,
+                  std::vector<float> later)
+        : make_(std::move(make)), change_(std::move(change)), later_(std::move(later)) {}
 
     /// \param fail  makes a call with some step failing
     void expect_no_trace(const std::function<Ending(int step, const std::function<void()>& call)>& fail) const {
-        run([&](int step, const AnyGnndIndex& made) { return fail(step, [&] { add(made, rows_); }); });
+        run([&](int step, const AnyGnndIndex& made) { return fail(step, [&] { change_(made); }); });
     }
 
-    /// The same where a row is no number: each of some rows in turn.
-    void expect_no_trace_of_bad_rows() const {
-        const auto d = std::size_t(make_().index->d), count = rows_.size() / d;
-        const std::size_t places[] = {0, count / 2, count - 1};
-        run([&](int step, const AnyGnndIndex& made) {
-            if (step == int(std::size(places))) return Ending::untouched;
-            std::vector<float> bad = rows_;
-            bad[places[step] * d + 1] = std::numeric_limits<float>::quiet_NaN();
-            expect_faiss_error("vector " + std::to_string(places[step]), [&] { add(made, bad); });
-            return Ending::failed;
-        });
-    }
-
-  private:
+  protected:
     static void add(const AnyGnndIndex& made, const std::vector<float>& rows) {
         made.index->add(faiss_ext::idx_t(rows.size()) / made.index->d, rows.data());
     }
@@ -161,7 +149,36 @@ class FailedAdds {
     }
 
     const std::function<AnyGnndIndex()> make_;
-    const std::vector<float> rows_, later_;
+
+  private:
+    const std::function<void(const AnyGnndIndex&)> change_;
+    const std::vector<float> later_;
+};
+
+/// Adds that fail.
+class FailedAdds : public FailedChanges {
+  public:
+    /// \param rows  that are to be added
+    FailedAdds(std::function<AnyGnndIndex()> make, std::vector<float> rows, std::vector<float> later)
+        : FailedChanges(
+              std::move(make), [rows](const AnyGnndIndex& made) { add(made, rows); }, std::move(later)),
+          rows_(std::move(rows)) {}
+
+    /// Where a row is no number: each of some rows in turn.
+    void expect_no_trace_of_bad_rows() const {
+        const auto d = std::size_t(make_().index->d), count = rows_.size() / d;
+        const std::size_t places[] = {0, count / 2, count - 1};
+        run([&](int step, const AnyGnndIndex& made) {
+            if (step == int(std::size(places))) return Ending::untouched;
+            std::vector<float> bad = rows_;
+            bad[places[step] * d + 1] = std::numeric_limits<float>::quiet_NaN();
+            expect_faiss_error("vector " + std::to_string(places[step]), [&] { add(made, bad); });
+            return Ending::failed;
+        });
+    }
+
+  private:
+    const std::vector<float> rows_;
 };
 
 }  // namespace gnnd::test

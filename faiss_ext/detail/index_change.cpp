@@ -30,6 +30,13 @@ gnnd::KnnGraph graph_of_one(const float* x, int d, gnnd::Metric metric, int k, G
     return {1, k, metric};
 }
 
+gnnd::KnnGraph copy_graph(const gnnd::KnnGraphView& graph) {
+    gnnd::KnnGraph copy(graph.n, graph.k, graph.metric);
+    std::copy_n(graph.ids, graph.n * graph.k, copy.ids());
+    std::copy_n(graph.distances, graph.n * graph.k, copy.distances());
+    return copy;
+}
+
 gnnd::KnnGraph graph_of_some(const gnnd::KnnGraphView& graph, const std::vector<std::int32_t>& objects,
                              const std::vector<std::int32_t>& numbers) {
     gnnd::KnnGraph rest(std::int64_t(objects.size()), graph.k, graph.metric);

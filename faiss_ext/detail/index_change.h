@@ -53,6 +53,9 @@ struct HeldToColumns : ChangedParams {
 /// A graph of one object, whose vector is checked as others are.
 gnnd::KnnGraph graph_of_one(const float* x, int d, gnnd::Metric metric, int k, GnndGraphBuilder& builder);
 
+/// The same graph in memory of its own.
+gnnd::KnnGraph copy_graph(const gnnd::KnnGraphView& graph);
+
 /// The rows of some objects, as far as they hold these; without distances.
 /// \param objects  whose rows they are, ascending
 /// \param numbers  of every object which of these it is, or -1

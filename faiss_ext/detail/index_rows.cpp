@@ -3,8 +3,11 @@
 
 #include <faiss/IndexPQ.h>
 #include <faiss/IndexScalarQuantizer.h>
+#include <faiss/clone_index.h>
 
 #include <cstring>
+#include <typeinfo>
+#include <utility>
 
 #include "faiss_ext/detail/class_name.h"
 #include "faiss_ext/detail/errors.h"
@@ -92,6 +95,40 @@ AddedRows::~AddedRows() {
     if (kept_) return;
     storage_.codes.resize(std::size_t(before_) * storage_.code_size);
     storage_.ntotal = before_;
+}
+
+std::unique_ptr<faiss::IndexFlatCodes> empty_like(const faiss::IndexFlatCodes& storage) {
+    std::unique_ptr<faiss::Index> empty;
+    // FAISS has copies of all of a storage only, which take long where vectors are kept as they are.
+    if (typeid(storage) == typeid(faiss::IndexFlatL2))
+        empty = std::make_unique<faiss::IndexFlatL2>(storage.d);
+    else if (typeid(storage) == typeid(faiss::IndexFlatIP))
+        empty = std::make_unique<faiss::IndexFlatIP>(storage.d);
+    else if (typeid(storage) == typeid(faiss::IndexFlat))
+        empty = std::make_unique<faiss::IndexFlat>(storage.d, storage.metric_type);
+    else
+        empty.reset(faiss::clone_index(&storage));
+    empty->reset();
+    empty->verbose = storage.verbose;
+    return std::unique_ptr<faiss::IndexFlatCodes>(&dynamic_cast<faiss::IndexFlatCodes&>(*empty.release()));
+}
+
+JoinedRows::JoinedRows(faiss::IndexFlatCodes& storage, const faiss::IndexFlatCodes& first, idx_t n, const float* x)
+    : storage_(storage), count_(first.ntotal + n) {
+    const std::size_t bytes = storage.code_size, before = std::size_t(first.ntotal) * bytes;
+    resize_with_pages(codes_, std::size_t(count_) * bytes);
+    copy_parallel(first.codes.data(), before, codes_.data());
+    encode(storage, n, x, codes_.data() + before);
+    exchange();
+}
+
+void JoinedRows::exchange() {
+    std::swap(storage_.codes, codes_);
+    std::swap(storage_.ntotal, count_);
+}
+
+JoinedRows::~JoinedRows() {
+    if (!kept_) exchange();
 }
 
 void keep_rows(faiss::IndexFlatCodes& storage, const std::vector<std::int32_t>& objects) {

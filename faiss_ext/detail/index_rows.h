@@ -7,6 +7,7 @@
 #include <faiss/IndexFlatCodes.h>
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -58,6 +59,31 @@ class AddedRows {
   private:
     faiss::IndexFlatCodes& storage_;
     idx_t before_;
+    bool kept_ = false;
+};
+
+/// An empty storage that keeps vectors as another one does, trained as that one is.
+std::unique_ptr<faiss::IndexFlatCodes> empty_like(const faiss::IndexFlatCodes& storage);
+
+/// Codes of two storages, one behind the other, that another storage has for the time of a change, unless they are
+/// kept.
+class JoinedRows {
+  public:
+    /// \param storage  whose rows they become: `first` itself, or one of its kind
+    /// \param n        vectors behind those of `first`
+    /// \param x        n x d, encoded as the storage's add() would
+    JoinedRows(faiss::IndexFlatCodes& storage, const faiss::IndexFlatCodes& first, idx_t n, const float* x);
+    JoinedRows(const JoinedRows&) = delete;
+    JoinedRows& operator=(const JoinedRows&) = delete;
+    ~JoinedRows();
+    void keep() { kept_ = true; }
+
+  private:
+    void exchange();
+
+    faiss::IndexFlatCodes& storage_;
+    decltype(faiss::IndexFlatCodes::codes) codes_;  // the others
+    idx_t count_;                                   // so many
     bool kept_ = false;
 };
 

@@ -35,6 +35,9 @@ class DeviceGraph {
     /// gnnd::build() of vectors in host memory.
     virtual BuildStats build(const VectorView& vectors, const BuildParams& params, const Callbacks& callbacks,
                              Resources& resources) = 0;
+    /// gnnd::merge() of two sets of vectors in host memory, whose graphs lie there, too.
+    virtual BuildStats merge(const VectorView& x1, const KnnGraphView& g1, const VectorView& x2, const KnnGraphView& g2,
+                             const BuildParams& params, const Callbacks& callbacks, Resources& resources) = 0;
     /// gnnd::append() of vectors in host memory.
     virtual BuildStats append(const VectorView& added, std::int64_t unmeasured, const BuildParams& params,
                               const Callbacks& callbacks, Resources& resources) = 0;

@@ -127,6 +127,26 @@ class GraphOnDevice final : public detail::DeviceGraph {
         return build_into(this->vectors(), params, arrays(now_).ids, arrays(now_).distances, callbacks, &resources);
     }
 
+    BuildStats merge(const VectorView& x1, const KnnGraphView& g1, const VectorView& x2, const KnnGraphView& g2,
+                     const BuildParams& params, const Callbacks& callbacks, Resources& resources) override {
+        const UseDevice use(device_);
+        const DeviceMemory given = take_memory(std::size_t(g1.n * g1.k + g2.n * g2.k) * 8);
+        KnnGraphView graphs[] = {g1, g2};
+        {
+            const OwnedStream stream(resources);
+            const Drain drain(stream);
+            n_ = before_ = 0;
+            reserve(x1.n + x2.n, stream);
+            for (const VectorView* set : {&x1, &x2}) {
+                copy_vectors(*set, resources, stream);
+                n_ += set->n;
+            }
+            copy_graphs(graphs, given.data(), resources, stream);
+        }
+        return merge_into(rows(0, x1.n), graphs[0], rows(x1.n, x2.n), graphs[1], params, arrays(now_).ids,
+                          arrays(now_).distances, callbacks, &resources);
+    }
+
     BuildStats append(const VectorView& added, std::int64_t unmeasured, const BuildParams& params,
                       const Callbacks& callbacks, Resources& resources) override {
         const UseDevice use(device_);
@@ -243,6 +263,20 @@ class GraphOnDevice final : public detail::DeviceGraph {
         reserve(vectors.n, stream);
         copy_vectors(vectors, resources, stream);
         n_ = vectors.n;
+    }
+
+    /// Copies graphs from host memory, one behind the other, and makes them views of the copies. merge_into() would
+    /// copy them, too, but look at each of their ids before, one after the other.
+    static void copy_graphs(KnnGraphView (&graphs)[2], std::byte* to, Resources& resources, cudaStream_t stream) {
+        const auto copy = [&](const auto* from, std::int64_t n, std::size_t row) {
+            copy_in(to, from, n, row, row, resources, stream);
+            return reinterpret_cast<decltype(from)>(std::exchange(to, to + std::size_t(n) * row));
+        };
+        for (KnnGraphView& graph : graphs) {
+            graph.ids = copy(graph.ids, graph.n, std::size_t(graph.k) * 4);
+            graph.distances = copy(graph.distances, graph.n, std::size_t(graph.k) * 4);
+        }
+        GNND_CUDA(cudaStreamSynchronize(stream));
     }
 
     /// Behind those that there are.
