@@ -91,6 +91,20 @@ inline void expect_chain_of_appends_holds(const VectorView& vectors, std::int64_
     EXPECT_GE(Truth(vectors, params.metric).recall_of(graph), 0.985);
 }
 
+/// Of old rows that belong to what is added few miss it, though nothing measures or mends them in between.
+/// \param vectors  of which the last 480 are added, 40 at a time
+/// \param params   of a k of 32
+inline void expect_unmeasured_appends_lose_little(const VectorView& vectors, BuildParams params) {
+    constexpr std::int64_t kAdds = 12, kStep = 40;
+    VectorView here = rows_of(vectors, 0, vectors.n - kAdds * kStep);
+    params.recall = 1;
+    KnnGraph graph = build(here, params).graph;
+    params.recall = 0;
+    for (; here.n < vectors.n; here.n += kStep)
+        graph = append(here, graph, rows_of(vectors, here.n, kStep), params).graph;
+    EXPECT_GE(Truth(vectors, params.metric, 0, vectors.n - kAdds * kStep).recall_of(graph), 0.9968);
+}
+
 /// The added ones are few, and all of them lack what the graph before had not.
 /// \param params  of a k of 32
 inline void expect_appends_to_a_bad_graph_hold(const BuildParams& params) {

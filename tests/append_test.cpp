@@ -189,6 +189,11 @@ TEST(Append, HoldsWhatWasAddedUnmeasured) {
     test::expect_unmeasured_are_held_to_the_recall(cpu_params(32));
 }
 
+TEST(Append, LosesLittleUnmeasured) {
+    const io::VectorFile sample(GNND_TEST_DATA "/photosift20k.u8bin");
+    test::expect_unmeasured_appends_lose_little(test::rows_of(sample.view(), 0, 12000), cpu_params(32));
+}
+
 TEST(Append, IntoTheCallersArrays) {
     const Vectors vectors = random_vectors(4000, 6, DType::f32);
     const VectorView old = test::rows_of(vectors, 0, 3000), added = test::rows_of(vectors, 3000, 1000);

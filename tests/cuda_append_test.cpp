@@ -250,6 +250,12 @@ TEST(CudaAppend, HoldsWhatWasAddedUnmeasured) {
     test::expect_unmeasured_are_held_to_the_recall(gpu_params(32));
 }
 
+TEST(CudaAppend, LosesLittleUnmeasured) {
+    SKIP_WITHOUT_GPU();
+    const io::VectorFile sample(GNND_TEST_DATA "/photosift20k.u8bin");
+    test::expect_unmeasured_appends_lose_little(test::rows_of(sample.view(), 0, 12000), gpu_params(32));
+}
+
 TEST(CudaAppend, OfRecallOneIsExact) {
     SKIP_WITHOUT_GPU();
     const Vectors vectors = random_vectors(4000, 24, DType::f32);
