@@ -207,7 +207,6 @@ template <class FaissIndex>
 class GnndNSG : public GnndIndex<FaissIndex> {
   public:
     using GnndIndex<FaissIndex>::GnndIndex;
-    GnndNSG(const GnndNSG&) = default;
 
     /// As FAISS's. Of no more objects than the beam is wide, of which FAISS would draw random ones without end, all are
     /// compared; where there are fewer than k the rest is -1.
@@ -233,7 +232,6 @@ template <class FaissIndex>
 class GnndHNSW : public GnndIndex<FaissIndex> {
   public:
     using GnndIndex<FaissIndex>::GnndIndex;
-    GnndHNSW(const GnndHNSW&) = default;
 
     int graph_k() const override { return GK; }   ///< GK
     void set_graph_k(int k) override { GK = k; }  ///< sets GK
