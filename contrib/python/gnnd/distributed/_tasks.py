@@ -23,6 +23,7 @@ from ._rules import AllPairs
 from ._schedule import Task
 from ._storage import Folder, Storage
 from ._threads import in_threads
+from ._turns import Turns
 
 T = TypeVar("T")
 
@@ -41,6 +42,7 @@ class Carrier:
         self._storage = storage
         self._threads = threads or len(os.sched_getaffinity(0))
         self._params = {**plan.manifest.params, "device": named(device), "threads": threads}
+        self._turns = Turns(self._threads) if _on_cpu(self._params["device"]) else None
         self._rules = (Near if plan.is_ordered else AllPairs)(plan, self.records, base, self._params)
         self._cut, self._recall = self._rules.cut, self._rules.recall
         own = {"build": self._build, "merge": self._merge, "check": self._check, "finish": self._finish}
@@ -101,6 +103,15 @@ class Carrier:
         finally:
             self.phases[name] = self.phases.get(name, 0) + time.monotonic() - began
 
+    @contextlib.contextmanager
+    def _turn(self) -> Iterator[None]:
+        """While the block runs other workers on this machine leave processors for it."""
+        with contextlib.ExitStack() as stack:
+            if self._turns is not None:
+                with self._phase("waiting"):
+                    stack.enter_context(self._turns.waited_for())
+            yield
+
     def _keep(self, what: str, shard: int, make: Callable[[], T]) -> T:
         key = (what, shard)
         if key not in self._kept:
@@ -123,16 +134,18 @@ class Carrier:
         with self._phase("reading"):
             vectors = self._vectors(shard)
         if shard not in state.nearest:
-            start = time.monotonic()
-            with self._phase("sample"), self._cut.naming(shard):
-                nearest = self._recall.nearest(shard, vectors)
+            with self._turn():
+                start = time.monotonic()
+                with self._phase("sample"), self._cut.naming(shard):
+                    nearest = self._recall.nearest(shard, vectors)
             self.records.save(f"nearest-{shard:05d}", nearest, rows, time.monotonic() - start, 0)
         if shard in state.local and state.at(shard) >= 0:
             return
-        start = time.monotonic()
-        with self._phase("build"), self._cut.naming(shard):
-            run = _native.Run(None, -1, 0, None, None)
-            (ids, distances), stats, _ = _native.build(vectors.native, self._rules.build_params, run)
+        with self._turn():
+            start = time.monotonic()
+            with self._phase("build"), self._cut.naming(shard):
+                run = _native.Run(None, -1, 0, None, None)
+                (ids, distances), stats, _ = _native.build(vectors.native, self._rules.build_params, run)
         columns = self.plan.manifest.local_columns
         with self._phase("writing"), self._movers() as movers:
             local = _columns(self._threads, ids, columns), _columns(self._threads, distances, columns)
@@ -163,9 +176,11 @@ class Carrier:
                 first, second = self._vectors(task.first), self._vectors(task.second)
                 graphs = [parts(one.result(), plan.metric) for one in loading]
             lists = {side: movers.submit(self._lists, schedule.lists_name(side, before[side]), side) for side in sides}
-            start, params = time.monotonic(), self._rules.merge_params(schedule, task)
-            with self._phase("merge"):
-                found, stats = _native.merge_across(first.native, graphs[0], second.native, graphs[1], params)
+            params = self._rules.merge_params(schedule, task)
+            with self._turn():
+                start = time.monotonic()
+                with self._phase("merge"):
+                    found, stats = _native.merge_across(first.native, graphs[0], second.native, graphs[1], params)
             seconds = (time.monotonic() - start) / len(sides)
             samples = int(stats["choices"]["samples"])
             written = []
@@ -259,6 +274,10 @@ class Carrier:
         self._storage.replace(MANIFEST, manifest.text().encode())
         with self._phase("deleting"):
             clean(self._storage, {name for name, _, _ in files})
+
+
+def _on_cpu(device: str) -> bool:
+    return device == "cpu" or (device == "auto" and _native.device_count()[0] == 0)
 
 
 def _in_blocks(threads: int, action: Callable[..., object], *arrays: np.ndarray) -> None:

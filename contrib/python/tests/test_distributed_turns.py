@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: MIT
+"""Workers on one machine compute by turns."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+import time
+import uuid
+from signal import SIGKILL, SIGSTOP
+
+import pytest
+
+from gnnd.distributed import _turns
+from gnnd.distributed._turns import Turns
+
+HOLD = """
+import os, sys, time
+from gnnd.distributed._turns import Turns
+os.sched_getaffinity = lambda _: set(range(int(sys.argv[1])))
+with Turns(1, sys.argv[2]).waited_for() as mine:
+    print(mine, flush=True)
+    time.sleep(600)
+"""
+
+
+@pytest.fixture
+def among():
+    """Workers of other tests, which run at the same time, have turns of their own."""
+    return uuid.uuid4().hex
+
+
+@pytest.fixture
+def holder(among):
+    """A process that has one of two processors' turns until it is killed."""
+    command = [sys.executable, "-c", HOLD, "2", among]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "True\n"
+        yield process
+        process.kill()
+
+
+def bind(monkeypatch, processors: int) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(processors)))
+
+
+@pytest.mark.parametrize(("threads", "at_a_time"), [(1, 7), (2, 3), (3, 2)])
+def test_no_more_at_a_time_than_there_are_processors(monkeypatch, among, threads, at_a_time):
+    bind(monkeypatch, 7)
+    lock, now, most, turns = threading.Lock(), 0, 0, []
+
+    def compute() -> None:
+        nonlocal now, most
+        with Turns(threads, among).waited_for() as mine:
+            with lock:
+                now += 1
+                most = max(most, now)
+            time.sleep(0.05)
+            with lock:
+                now -= 1
+                turns.append(mine)
+
+    workers = [threading.Thread(target=compute) for _ in range(18)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert turns == [True] * 18
+    assert most == at_a_time
+
+
+@pytest.mark.parametrize(("processors", "threads"), [(7, 4), (7, 7), (7, 8)])
+def test_who_takes_most_processors_does_not_wait(monkeypatch, among, processors, threads):
+    bind(monkeypatch, processors)
+    with Turns(threads, among).waited_for(), Turns(threads, among).waited_for() as mine:
+        assert not mine
+
+
+def test_who_is_killed_has_no_turn(monkeypatch, among, holder):
+    monkeypatch.setattr(_turns, "_LEAST", 100)
+    bind(monkeypatch, 2)
+    killer = threading.Timer(0.2, holder.send_signal, [SIGKILL])
+    began = time.monotonic()
+    killer.start()
+    with Turns(1, among).waited_for() as first, Turns(1, among).waited_for() as second:
+        assert (first, second) == (True, True)
+    assert 0.15 < time.monotonic() - began < 50
+
+
+def test_nobody_waits_forever_for_who_is_stopped(monkeypatch, among, holder):
+    monkeypatch.setattr(_turns, "_LEAST", 0.3)
+    bind(monkeypatch, 2)
+    holder.send_signal(SIGSTOP)
+    began = time.monotonic()
+    with Turns(1, among).waited_for() as first, Turns(1, among).waited_for() as second:
+        assert (first, second) == (True, False)
+    assert time.monotonic() - began >= 0.3
+
+
+def test_who_has_computed_for_long_waits_as_long(monkeypatch, among):
+    monkeypatch.setattr(_turns, "_LEAST", 0.0)
+    bind(monkeypatch, 1)
+    turns = Turns(1, among)
+    with turns.waited_for():
+        time.sleep(0.3)
+    with Turns(1, among).waited_for():
+        began = time.monotonic()
+        with turns.waited_for() as mine:
+            assert not mine
+        assert 0.6 <= time.monotonic() - began < 50
+
+
+def test_who_is_bound_to_other_processors_does_not_wait(monkeypatch, among, holder):
+    bind(monkeypatch, 1)
+    with Turns(1, among).waited_for() as mine:
+        assert mine
