@@ -157,14 +157,15 @@ struct Linf : Sum {
 };
 
 /// Sum of (a - b)^2 / (a + b), 0 / 0 counted as 0: the paper's K-Square, which is the symmetric chi-squared distance of
-/// histograms without a factor (some halve it, some double it).
+/// histograms without a factor (some halve it, some double it). The quotient comes before the product, since the square
+/// of what is below 1e-23 is 0 in float32.
 struct ChiSquare : Sum {
     static constexpr std::string_view name = "chi2";
     static constexpr bool nonnegative = true, divides = true;
     template <class T>
     GNND_HOST_DEVICE static T accumulate(T acc, T a, T b) {
         const T difference = a - b;
-        return acc + ratio(product(difference, difference), a + b);
+        return acc + product(difference, ratio(difference, a + b));
     }
 };
 

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <random>
 #include <vector>
@@ -41,6 +42,26 @@ TEST(Unresolved, IsTheShareThatRoundingDecides) {
     }
     for (const Metric metric : {Metric::L2, Metric::InnerProduct})
         EXPECT_EQ(built(around(1000), metric).unresolved, 0) << name_of(metric);
+}
+
+/// Gaussian components of a size.
+std::vector<float> scaled(float size) {
+    std::vector<float> rows = around(0);
+    for (float& component : rows) component = std::abs(component) * size;
+    return rows;
+}
+
+TEST(Unresolved, ChiSquareHasNoSquaresThatVanish) {
+    const auto rows = [](float size) {
+        const std::vector<float> all = scaled(size);
+        return build_exact({all.data(), kRows, kDim, DType::f32, 0}, test::cpu_params(10, Metric::ChiSquare)).graph;
+    };
+    const KnnGraph some = rows(1), small = rows(0x1p-110F);  // a power of 2, by which all values are multiplied
+    for (std::int64_t i = 0; i < kRows; ++i)
+        for (int j = 0; j < 10; ++j) {
+            ASSERT_EQ(small.ids_of(i)[j], some.ids_of(i)[j]) << i << " " << j;
+            ASSERT_EQ(small.distances_of(i)[j], some.distances_of(i)[j] * 0x1p-110F);
+        }
 }
 
 TEST(Unresolved, CountsTheColumnThatIsAskedFor) {
