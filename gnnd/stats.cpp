@@ -42,13 +42,18 @@ std::string to_text(const IterationStats& iteration) {
     return text;
 }
 
-std::string unresolved_warning(double share) {
+std::string unresolved_warning(double share, Metric metric) {
     if (share < 0.5) return "";
-    char text[240];
+    const bool cosines = visit(metric, [](auto m) { return m.normalized; });
+    char text[280];
     std::snprintf(text, sizeof text,
-                  "the cosines of %.0f%% of the objects with their neighbours are so near 1 that float32 does not tell "
-                  "who is nearer: l2 of the vectors divided by their lengths has the same neighbours, and digits for "
-                  "them",
+                  cosines
+                      ? "the cosines of %.0f%% of the objects with their neighbours are so near 1 that float32 does "
+                        "not tell who is nearer: l2 of the vectors divided by their lengths has the same "
+                        "neighbours, and digits for them"
+                      : "the components of %.0f%% of the objects are so small that nothing is left of their "
+                        "products in float32, which do not tell who is nearer: the vectors times a large number "
+                        "have the same neighbours, and digits for them",
                   100 * share);
     return text;
 }

@@ -97,7 +97,7 @@ struct BuildStats {
     RecallEstimate recall_all;                 ///< of all k columns, of fewer objects, where `recall` counts fewer
     RecallEstimate recall_added;               ///< of append() by searching: of all that counts as added
     double recall_seconds = 0;                 ///< of the whole call, what the measurement of the recall took
-    /// Under cosine the share of the objects whose neighbours' order is left to float32's rounding: see
+    /// Under cosine, l2 and ip the share of the objects whose neighbours' order is left to float32's rounding: see
     /// detail/unresolved.h. The recall says nothing of it. 0 for append() by searching.
     double unresolved = 0;
     std::int64_t peak_work_bytes = 0;  ///< most memory held at once beside vectors and result
@@ -108,6 +108,6 @@ struct BuildStats {
 };
 
 /// For people, of BuildStats::unresolved: a warning, empty unless it concerns half of the objects.
-std::string unresolved_warning(double share);
+std::string unresolved_warning(double share, Metric metric = Metric::Cosine);
 
 }  // namespace gnnd

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Cosines too near 1 for float32 are told of.
+// Cosines too near 1 for float32, and products too near 0, are told of.
 #include "gnnd/detail/unresolved.h"
 
 #include <gtest/gtest.h>
@@ -51,6 +51,30 @@ std::vector<float> scaled(float size) {
     return rows;
 }
 
+TEST(Unresolved, IsTheShareWhoseProductsVanish) {
+    for (const Metric metric : {Metric::L2, Metric::InnerProduct}) {
+        SCOPED_TRACE(name_of(metric));
+        for (const bool exact : {false, true}) {
+            EXPECT_EQ(built(scaled(1e-30F), metric, exact).unresolved, 1);
+            EXPECT_EQ(built(scaled(1e-18F), metric, exact).unresolved, 0);
+        }
+        EXPECT_GT(built(scaled(1e-22F), metric).unresolved, 0.5);
+        EXPECT_EQ(built(std::vector<float>(kRows * kDim), metric).unresolved, 0) << "all are copies, of products of 0";
+    }
+    for (const Metric metric : {Metric::L1, Metric::Linf, Metric::ChiSquare})
+        EXPECT_EQ(built(scaled(1e-30F), metric).unresolved, 0) << name_of(metric);
+}
+
+TEST(Unresolved, ProductsThatAreZeroAreTold) {
+    // Two of each four objects have components in common, and rows go on with those that have none.
+    std::vector<float> rows(kRows * kDim);
+    for (std::int64_t i = 0; i < kRows; ++i) rows[i * kDim + i / 2 % kDim] = 1;
+    BuildParams params = test::cpu_params(100, Metric::InnerProduct);
+    const BuildResult result = build_exact({rows.data(), kRows, kDim, DType::f32, 0}, params);
+    EXPECT_EQ(result.graph.distances_of(0)[99], 0);
+    EXPECT_EQ(result.stats.unresolved, 0);
+}
+
 TEST(Unresolved, ChiSquareHasNoSquaresThatVanish) {
     const auto rows = [](float size) {
         const std::vector<float> all = scaled(size);
@@ -99,6 +123,8 @@ TEST(Unresolved, CopiesAreNearestWhateverRounds) {
 TEST(Unresolved, IsAWarningWhereItConcernsHalf) {
     EXPECT_EQ(unresolved_warning(0.49), "");
     EXPECT_EQ(unresolved_warning(0.5).substr(0, 26), "the cosines of 50% of the ");
+    EXPECT_EQ(unresolved_warning(0.4, Metric::L2), "");
+    EXPECT_EQ(unresolved_warning(0.7, Metric::L2).substr(0, 29), "the components of 70% of the ");
 }
 
 }  // namespace

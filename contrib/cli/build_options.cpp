@@ -186,7 +186,8 @@ std::string shortfall(const gnnd::BuildParams& params, gnnd::StopReason stop, co
 }
 
 std::string warning_of(const gnnd::BuildParams& params, const gnnd::BuildStats& stats) {
-    return joined({shortfall(params, stats.stop, stats.recall), gnnd::unresolved_warning(stats.unresolved)});
+    return joined(
+        {shortfall(params, stats.stop, stats.recall), gnnd::unresolved_warning(stats.unresolved, params.metric)});
 }
 
 std::string joined(const std::vector<std::string>& warnings) {

@@ -102,7 +102,7 @@ void run(const EvalOptions& options) {
     const double value = recall(k);
     const double unresolved = gnnd::detail::unresolved_share(truth.rows, objects.data(), k, {{base.view()}, {}});
     const std::string warning = joined(
-        {gnnd::unresolved_warning(unresolved),
+        {gnnd::unresolved_warning(unresolved, rows.metric()),
          gnnd::io::detail::moved_warning(truth.rows, objects.data(), k, base.d(), gnnd::io::detail::stored({&base}))});
     const Beside beside{graph.recall(), value};
     const bool comparable = beside.built.objects != 0 && beside.built.at == k;

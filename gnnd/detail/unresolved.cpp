@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <cstring>
+#include <type_traits>
 #include <vector>
 
 #include "gnnd/device.h"
@@ -14,15 +16,42 @@
 namespace gnnd::detail {
 namespace {
 
+std::vector<std::byte> components(const Input& input, std::int64_t object) {
+    const int of = input.set_of(object);
+    const VectorView& set = input.vectors[of];
+    std::vector<std::byte> row(std::size_t(set.d) * size_of(set.dtype));
+    copy_to_host({set.row(of == 0 ? object : object - input.vectors[0].n), 1, set.d, set.dtype, 0}, row.data());
+    return row;
+}
+
 bool are_copies(const Input& input, std::int64_t a, std::int64_t b) {
-    const auto components = [&](std::int64_t object) {
-        const int of = input.set_of(object);
-        const VectorView& set = input.vectors[of];
-        std::vector<std::byte> row(std::size_t(set.d) * size_of(set.dtype));
-        copy_to_host({set.row(of == 0 ? object : object - input.vectors[0].n), 1, set.d, set.dtype, 0}, row.data());
-        return row;
-    };
-    return components(a) == components(b);
+    return components(input, a) == components(input, b);
+}
+
+/// The metric's value of two objects, one of l2 and ip, in float64.
+double sum_of_products(const Input& input, std::int64_t a, std::int64_t b, bool of_differences) {
+    const std::vector<std::byte> first = components(input, a), second = components(input, b);
+    return visit(input.dtype(), [&](auto component) {
+        double sum = 0;
+        for (std::size_t at = 0; at < first.size(); at += sizeof component) {
+            const auto read = [&](const std::vector<std::byte>& row) {
+                std::memcpy(&component, &row[at], sizeof component);
+                if constexpr (std::is_arithmetic_v<decltype(component)>)
+                    return double(component);
+                else
+                    return double(to_float(component));
+            };
+            const double x = read(first), y = read(second);
+            sum += of_differences ? (x - y) * (x - y) : x * y;
+        }
+        return sum;
+    });
+}
+
+/// True where a value of l2 or ip is another than float64 has, by more than 1/256.
+bool is_lost(const KnnGraphView& graph, float value, const Input& input, std::int64_t object, std::int32_t neighbour) {
+    const double exact = sum_of_products(input, object, neighbour, !is_similarity(graph.metric));
+    return std::abs(value - exact) > std::ldexp(std::abs(exact), -8);
 }
 
 }  // namespace
@@ -30,21 +59,34 @@ bool are_copies(const Input& input, std::int64_t a, std::int64_t b) {
 double unresolved_share(const KnnGraphView& graph, const std::int32_t* objects, int at, const Input& input) {
     constexpr std::int64_t kRows = 1000;
     const auto d = double(input.d());
-    if (!visit(graph.metric, [](auto m) { return m.normalized; }) || d == 1 || graph.n == 0) return 0;
+    const bool cosines = visit(graph.metric, [](auto m) { return m.normalized; });
+    if (!visit(graph.metric, [](auto m) { return m.is_product; }) || (cosines && d == 1) || graph.n == 0) return 0;
     const std::int64_t step = std::max<std::int64_t>(1, graph.n / kRows), count = (graph.n + step - 1) / step;
-    std::vector<float> values(count);
-    std::vector<std::int32_t> ids(count);
     // Every step-th entry of the column, as vectors of one component.
     const std::int64_t stride = step * graph.k * std::int64_t(sizeof(float));
+    std::vector<float> values(count);
     copy_to_host({graph.distances + at - 1, count, 1, DType::f32, stride}, values.data());
+    const double limit =
+        cosines ? float(best_value(graph.metric) - std::ldexp(std::sqrt(d), -16)) : std::ldexp(std::sqrt(d), -141);
+    std::vector<std::int64_t> near;
+    for (std::int64_t i = 0; i < count; ++i)
+        if (cosines ? values[i] > limit : std::abs(values[i]) < limit) near.push_back(i);
+    if (near.empty()) return 0;
+    std::vector<std::int32_t> ids(count);
     copy_to_host({graph.ids + at - 1, count, 1, DType::i32, stride}, ids.data());
-    const float limit = float(best_value(graph.metric) - std::ldexp(std::sqrt(d), -16));
-    std::int64_t near = 0;
-    for (std::int64_t i = 0; i < count; ++i) {
+    // Of products the vectors of few are fetched, which takes a GPU long: ties at 0 are frequent among sparse ones.
+    constexpr std::size_t kLooked = 16;
+    const std::size_t looked = cosines ? near.size() : std::min(kLooked, near.size());
+    std::size_t lost = 0;
+    for (std::size_t one = 0; one < looked; ++one) {
+        const std::int64_t i = near[one * near.size() / looked];
         const std::int64_t object = objects != nullptr ? objects[i * step] : i * step;
-        near += values[i] > limit && !are_copies(input, object, ids[i]);
+        if (cosines)
+            lost += !are_copies(input, object, ids[i]);
+        else
+            lost += ids[i] >= 0 && is_lost(graph, values[i], input, object, ids[i]);
     }
-    return double(near) / double(count);
+    return double(lost * near.size()) / double(looked * count);
 }
 
 }  // namespace gnnd::detail

@@ -73,7 +73,7 @@ class Call:
             ]
         with self.run(arrays) as run:
             new, stats, base = native(*arguments, run)
-        told = [_native.unresolved_warning(stats.get("unresolved", 0))]
+        told = [_native.unresolved_warning(stats.get("unresolved", 0), params["metric"])]
         if arrays is None:
             ids, distances = new
             at = _native.recall_at(params)

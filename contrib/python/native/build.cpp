@@ -194,7 +194,10 @@ void bind_build(nb::module_& module) {
     module.def("new_bytes", &new_bytes, nb::arg("count"));
     module.def(
         "recall_at", [](const nb::dict& given) { return detail::recall_at_of(params_of(given)); }, params);
-    module.def("unresolved_warning", &unresolved_warning, nb::arg("share"));
+    module.def(
+        "unresolved_warning",
+        [](double share, const std::string& metric) { return unresolved_warning(share, parse_metric(metric)); },
+        nb::arg("share"), nb::arg("metric"));
 }
 
 }  // namespace gnnd::python

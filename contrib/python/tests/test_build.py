@@ -43,6 +43,16 @@ def test_cosines_that_float32_does_not_tell_apart_are_warned_of():
     assert recall_of(gnnd.build(units.astype(np.float32), k=10), units, "l2", 10) >= 0.99, "as the warning says"
 
 
+def test_components_whose_products_float32_has_not_are_warned_of():
+    x = np.random.default_rng(1).normal(size=(1000, 16)).astype(np.float32)
+    for metric in ("l2", "ip"):
+        with pytest.warns(RuntimeWarning, match="the components of 100% of the objects are so small that"):
+            graph = gnnd.build(x * np.float32(1e-30), k=10, metric=metric)
+        assert graph.stats["unresolved"] == 1
+    small = np.abs(x) * np.float32(1e-30)
+    assert recall_of(gnnd.build(small, k=10, metric="chi2"), small.astype(np.float64) * 1e30, "chi2", 10) >= 0.99
+
+
 def test_all_pairs_are_exact(x):
     graph = gnnd.build_exact(x, k=9)
     check_graph(graph, x, "l2")
