@@ -98,7 +98,8 @@ struct BuildStats {
     RecallEstimate recall_added;               ///< of append() by searching: of all that counts as added
     double recall_seconds = 0;                 ///< of the whole call, what the measurement of the recall took
     /// Under cosine, l2 and ip the share of the objects whose neighbours' order is left to float32's rounding: see
-    /// detail/unresolved.h. The recall says nothing of it. 0 for append() by searching.
+    /// detail/unresolved.h. The recall says nothing of it. 0 for append() by searching, and under l2 and ip for a graph
+    /// that stays on a GPU.
     double unresolved = 0;
     std::int64_t peak_work_bytes = 0;  ///< most memory held at once beside vectors and result
     Device device;                     ///< where it ran

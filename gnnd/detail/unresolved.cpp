@@ -61,6 +61,8 @@ double unresolved_share(const KnnGraphView& graph, const std::int32_t* objects, 
     const auto d = double(input.d());
     const bool cosines = visit(graph.metric, [](auto m) { return m.normalized; });
     if (!visit(graph.metric, [](auto m) { return m.is_product; }) || (cosines && d == 1) || graph.n == 0) return 0;
+    // What a look at a graph on a GPU takes was not measured, and builds of few vectors take a millisecond there.
+    if (!cosines && device_of(graph.distances) >= 0) return 0;
     const std::int64_t step = std::max<std::int64_t>(1, graph.n / kRows), count = (graph.n + step - 1) / step;
     // Every step-th entry of the column, as vectors of one component.
     const std::int64_t stride = step * graph.k * std::int64_t(sizeof(float));
