@@ -47,6 +47,11 @@ void KnnGraph::resize(std::int64_t n) {
     }
 }
 
+void KnnGraph::reserve(std::int64_t n) {
+    ids_.reserve(n * k_);
+    distances_.reserve(n * k_);
+}
+
 namespace {
 
 /// Says how a row breaks invariant 1 or 2; empty where it keeps them. `sorted` is scratch space.

@@ -56,6 +56,9 @@ class KnnGraph {
     /// \throws InvalidArgument for n out of 0 to kMaxObjects and of a graph of no columns, std::bad_alloc; the graph is
     ///         as it was then
     void resize(std::int64_t n);
+    /// Takes memory for as many rows, which is not touched before there are: up to them resize() copies nothing.
+    /// \throws std::bad_alloc, std::length_error; the graph is as it was then
+    void reserve(std::int64_t n);
 
     std::int64_t n() const { return n_; }                                              ///< rows, one for each object
     std::int64_t k() const { return k_; }                                              ///< entries of a row

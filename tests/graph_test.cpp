@@ -57,6 +57,13 @@ TEST(KnnGraph, RowsComeAndGo) {
     graph.resize(3);
     graph.resize(4);
     EXPECT_EQ(graph.ids()[9], -1);
+    graph.reserve(100);
+    const std::int32_t* const ids = graph.ids();
+    const float* const distances = graph.distances();
+    graph.resize(100);
+    EXPECT_EQ(graph.ids(), ids) << "nothing is copied";
+    EXPECT_EQ(graph.distances(), distances);
+    graph.resize(4);
     EXPECT_THROW(graph.resize(-1), InvalidArgument);
     EXPECT_THROW(graph.resize(std::int64_t(1) << 31), InvalidArgument);
     EXPECT_EQ(graph.n(), 4);

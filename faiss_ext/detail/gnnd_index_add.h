@@ -118,7 +118,7 @@ bool GnndIndex<FaissIndex>::build_on_gpu(idx_t n, const float* x) {
         });
         std::future<void> taking = std::async(std::launch::async, [&] {
             links.make_room_for_all(n);
-            graph = gnnd::KnnGraph(n, graph_k(), metric());
+            graph = detail::graph_that_grows(n, graph_k(), metric());
         });
         builder.build_on(*there, VectorSource({x, n, this->d, gnnd::DType::f32, 0}, metric()), graph_k());
         storing.get();
@@ -146,7 +146,7 @@ detail::GraphChange GnndIndex<FaissIndex>::append_on_gpu(gnnd::detail::DeviceGra
     if (there.n() != old) there.load(detail::view_rows(rows, 0, old, metric()).vectors(), graph_, resources);
     builder.append_on(there, detail::view_rows(rows, old, rows.ntotal, metric()), graph_k(), unmeasured_);
     if (auto changed = there.changed(old / kShare, resources)) return detail::GraphChange(graph_, *std::move(changed));
-    gnnd::KnnGraph whole(rows.ntotal, graph_k(), metric());
+    gnnd::KnnGraph whole = detail::graph_that_grows(rows.ntotal, graph_k(), metric());
     there.copy_graph(whole.ids(), whole.distances());
     return detail::GraphChange(graph_, std::move(whole));
 }

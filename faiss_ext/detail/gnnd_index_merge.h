@@ -159,7 +159,7 @@ bool GnndIndex<FaissIndex>::merge_on_gpu(const Union& both) {
             std::async(std::launch::async, [&] { joined.emplace(storage, both.codes1, both.n2(), both.x2()); });
         std::future<void> taking = std::async(std::launch::async, [&] {
             links.make_room_for_all(both.n());
-            graph = gnnd::KnnGraph(both.n(), graph_k(), metric());
+            graph = detail::graph_that_grows(both.n(), graph_k(), metric());
         });
         builder.merge_on(*there, x1, both.graph1.view, x2, both.graph2.view, graph_k());
         joining.get();

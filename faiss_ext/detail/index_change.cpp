@@ -2,6 +2,7 @@
 #include "faiss_ext/detail/index_change.h"
 
 #include <algorithm>
+#include <new>
 #include <utility>
 
 #include "faiss_ext/detail/faiss_links.h"
@@ -28,6 +29,16 @@ gnnd::KnnGraph graph_of_one(const float* x, int d, gnnd::Metric metric, int k, G
     twice.insert(twice.end(), x, x + d);
     builder.build(VectorSource({twice.data(), 2, d, gnnd::DType::f32, 0}, metric), 1);
     return {1, k, metric};
+}
+
+gnnd::KnnGraph graph_that_grows(std::int64_t n, int k, gnnd::Metric metric) {
+    gnnd::KnnGraph graph(0, k, metric);
+    try {
+        graph.reserve(n + n / 2);
+    } catch (const std::bad_alloc&) {  // where address space is limited it does without
+    }
+    graph.resize(n);
+    return graph;
 }
 
 gnnd::KnnGraph copy_graph(const gnnd::KnnGraphView& graph) {

@@ -53,6 +53,10 @@ struct HeldToColumns : ChangedParams {
 /// A graph of one object, whose vector is checked as others are.
 gnnd::KnnGraph graph_of_one(const float* x, int d, gnnd::Metric metric, int k, GnndGraphBuilder& builder);
 
+/// An n x k graph with room for half as many rows more where there is, which little adds fill. They would copy all of
+/// it, once.
+gnnd::KnnGraph graph_that_grows(std::int64_t n, int k, gnnd::Metric metric);
+
 /// The same graph in memory of its own.
 gnnd::KnnGraph copy_graph(const gnnd::KnnGraphView& graph);
 
