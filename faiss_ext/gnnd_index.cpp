@@ -137,7 +137,7 @@ void GnndIndex<FaissIndex>::remember(const faiss::IndexFlatCodes& storage) {
 
 template <class FaissIndex>
 typename GnndIndex<FaissIndex>::GraphOf GnndIndex<FaissIndex>::graph_of(const FaissIndex& index,
-                                                                        const faiss::IndexFlat& rows) {
+                                                                        const faiss::IndexFlatCodes& storage) {
     if (const auto* made_here = dynamic_cast<const GnndIndex*>(&index);
         made_here != nullptr && made_here->has_graph(detail::sample_of(*made_here, made_here->codes())))
         return {{}, made_here->graph_};
@@ -147,7 +147,8 @@ typename GnndIndex<FaissIndex>::GraphOf GnndIndex<FaissIndex>::graph_of(const Fa
         detail::require_links(index);
         for (std::int64_t i = 0; i < index.ntotal; ++i)
             std::copy_n(detail::links_of(index, i), degree, graph.made.ids() + i * degree);
-        graph.made = builder.refine(view_rows(rows, 0, index.ntotal, metric()), graph.made, graph_k());
+        const FloatRows rows(storage);
+        graph.made = builder.refine(view_rows(rows.flat(), 0, index.ntotal, metric()), graph.made, graph_k());
     }
     graph.view = graph.made;  // whose arrays move along with it
     return graph;
@@ -162,7 +163,7 @@ void GnndIndex<FaissIndex>::prepare() {
     if (!has_parents(now)) parents_.clear();
     if (has_graph(now)) return;
     on_gpu_.reset();
-    graph_ = graph_of(*this, FloatRows(storage).flat()).made;
+    graph_ = graph_of(*this, storage).made;
     graph_fits_ = now.vectors;
     parents_.clear();  // those of other links
 }

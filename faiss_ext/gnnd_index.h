@@ -176,8 +176,8 @@ class GnndIndex : public FaissIndex, public WithGnnd {
         gnnd::KnnGraph made;
         gnnd::KnnGraphView view;
     };
-    /// Of any index of the kind, whose vectors are given.
-    GraphOf graph_of(const FaissIndex& index, const faiss::IndexFlat& rows);
+    /// Of any index of the kind, with its storage.
+    GraphOf graph_of(const FaissIndex& index, const faiss::IndexFlatCodes& storage);
     void prepare();
     void append(const faiss::IndexFlat& rows, idx_t old);
     bool appends_rows(idx_t old, idx_t n) const;

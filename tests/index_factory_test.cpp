@@ -292,6 +292,33 @@ TEST_P(OperationsTest, EmptyCopiesKeepSettings) {
     expect_set(*empty);
 }
 
+/// As somebody's who knows copy() only.
+class NamedIndex : public faiss_ext::IndexHNSWGnnd {
+  public:
+    using IndexHNSWGnnd::IndexHNSWGnnd;
+    std::unique_ptr<faiss::Index> copy() const override { return std::make_unique<NamedIndex>(*this); }
+    std::string name = "mine";
+};
+
+TEST(IndexOperations, MergesKeepTheClassOfTheFirst) {
+    const std::vector<float> rows = gnnd::test::random_rows(400, 8);
+    NamedIndex first(8, 16);
+    first.name = "ours";
+    first.add(300, rows.data());
+    faiss_ext::IndexHNSWGnnd second(8, 16);
+    second.add(100, rows.data() + 300 * 8);
+    for (const faiss::Index* other :
+         {static_cast<const faiss::Index*>(&second), static_cast<const faiss::Index*>(&first)}) {
+        const auto merged = faiss_ext::merge_indexes(first, *other);
+        ASSERT_NO_THROW(faiss_ext::check_index(*merged));
+        EXPECT_EQ(merged->ntotal, 300 + other->ntotal);
+        const auto* same = dynamic_cast<const NamedIndex*>(merged.get());
+        ASSERT_NE(same, nullptr);
+        EXPECT_EQ(same->name, "ours");
+    }
+    EXPECT_EQ(first.ntotal, 300);
+}
+
 TEST_P(OperationsTest, ParametersGoToTheIndexInside) {
     const auto made = GetParam().make(8, faiss::METRIC_L2);
     faiss::IndexIDMap map(made.index.get());

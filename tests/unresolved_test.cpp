@@ -109,6 +109,17 @@ TEST(Unresolved, CountsTheColumnThatIsAskedFor) {
     EXPECT_EQ(share(2, 4, objects), 0.25) << "the first row's second neighbour is itself";
 }
 
+TEST(Unresolved, ProductsThatCancelEachOtherHaveNotVanished) {
+    const std::vector<std::int32_t> ids{1, 0};
+    const std::vector<float> values{0, 0};  // as float32 sums them up, which loses the small one
+    const KnnGraphView graph{2, 1, Metric::InnerProduct, ids.data(), values.data()};
+    const auto share = [&](const std::vector<float>& rows) {
+        return detail::unresolved_share(graph, nullptr, 1, {{{rows.data(), 2, 3, DType::f32, 0}}, {}});
+    };
+    EXPECT_EQ(share({3e-9F, 1, 1, 1, 1, -1}), 0);
+    EXPECT_EQ(share({3e-30F, 1e-30F, 1e-30F, 1e-30F, 1e-30F, -1e-30F}), 1);
+}
+
 TEST(Unresolved, CopiesAreNearestWhateverRounds) {
     const std::vector<float> some = around(1000);
     std::vector<float> rows(some.size());

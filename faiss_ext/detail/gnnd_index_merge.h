@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <typeinfo>
 #include <utility>
 #include <vector>
 
@@ -60,7 +61,14 @@ std::unique_ptr<faiss::Index> GnndIndex<FaissIndex>::merged_with(const faiss::In
         check_alike(other);
         if (other.ntotal == 0) return copy();
         std::unique_ptr<faiss::Index> both = empty_copy();
-        dynamic_cast<GnndIndex&>(*both).merge_of(*this, other);
+        if (typeid(*both) == typeid(*this)) {
+            dynamic_cast<GnndIndex&>(*both).merge_of(*this, other);
+            return both;
+        }
+        // A class derived from ours that has copies of its own only.
+        both = copy();
+        const std::unique_ptr<faiss::Index> again = &other == this ? copy() : nullptr;
+        dynamic_cast<WithGnnd&>(*both).merge_copy_of(again ? *again : other);
         return both;
     });
 }
@@ -72,10 +80,9 @@ struct GnndIndex<FaissIndex>::Union {
           second(second),
           codes1(first.codes()),
           codes2(detail::codes_of(second, second.storage)),
-          rows1(codes1),
           rows2(codes2),
-          graph1(to.graph_of(first, rows1.flat())),
-          graph2(to.graph_of(second, rows2.flat())),
+          graph1(to.graph_of(first, codes1)),
+          graph2(to.graph_of(second, codes2)),
           former(parents_of_both()) {}
 
     idx_t n1() const { return first.ntotal; }
@@ -86,7 +93,7 @@ struct GnndIndex<FaissIndex>::Union {
     const GnndIndex& first;
     const FaissIndex& second;
     const faiss::IndexFlatCodes &codes1, &codes2;
-    const detail::FloatRows rows1, rows2;
+    const detail::FloatRows rows2;
     const GraphOf graph1, graph2;
     /// Of each object of both, its number in their union, through whom it is reached, where that is known.
     const std::vector<std::int32_t> former;
@@ -126,7 +133,13 @@ void GnndIndex<FaissIndex>::merge_on_host(const Union& both) {
     std::optional<detail::Unmeasured> unmeasured;
     if (detail::compresses(*this->storage)) unmeasured.emplace(builder);
     faiss::IndexFlatCodes& storage = codes();
-    detail::JoinedRows joined(storage, both.codes1, both.n2(), both.x2());
+    // Rows of its own are not copied, but for room.
+    std::optional<detail::AddedRows> added;
+    std::optional<detail::JoinedRows> joined;
+    if (&both.first == this)
+        added.emplace(storage, both.n2(), both.x2());
+    else
+        joined.emplace(storage, both.codes1, both.n2(), both.x2());
     const detail::FloatRows rows(storage, both.n1(), both.n2(), both.x2());
     const auto merged = [&] {
         return builder.merge(detail::view_rows(rows.flat(), 0, both.n1(), metric()), both.graph1.view,
@@ -137,7 +150,8 @@ void GnndIndex<FaissIndex>::merge_on_host(const Union& both) {
     unmeasured.reset();
     link_all(rows.flat(), nullptr, both.former);
     graph.keep();
-    joined.keep();
+    if (added) added->keep();
+    if (joined) joined->keep();
 }
 
 /// The vectors go to a GPU, where their graph and links are made, while the host joins them and takes memory for the
@@ -149,7 +163,8 @@ bool GnndIndex<FaissIndex>::merge_on_gpu(const Union& both) {
     if (there == nullptr) return false;
     const detail::OnGpu not_kept(on_gpu_);
     faiss::IndexFlatCodes& storage = codes();
-    const VectorSource x1 = detail::view_rows(both.rows1.flat(), 0, both.n1(), metric()),
+    const detail::FloatRows rows1(both.codes1);
+    const VectorSource x1 = detail::view_rows(rows1.flat(), 0, both.n1(), metric()),
                        x2 = detail::view_rows(both.rows2.flat(), 0, both.n2(), metric());
     detail::LinkChange links(static_cast<GraphIndex&>(*this), parents_, missed_);
     gnnd::KnnGraph graph;

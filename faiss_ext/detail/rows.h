@@ -54,10 +54,10 @@ class FloatMatrix {
 
 /// Rows that CPU indexes get at once.
 inline constexpr std::int64_t kBlock = 4096;
-/// And GPU indexes that are added to: 256 MiB, which FAISS copies at once. An inverted file looks at each of its lists
-/// once a call.
+/// And GPU indexes that are added to: as many as FAISS adds at once, in 256 MiB. An inverted file looks at each of its
+/// lists once a call.
 inline std::int64_t gpu_add_block(std::int64_t d) {
-    return std::max<std::int64_t>((std::int64_t(1) << 26) / d, 1);
+    return std::clamp<std::int64_t>((std::int64_t(1) << 26) / d, 1, 1 << 19);
 }
 /// And those that are searched, many in the time of a few; at most 256 MiB (FAISS counts components in int).
 inline std::int64_t gpu_block(std::int64_t d) {

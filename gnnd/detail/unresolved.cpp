@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstring>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "gnnd/device.h"
@@ -28,11 +29,11 @@ bool are_copies(const Input& input, std::int64_t a, std::int64_t b) {
     return components(input, a) == components(input, b);
 }
 
-/// The metric's value of two objects, one of l2 and ip, in float64.
-double sum_of_products(const Input& input, std::int64_t a, std::int64_t b, bool of_differences) {
+/// The metric's value of two objects, one of l2 and ip, in float64, and what it would be without signs.
+std::pair<double, double> sums_of_products(const Input& input, std::int64_t a, std::int64_t b, bool of_differences) {
     const std::vector<std::byte> first = components(input, a), second = components(input, b);
     return visit(input.dtype(), [&](auto component) {
-        double sum = 0;
+        double sum = 0, sum_of_sizes = 0;
         for (std::size_t at = 0; at < first.size(); at += sizeof component) {
             const auto read = [&](const std::vector<std::byte>& row) {
                 std::memcpy(&component, &row[at], sizeof component);
@@ -42,16 +43,19 @@ double sum_of_products(const Input& input, std::int64_t a, std::int64_t b, bool 
                     return double(to_float(component));
             };
             const double x = read(first), y = read(second);
-            sum += of_differences ? (x - y) * (x - y) : x * y;
+            const double product = of_differences ? (x - y) * (x - y) : x * y;
+            sum += product;
+            sum_of_sizes += std::abs(product);
         }
-        return sum;
+        return std::pair(sum, sum_of_sizes);
     });
 }
 
-/// True where a value of l2 or ip is another than float64 has, by more than 1/256.
+/// True where a value of l2 or ip is another than float64 has, by more than 1/256 of what it is summed up from:
+/// products that cancel each other are no less than they are.
 bool is_lost(const KnnGraphView& graph, float value, const Input& input, std::int64_t object, std::int32_t neighbour) {
-    const double exact = sum_of_products(input, object, neighbour, !is_similarity(graph.metric));
-    return std::abs(value - exact) > std::ldexp(std::abs(exact), -8);
+    const auto [exact, sizes] = sums_of_products(input, object, neighbour, !is_similarity(graph.metric));
+    return std::abs(value - exact) > std::ldexp(sizes, -8);
 }
 
 }  // namespace

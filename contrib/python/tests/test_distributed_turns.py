@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import socket
 import subprocess
 import sys
 import threading
@@ -111,6 +113,84 @@ def test_who_has_computed_for_long_waits_as_long(monkeypatch, among):
         with turns.waited_for() as mine:
             assert not mine
         assert 0.6 <= time.monotonic() - began < 50
+
+
+def test_who_has_computed_for_long_waits_as_long_after_a_short_turn(monkeypatch, among):
+    monkeypatch.setattr(_turns, "_LEAST", 0.0)
+    bind(monkeypatch, 1)
+    turns = Turns(1, among)
+    for seconds in (0.3, 0.0):
+        with turns.waited_for():
+            time.sleep(seconds)
+    with Turns(1, among).waited_for():
+        began = time.monotonic()
+        with turns.waited_for() as mine:
+            assert not mine
+        assert time.monotonic() - began >= 0.6
+
+
+def test_where_there_are_no_such_addresses_nobody_waits(monkeypatch, among):
+    monkeypatch.setattr(_turns, "_LEAST", 100)
+    bind(monkeypatch, 1)
+
+    class Refused(socket.socket):
+        def bind(self, address):
+            raise PermissionError(errno.EACCES, "not allowed")
+
+    monkeypatch.setattr(socket, "socket", Refused)
+    began = time.monotonic()
+    with Turns(1, among).waited_for() as mine:
+        assert not mine
+    assert time.monotonic() - began < 50
+
+
+def test_who_is_forked_has_no_turn(monkeypatch, among):
+    monkeypatch.setattr(_turns, "_LEAST", 0.5)
+    bind(monkeypatch, 1)
+    with Turns(1, among).waited_for() as mine:
+        assert mine
+        child = os.fork()
+        if child == 0:
+            time.sleep(60)
+            os._exit(0)
+    try:
+        with Turns(1, among).waited_for() as mine:
+            assert mine
+    finally:
+        os.kill(child, SIGKILL)
+        os.waitpid(child, 0)
+
+
+def test_workers_of_other_threads_have_turns_of_their_own(monkeypatch, among):
+    bind(monkeypatch, 4)
+    with Turns(2, among).waited_for(), Turns(2, among).waited_for(), Turns(1, among).waited_for() as mine:
+        assert mine
+
+
+def test_who_waits_for_many_hears_each(monkeypatch, among):
+    monkeypatch.setattr(_turns, "_LEAST", 100)
+    bind(monkeypatch, 3)
+    release = [threading.Event() for _ in range(3)]
+
+    def hold(event: threading.Event) -> None:
+        with Turns(1, among).waited_for():
+            event.wait(60)
+
+    holders = [threading.Thread(target=hold, args=(event,)) for event in release]
+    for thread in holders:
+        thread.start()
+    while len(_turns._turns_here) < 3:
+        time.sleep(0.01)
+    timer = threading.Timer(0.3, release[1].set)
+    began = time.monotonic()
+    timer.start()
+    with Turns(1, among).waited_for() as mine:
+        assert mine
+    assert 0.25 < time.monotonic() - began < 50
+    for event in release:
+        event.set()
+    for thread in holders:
+        thread.join()
 
 
 def test_who_is_bound_to_other_processors_does_not_wait(monkeypatch, among, holder):

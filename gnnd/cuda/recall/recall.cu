@@ -186,10 +186,10 @@ RecallMeter::RecallMeter(const SweepSpace& space, const BuildParams& params, con
       drain_(stream) {}
 
 RecallMeter::RecallMeter(const BuildState& state, Stopwatch& watch)
-    : RecallMeter(
-          sweep_space_of(state), state.params, state.input.measured(), sample_of(state), state.resources, watch,
-          state.stream,
-          detail::objects_at_first(sample_of(state), state.n, state.plan.row_bytes, double(state.params.recall))) {
+    : RecallMeter(sweep_space_of(state), state.params, state.input.measured(), sample_of(state), state.resources, watch,
+                  state.stream,
+                  detail::objects_at_first(std::min(state.input.measured().count, sample_of(state)), state.n,
+                                           state.plan.row_bytes, double(state.params.recall))) {
     if (const auto all = detail::of_all_columns(state.params))
         all_ = std::make_unique<RecallMeter>(space_, *all, state.input.measured(), detail::kAllColumnsObjects,
                                              state.resources, watch, state.stream);
