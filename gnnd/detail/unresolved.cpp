@@ -51,11 +51,12 @@ std::pair<double, double> sums_of_products(const Input& input, std::int64_t a, s
     });
 }
 
-/// True where a value of l2 or ip is another than float64 has, by more than 1/256 of what it is summed up from:
-/// products that cancel each other are no less than they are.
+/// True where a value of l2 or ip is another than float64 has, by more than 1/256, and it is so since products vanish:
+/// of those that cancel each other it may be, too.
 bool is_lost(const KnnGraphView& graph, float value, const Input& input, std::int64_t object, std::int32_t neighbour) {
     const auto [exact, sizes] = sums_of_products(input, object, neighbour, !is_similarity(graph.metric));
-    return std::abs(value - exact) > std::ldexp(sizes, -8);
+    const bool vanish = sizes < std::ldexp(double(input.d()), -120);  // 2^29 times the least number each
+    return vanish && std::abs(value - exact) > std::ldexp(std::abs(exact), -8);
 }
 
 }  // namespace

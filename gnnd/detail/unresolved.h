@@ -19,8 +19,8 @@ namespace gnnd::detail {
 ///    float32 err by. (Measured, 3,000 rows of Gaussian components around an offset, d from 2 to 256: there Recall@10
 ///    in float64 is 0.95 to 0.998, 16 times nearer 0.62 to 0.94.) Neighbours that are copies do not count.
 ///  - Under l2 and ip one nearer to 0 than 2^-141 sqrt(d), 256 times float32's least number for each product, whose
-///    value in float64 is another by more than 1/256 of its products' sizes: judged by 16 of them. 0 where the graph
-///    lies on a GPU.
+///    value in float64 is another by more than 1/256, unless its products are 2^-120 and more: judged by 16 of them. 0
+///    where the graph lies on a GPU.
 ///  - 0 for other metrics, and for cosines of d = 1, where all are 1 or -1.
 /// \param graph    on the host or on a GPU
 /// \param objects  of each row which object it is of, on the host; null: of each in turn
