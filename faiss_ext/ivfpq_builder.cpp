@@ -40,10 +40,7 @@ Ivfpq make_cpu_ivfpq(const detail::IvfpqShape& shape, int bits) {
     auto coarse = std::make_unique<faiss::IndexFlat>(shape.d, shape.metric);
     auto index =
         std::make_unique<faiss::IndexIVFPQ>(coarse.get(), shape.d, shape.nlist, shape.code_bytes, bits, shape.metric);
-    index->nprobe = shape.nprobe;
-    detail::configure(index->cp, shape.seed);
-    index->cp.max_points_per_centroid = shape.points_per_centroid;
-    detail::configure(index->pq.cp, shape.seed);
+    detail::configure(*index, shape);
     return {std::move(coarse), std::move(index)};
 }
 

@@ -54,6 +54,14 @@ struct IvfpqShape {
 };
 
 void configure(faiss::ClusteringParameters& clustering, int seed);
+/// \tparam Ivfpq  FAISS's for the CPU or for GPUs
+template <class Ivfpq>
+void configure(Ivfpq& index, const IvfpqShape& shape) {
+    index.nprobe = shape.nprobe;
+    configure(index.cp, shape.seed);
+    index.cp.max_points_per_centroid = shape.points_per_centroid;
+    configure(index.pq.cp, shape.seed);
+}
 
 /// True where FAISS has codes of so many bytes on GPUs.
 bool gpu_has_code_bytes(std::int64_t bytes);

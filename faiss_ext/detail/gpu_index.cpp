@@ -39,10 +39,7 @@ std::unique_ptr<faiss::Index> make_gpu_ivfpq(const Gpu& gpu, const IvfpqShape& s
     config.useFloat16LookupTables = shape.code_bytes > kMostFloatBytes;
     auto index = std::make_unique<faiss::gpu::GpuIndexIVFPQ>(gpu.resources, int(shape.d), int(shape.nlist),
                                                              shape.code_bytes, 8, shape.metric, config);
-    index->nprobe = shape.nprobe;
-    configure(index->cp, shape.seed);
-    index->cp.max_points_per_centroid = shape.points_per_centroid;
-    configure(index->pq.cp, shape.seed);
+    configure(*index, shape);
     return index;
 }
 
