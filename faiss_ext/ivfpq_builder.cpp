@@ -89,7 +89,8 @@ gnnd::KnnGraph IvfpqGraphBuilder::build(const VectorSource& source, int k) {
                                        int(bytes),
                                        int(std::min<idx_t>(params.nprobe, nlist)),
                                        params.points_per_centroid,
-                                       int(params.seed & std::numeric_limits<int>::max())};
+                                       int(params.seed & std::numeric_limits<int>::max()),
+                                       x.n};
         Ivfpq made = on_gpu ? Ivfpq{nullptr, detail::make_gpu_ivfpq(gpu, shape)} : make_cpu_ivfpq(shape, bits);
         faiss::Index& index = *made.index;
         index.verbose = verbose;

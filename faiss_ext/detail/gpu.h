@@ -51,6 +51,7 @@ struct IvfpqShape {
     int nprobe;
     int points_per_centroid;  ///< that train the coarse centroids, at most
     int seed;
+    std::int64_t vectors;  ///< that will be added: on a GPU lists have room for them from the start
 };
 
 void configure(faiss::ClusteringParameters& clustering, int seed);

@@ -40,6 +40,8 @@ std::unique_ptr<faiss::Index> make_gpu_ivfpq(const Gpu& gpu, const IvfpqShape& s
     auto index = std::make_unique<faiss::gpu::GpuIndexIVFPQ>(gpu.resources, int(shape.d), int(shape.nlist),
                                                              shape.code_bytes, 8, shape.metric, config);
     configure(*index, shape);
+    // Else each list allocates its codes and ids anew whenever they double.
+    index->reserveMemory(std::size_t(shape.vectors));
     return index;
 }
 
