@@ -23,6 +23,9 @@ namespace faiss_ext {
 
 template <class FaissIndex>
 class GnndIndex;
+namespace detail {
+struct IvfpqShape;
+}
 
 /// One step of a build.
 struct StepTime {
@@ -177,6 +180,14 @@ class IvfpqGraphBuilder : public GraphBuilder {
 
     IvfpqParams params;  ///< of the next build()
     Gpu gpu;             ///< where to train and search; without resources on the CPU
+    /// The index stays, and the next build() of the same vectors, unchanged, by params that differ in nprobe alone
+    /// searches it again. `timing` tells then what training and adding took when it was made. For comparing nprobe.
+    bool keep_index = false;
+
+  private:
+    struct Filled;
+    std::shared_ptr<const Filled> fill(const VectorSource& source, const detail::IvfpqShape& shape, int bits) const;
+    std::shared_ptr<const Filled> filled_;
 };
 
 /// Parameters of NNDescentGraphBuilder.

@@ -30,25 +30,57 @@ std::vector<float> training_rows(const VectorSource& source, std::int64_t count,
     return rows;
 }
 
-/// The index, and what it refers to.
-struct Ivfpq {
-    std::unique_ptr<faiss::IndexFlat> coarse;
-    std::unique_ptr<faiss::Index> index;
-};
-
-Ivfpq make_cpu_ivfpq(const detail::IvfpqShape& shape, int bits) {
+detail::Ivfpq make_cpu_ivfpq(const detail::IvfpqShape& shape, int bits) {
     auto coarse = std::make_unique<faiss::IndexFlat>(shape.d, shape.metric);
     auto index =
         std::make_unique<faiss::IndexIVFPQ>(coarse.get(), shape.d, shape.nlist, shape.code_bytes, bits, shape.metric);
     detail::configure(*index, shape);
-    return {std::move(coarse), std::move(index)};
+    return detail::with_nprobe(std::move(coarse), std::move(index));
 }
 
 }  // namespace
 
-void detail::configure(faiss::ClusteringParameters& clustering, int seed) {
+void detail::configure(faiss::ClusteringParameters& clustering, std::uint64_t seed) {
     clustering.min_points_per_centroid = 1;  // else FAISS warns on standard error about small sets
-    clustering.seed = seed;
+    clustering.seed = int(seed & std::numeric_limits<int>::max());
+}
+
+/// The index that all of some vectors were added to, and what that took.
+struct IvfpqGraphBuilder::Filled {
+    gnnd::VectorView vectors;
+    detail::IvfpqShape shape;
+    Gpu gpu;
+    detail::Ivfpq ivfpq;
+    std::vector<StepTime> timing;
+
+    bool is_of(const gnnd::VectorView& x, const detail::IvfpqShape& other, const Gpu& there) const {
+        return vectors.data == x.data && vectors.dtype == x.dtype && vectors.row_bytes() == x.row_bytes() &&
+               shape == other && gpu.resources == there.resources && gpu.device == there.device;
+    }
+};
+
+std::shared_ptr<const IvfpqGraphBuilder::Filled> IvfpqGraphBuilder::fill(const VectorSource& source,
+                                                                         const detail::IvfpqShape& shape,
+                                                                         int bits) const {
+    const gnnd::VectorView& x = source.vectors();
+    auto filled = std::make_shared<Filled>();
+    detail::Timer timer;
+    filled->vectors = x;
+    filled->shape = shape;
+    filled->gpu = gpu;
+    filled->ivfpq = on_gpu ? detail::make_gpu_ivfpq(gpu, shape) : make_cpu_ivfpq(shape, bits);
+    faiss::Index& index = *filled->ivfpq.index;
+    index.verbose = verbose;
+    {
+        const std::int64_t count = std::max<std::int64_t>(shape.points_per_centroid * shape.nlist, kLeastPoints);
+        const std::vector<float> rows = training_rows(source, std::min(count, x.n), shape.seed);
+        index.train(std::int64_t(rows.size()) / x.d, rows.data());
+    }
+    filled->timing.push_back({"train", timer.lap()});
+    detail::for_float_rows(source, on_gpu ? detail::gpu_add_block(x.d) : detail::kBlock,
+                           [&](std::int64_t, std::int64_t count, const float* rows) { index.add(count, rows); });
+    filled->timing.push_back({"add", timer.lap()});
+    return filled;
 }
 
 gnnd::KnnGraph IvfpqGraphBuilder::build(const VectorSource& source, int k) {
@@ -79,36 +111,25 @@ gnnd::KnnGraph IvfpqGraphBuilder::build(const VectorSource& source, int k) {
         on_gpu = gpu.resources != nullptr && bits == 8;
         std::int64_t bytes = std::min<std::int64_t>(params.code_bytes, x.d);
         while (x.d % bytes != 0 || (on_gpu && !detail::gpu_has_code_bytes(bytes))) --bytes;
-        const std::int64_t block = on_gpu ? detail::gpu_block(x.d) : detail::kBlock;
 
-        timing.clear();
-        detail::Timer timer;
-        const detail::IvfpqShape shape{x.d,
-                                       metric,
-                                       nlist,
-                                       int(bytes),
-                                       int(std::min<idx_t>(params.nprobe, nlist)),
-                                       params.points_per_centroid,
-                                       int(params.seed & std::numeric_limits<int>::max()),
-                                       x.n};
-        Ivfpq made = on_gpu ? Ivfpq{nullptr, detail::make_gpu_ivfpq(gpu, shape)} : make_cpu_ivfpq(shape, bits);
-        faiss::Index& index = *made.index;
-        index.verbose = verbose;
-        {
-            const std::int64_t count = std::max(params.points_per_centroid * nlist, kLeastPoints);
-            const std::vector<float> rows = training_rows(source, std::min(count, x.n), params.seed);
-            index.train(std::int64_t(rows.size()) / x.d, rows.data());
+        const detail::IvfpqShape shape{x.d, metric, nlist, int(bytes), params.points_per_centroid, params.seed, x.n};
+        std::shared_ptr<const Filled> filled = std::move(filled_);
+        if (filled == nullptr || !filled->is_of(x, shape, gpu)) {
+            filled.reset();
+            filled = fill(source, shape, bits);
         }
-        timing.push_back({"train", timer.lap()});
-        detail::for_float_rows(source, on_gpu ? detail::gpu_add_block(x.d) : block,
-                               [&](std::int64_t, std::int64_t count, const float* rows) { index.add(count, rows); });
-        timing.push_back({"add", timer.lap()});
+        if (keep_index) filled_ = filled;
+        timing = filled->timing;
+        filled->ivfpq.set_nprobe(int(std::min<idx_t>(params.nprobe, nlist)));
+        const faiss::Index& index = *filled->ivfpq.index;
+        detail::Timer timer;
 
         const std::int64_t m = std::min<std::int64_t>(k + 1, x.n);
         gnnd::KnnGraph graph(x.n, k, source.metric());
         std::vector<float> distances;
         std::vector<idx_t> found;
         std::vector<std::int32_t> objects;
+        const std::int64_t block = on_gpu ? detail::gpu_block(x.d) : detail::kBlock;
         detail::for_float_rows(source, block, [&](std::int64_t begin, std::int64_t count, const float* rows) {
             distances.resize(count * m);
             found.resize(count * m);

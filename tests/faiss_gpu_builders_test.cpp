@@ -137,6 +137,13 @@ TEST_F(FaissGpu, IvfpqGraphsAreLikeThoseOfTheCpu) {
                 expect_valid_graph(builder.build(VectorSource(vectors, metric), 5), vectors);
             }
         }
+    on_gpu.keep_index = true;
+    on_gpu.build(source, 20);
+    const double trained = on_gpu.timing[0].seconds;
+    on_gpu.params.nprobe = 2;
+    const gnnd::KnnGraph narrow = on_gpu.build(source, 20);
+    EXPECT_EQ(on_gpu.timing[0].seconds, trained);
+    EXPECT_LT(faiss_ext::recall(source, narrow, 10).value, faiss_ext::recall(source, b, 10).value);
     on_gpu.params.nprobe = 4000;
     expect_faiss_error("nprobe 4000", [&] { on_gpu.build(source, 5); });
 }

@@ -251,48 +251,6 @@ TEST(ExactGraphBuilder, RefusesObjectsThatAreNotThere) {
     EXPECT_EQ(builder.search(source, {}, 2).n(), 0);
 }
 
-TEST(IvfpqGraphBuilder, FillsRowsThatFallShort) {
-    const OneFaissThread quiet;
-    faiss_ext::IvfpqParams params;
-    params.nlist = 50;
-    params.nprobe = 1;
-    params.code_bytes = 7;  // 128 has no such divisor: 4 are used
-    const gnnd::VectorView vectors = sample(2000);
-    IvfpqGraphBuilder builder(params);
-    const gnnd::KnnGraph graph = builder.build(VectorSource(vectors, Metric::L2), 100);
-    expect_valid_graph(graph, vectors);
-    const gnnd::KnnGraph again = builder.build(VectorSource(vectors, Metric::L2), 100);
-    EXPECT_TRUE(std::equal(graph.ids(), graph.ids() + graph.n() * graph.k(), again.ids()));
-}
-
-TEST(IvfpqGraphBuilder, TrainsOnAsManyVectorsAsAsked) {
-    const OneFaissThread quiet;
-    faiss_ext::IvfpqParams params;
-    params.nlist = 20;
-    params.nprobe = 1;
-    const gnnd::VectorView vectors = sample(2000);
-    const VectorSource source(vectors, Metric::L2);
-    const gnnd::KnnGraph of_all = IvfpqGraphBuilder(params).build(source, 5);
-    params.points_per_centroid = 100;  // as many as there are
-    const gnnd::KnnGraph of_as_many = IvfpqGraphBuilder(params).build(source, 5);
-    params.points_per_centroid = 2;
-    const gnnd::KnnGraph of_few = IvfpqGraphBuilder(params).build(source, 5);
-    expect_valid_graph(of_few, vectors);
-    EXPECT_TRUE(std::equal(of_all.ids(), of_all.ids() + 2000 * 5, of_as_many.ids()));
-    EXPECT_FALSE(std::equal(of_all.ids(), of_all.ids() + 2000 * 5, of_few.ids()));
-}
-
-TEST(IvfpqGraphBuilder, RefusesBadParameters) {
-    const VectorSource source(sample(100), Metric::L2);
-    faiss_ext::IvfpqParams nlist, bytes, nprobe, points;
-    nlist.nlist = -1;
-    bytes.code_bytes = 0;
-    nprobe.nprobe = 0;
-    points.points_per_centroid = 0;
-    for (const auto& params : {nlist, bytes, nprobe, points})
-        expect_faiss_error("allowed are nlist >= 0", [&] { IvfpqGraphBuilder(params).build(source, 5); });
-}
-
 TEST(NNDescentGraphBuilder, RefusesBadParameters) {
     const VectorSource source(sample(200), Metric::L2);
     NNDescentGraphBuilder builder;

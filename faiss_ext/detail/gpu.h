@@ -6,9 +6,12 @@
 
 #include <faiss/Clustering.h>
 #include <faiss/Index.h>
+#include <faiss/IndexFlat.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "faiss_ext/gpu.h"
@@ -47,26 +50,38 @@ struct IvfpqShape {
     std::int64_t d;
     faiss::MetricType metric;
     idx_t nlist;
-    int code_bytes;  ///< divides d
-    int nprobe;
+    int code_bytes;           ///< divides d
     int points_per_centroid;  ///< that train the coarse centroids, at most
-    int seed;
+    std::uint64_t seed;
     std::int64_t vectors;  ///< that will be added: on a GPU lists have room for them from the start
+    bool operator==(const IvfpqShape&) const = default;
 };
 
-void configure(faiss::ClusteringParameters& clustering, int seed);
+/// An IVFPQ index, and what it refers to.
+struct Ivfpq {
+    std::unique_ptr<faiss::IndexFlat> coarse;
+    std::unique_ptr<faiss::Index> index;
+    std::function<void(int)> set_nprobe;
+};
+
+void configure(faiss::ClusteringParameters& clustering, std::uint64_t seed);
 /// \tparam Ivfpq  FAISS's for the CPU or for GPUs
 template <class Ivfpq>
 void configure(Ivfpq& index, const IvfpqShape& shape) {
-    index.nprobe = shape.nprobe;
     configure(index.cp, shape.seed);
     index.cp.max_points_per_centroid = shape.points_per_centroid;
     configure(index.pq.cp, shape.seed);
 }
 
+template <class Index>
+Ivfpq with_nprobe(std::unique_ptr<faiss::IndexFlat> coarse, std::unique_ptr<Index> index) {
+    Index& made = *index;
+    return {std::move(coarse), std::move(index), [&made](int nprobe) { made.nprobe = nprobe; }};
+}
+
 /// True where FAISS has codes of so many bytes on GPUs.
 bool gpu_has_code_bytes(std::int64_t bytes);
 /// An empty, untrained GpuIndexIVFPQ.
-std::unique_ptr<faiss::Index> make_gpu_ivfpq(const Gpu& gpu, const IvfpqShape& shape);
+Ivfpq make_gpu_ivfpq(const Gpu& gpu, const IvfpqShape& shape);
 
 }  // namespace faiss_ext::detail

@@ -32,7 +32,7 @@ bool gpu_has_code_bytes(std::int64_t bytes) {
     return std::find(kSizes.begin(), kSizes.end(), bytes) != kSizes.end();
 }
 
-std::unique_ptr<faiss::Index> make_gpu_ivfpq(const Gpu& gpu, const IvfpqShape& shape) {
+Ivfpq make_gpu_ivfpq(const Gpu& gpu, const IvfpqShape& shape) {
     constexpr int kMostFloatBytes = 48;  // lookup tables of more are too large for shared memory in float32
     faiss::gpu::GpuIndexIVFPQConfig config;
     config.device = gpu.device;
@@ -42,7 +42,7 @@ std::unique_ptr<faiss::Index> make_gpu_ivfpq(const Gpu& gpu, const IvfpqShape& s
     configure(*index, shape);
     // Else each list allocates its codes and ids anew whenever they double.
     index->reserveMemory(std::size_t(shape.vectors));
-    return index;
+    return with_nprobe(nullptr, std::move(index));
 }
 
 }  // namespace faiss_ext::detail

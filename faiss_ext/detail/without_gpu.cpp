@@ -64,7 +64,7 @@ void GpuFlatSearch::search(const VectorSource&, const std::int32_t*, std::int64_
 bool gpu_has_code_bytes(std::int64_t) {
     return false;
 }
-std::unique_ptr<faiss::Index> make_gpu_ivfpq(const Gpu&, const IvfpqShape&) {
+Ivfpq make_gpu_ivfpq(const Gpu&, const IvfpqShape&) {
     fail_without_gpu();
 }
 
