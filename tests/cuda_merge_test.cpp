@@ -87,6 +87,16 @@ TEST(CudaMerge, EndsWhenItsRecallIsThere) {
     test::expect_valid_graph(merged.graph, sample.view());
 }
 
+TEST(CudaMerge, HoldsTheSmallerSetToTheRecall) {
+    SKIP_WITHOUT_GPU();
+    BuildParams params = gpu_params(10);
+    params.recall = 0.9F;
+    for (const bool deterministic : {false, true}) {
+        params.deterministic = deterministic;
+        test::expect_smaller_set_holds(params, 24000);
+    }
+}
+
 TEST(CudaMerge, EndsWhenLittleIsLeftToFind) {
     SKIP_WITHOUT_GPU();
     const io::VectorFile sample(GNND_TEST_DATA "/photosift20k.u8bin");

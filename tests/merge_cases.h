@@ -151,6 +151,26 @@ inline void expect_recall_of_one_build(const VectorView& vectors, std::int64_t n
     EXPECT_GE(truth.recall_of(merged.graph), one - least) << "one build has " << one;
 }
 
+/// Whichever of two exact graphs has few objects, these have the recall that is asked for, too, which those of the
+/// other alone nearly are enough for.
+inline void expect_smaller_set_holds(const BuildParams& params, std::int64_t n) {
+    const Vectors vectors = random_vectors(n, 24, DType::f32);
+    BuildParams exact = params;
+    exact.recall = 1;
+    exact.trees = 0;
+    for (const std::int64_t few : {std::int64_t(10), n / 16})
+        for (const std::int64_t n1 : {n - few, few}) {
+            SCOPED_TRACE(testing::Message() << n1 << " of " << n);
+            const Halves halves(vectors, n1, exact);
+            const BuildResult merged = halves.merge(params);
+            EXPECT_EQ(merged.stats.stop, StopReason::recall);
+            const Truth truth(vectors, params.metric, n1 == few ? 0 : n1, few);
+            // All of the 10 are measured, of more 256.
+            EXPECT_GE(truth.recall_of(merged.graph), params.recall - (few == 10 ? 1e-6 : 0.03));
+            expect_valid_graph(merged.graph, vectors);
+        }
+}
+
 /// Cuts the vectors at n1 and merges the parts' graphs: it ends after the first iteration that finds little of what
 /// there is to find, and more of them are of no use.
 inline void expect_end_in_time(const VectorView& vectors, std::int64_t n1, BuildParams params) {

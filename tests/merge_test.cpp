@@ -84,6 +84,17 @@ TEST(Merge, ComparesAllPairsAcrossAndTheOthersWhereTheirGraphsLackThem) {
     }
 }
 
+/// By comparing all pairs across, and by iterations where limits are set by hand, though they are none.
+TEST(Merge, HoldsTheSmallerSetToTheRecall) {
+    BuildParams params = cpu_params(10);
+    params.recall = 0.9F;
+    for (const int trees : {0, 6}) {
+        SCOPED_TRACE(testing::Message() << trees << " trees");
+        params.trees = trees;
+        test::expect_smaller_set_holds(params, 12000);
+    }
+}
+
 /// Every object has a twin in the other set, at no distance.
 TEST(Merge, FindsTheTwinsOfTheSameSetTwice) {
     const io::VectorFile sample(GNND_TEST_DATA "/photosift20k.u8bin");

@@ -181,6 +181,9 @@ Json to_json(const gnnd::Prediction& predicted) {
 
 std::string shortfall(const gnnd::BuildParams& params, gnnd::StopReason stop, const gnnd::RecallEstimate& recall) {
     if (stop != gnnd::StopReason::recall_missed) return "";
+    if (recall.objects != 0 && recall.value >= double(params.recall))  // of a merge: see gnnd/merge.h
+        return "one of both sets has less than the recall of " + gnnd::detail::text_of(params.recall) +
+               " asked for, together they have " + gnnd::to_text(recall);
     return "the graph's recall is less than the " + gnnd::detail::text_of(params.recall) +
            " asked for: " + gnnd::to_text(recall);
 }

@@ -37,12 +37,15 @@ Iterations::Iterations(State& state, const detail::Input& input, const Callbacks
       stats_(stats),
       threshold_(detail::convergence_threshold(state.params, input)),
       records_(int(stats.iterations.size())),
-      most_changed_(detail::most_changed(input, state.params)) {
+      most_changed_(detail::most_changed(input, state.params)),
+      across_(input.merges() && !input.across) {
     if (state.params.recall > 0)
         measurement_.emplace(state.space, state.team, state.params, input.measured(), state.resources);
     if (const auto all = detail::of_all_columns(state.params); all && measurement_)
         all_columns_.emplace(state.space, state.team, *all, input.measured(), state.resources,
                              detail::kAllColumnsObjects);
+    if (const auto part = detail::held_apart(input); part.count != 0 && measurement_)
+        smaller_.emplace(state.space, state.team, state.params, part, state.resources, detail::kEnoughMeasured);
     set_aside_ = detail::sets_aside(input, state.params);
     const VectorView& vectors = state.space.vectors;
     const bool bytes = is_byte(vectors.dtype);
@@ -97,6 +100,11 @@ bool Iterations::measure_all_columns() {
     return stats_.recall_all.value >= all_columns_->target();
 }
 
+/// Only the mean of a few objects decides, as of all columns.
+bool Iterations::smaller_reached() {
+    return !smaller_ || detail::is_reached(measure(*smaller_, 0), smaller_->target());
+}
+
 bool Iterations::reached() {
     if (!measurement_ || set_aside_) return false;
     gain_ = -stats_.recall.value;
@@ -104,7 +112,7 @@ bool Iterations::reached() {
     stats_.recall = measure(*measurement_, kMeasuredGain * kNextDistances / 2 * samples * samples);
     gain_ += stats_.recall.value;
     return stats_.recall.low >= state_.params.recall && changed_ <= double(most_changed_) &&
-           (iteration_ > 0 || rows_are_full()) && measure_all_columns();
+           (iteration_ > 0 || rows_are_full()) && smaller_reached() && measure_all_columns();
 }
 
 /// A graph to refine may have rows that are not full, and what they lack counts less than their first columns.
@@ -131,20 +139,20 @@ bool Iterations::go_further() {
     const BuildParams& params = state_.params;
     further_ = true;
     if (std::exchange(set_aside_, false)) take_back(state_, input_);
-    state_.pairs = {};  // of a merge too: what is missing may be missing anywhere
-    threshold_ = double(params.delta) * double(state_.lists.n()) * params.k;
     stats_.recall = measure(*measurement_, INFINITY);
     measure_all_columns();
-    if (detail::is_reached(stats_.recall, params.recall)) {
+    if (detail::is_reached(stats_.recall, params.recall) && smaller_reached()) {
         stats_.stop = StopReason::recall;
         return false;
     }
+    if (sweep_across_costs_less() && sweep_across()) return false;
+    search_everywhere();
     const int length = state_.lists.length();
     const int list_size = params.list_size != 0 ? length : std::min(2 * length, kMaxK);
     const int samples = params.samples != 0 ? state_.choices.samples : std::min(2 * state_.choices.samples, list_size);
     const bool grows = iteration_ < params.iterations && (list_size > length || samples > state_.choices.samples);
-    if (!detail::limits_work(params) && (!grows || sweep_costs_less(samples))) {
-        if (!input_.merges() || input_.across || !sweep_across()) sweep(input_.all_pairs());
+    if (!detail::limits_work(params) && (!grows || sweep_costs_less_than_longer(samples))) {
+        if (!across_ || !sweep_across()) sweep(input_.all_pairs());
         return false;
     }
     if (!grows) {
@@ -158,14 +166,13 @@ bool Iterations::go_further() {
     return true;
 }
 
-/// Compares all pairs where a few more iterations would cost more, and the memory holds what it takes.
+/// Compares all pairs where a few more iterations would cost more, and the memory holds what it takes; of a merge those
+/// across. \return whether that was all
 bool Iterations::sweep_early() {
-    if (!measurement_ || input_.merges() || detail::limits_work(state_.params)) return false;
-    const double samples = state_.choices.samples;
-    const bool grown = since_growth_ != iteration_, few = state_.lists.n() <= kFew;
-    const double rounds = grown ? kNextDistances * samples * samples / kOfRound : outlook();
-    if (!few && !sweep_takes_less_than(rounds)) return false;
+    if (!measurement_ || detail::limits_work(state_.params)) return false;
+    if (input_.merges() ? !sweep_across_costs_less() : !sweep_costs_less()) return false;
     try {
+        if (input_.merges()) return sweep_across();
         sweep(input_.all_pairs());
         return true;
     } catch (const std::bad_alloc&) {
@@ -173,6 +180,13 @@ bool Iterations::sweep_early() {
     } catch (const OutOfWorkMemory&) {
         return false;
     }
+}
+
+bool Iterations::sweep_costs_less() const {
+    const double samples = state_.choices.samples;
+    const bool grown = since_growth_ != iteration_, few = state_.lists.n() <= kFew;
+    const double rounds = grown ? kNextDistances * samples * samples / kOfRound : outlook();
+    return few || sweep_takes_less_than(rounds);
 }
 
 /// What lists are to take that have not grown yet, in iterations.
@@ -188,19 +202,38 @@ bool Iterations::sweep_takes_less_than(double rounds) const {
     return costs_.all_pairs < costs_.round * rounds;
 }
 
-bool Iterations::sweep_costs_less(int samples) const {
+bool Iterations::sweep_costs_less_than_longer(int samples) const {
     return sweep_takes_less_than(rounds_of_longer(samples, 1 - stats_.recall.value, 1 - double(state_.params.recall)));
 }
 
+/// Of a merge whose smaller set is held to the recall apart: that takes less time than another iteration. Tiles of all
+/// pairs are computed whole.
+bool Iterations::sweep_across_costs_less() const {
+    if (!smaller_ || !across_ || set_aside_ || detail::limits_work(state_.params)) return false;
+    const double n = double(state_.lists.n()), few = double(detail::held_apart(input_).count) + kTile;
+    return costs_.all_pairs * 2 * few / n < costs_.round;
+}
+
 /// The pairs of a merge that no graph has seen, about half of all: what is missing is mostly among them, for the graphs
-/// were held to a recall of their own.
+/// were held to a recall of their own. Where something else is missing lists go on as those of one set.
 /// \return whether that was all
 bool Iterations::sweep_across() {
     sweep(input_.pairs());
+    across_ = false;
     stats_.recall = measure(*measurement_, INFINITY);
-    if (!detail::is_reached(stats_.recall, state_.params.recall) || !measure_all_columns()) return false;
-    stats_.stop = StopReason::recall;
-    return true;
+    if (detail::is_reached(stats_.recall, state_.params.recall) && smaller_reached() && measure_all_columns()) {
+        stats_.stop = StopReason::recall;
+        return true;
+    }
+    search_everywhere();
+    if (state_.choices.list_size > state_.lists.length()) grow(state_.choices.list_size, state_.choices.samples);
+    return false;
+}
+
+/// Of a merge, too: what is missing may be missing anywhere.
+void Iterations::search_everywhere() {
+    state_.pairs = {};
+    threshold_ = double(state_.params.delta) * double(state_.lists.n()) * state_.params.k;
 }
 
 void Iterations::sweep(const detail::Pairs& compared) {
@@ -274,7 +307,7 @@ void Iterations::run() {
         if (!holds([&] { return iterate(), true; })) break;
     }
     if (set_aside_) take_back(state_, input_);
-    for (const auto* measured : {&measurement_, &all_columns_})
+    for (const auto* measured : {&measurement_, &all_columns_, &smaller_})
         if (*measured) stats_.recall_seconds += (*measured)->seconds();
     stats_.choices = state_.choices;
 }

@@ -47,6 +47,7 @@ class Iterations {
     void report();
     RecallEstimate measure(Measurement& measurement, double worth) const;
     bool measure_all_columns();
+    bool smaller_reached();
     bool reached();
     bool rows_are_full() const;
     bool little_changes() const;
@@ -55,8 +56,11 @@ class Iterations {
     double outlook() const;
     bool sweep_early();
     bool sweep_takes_less_than(double rounds) const;
-    bool sweep_costs_less(int samples) const;
+    bool sweep_costs_less() const;
+    bool sweep_costs_less_than_longer(int samples) const;
+    bool sweep_across_costs_less() const;
     bool sweep_across();
+    void search_everywhere();
     void sweep(const detail::Pairs& compared);
     void grow(int list_size, int samples);
     /// \return what the step returns; false, the end, where it finds too little memory
@@ -70,6 +74,7 @@ class Iterations {
     BuildStats& stats_;
     std::optional<Measurement> measurement_;  ///< where a recall is asked for
     std::optional<Measurement> all_columns_;  ///< where it counts fewer
+    std::optional<Measurement> smaller_;      ///< of a merge, where the smaller set is held to the recall apart
     std::optional<Samples> samples_;
     double threshold_;    ///< with fewer NEW entries the lists have settled
     double changed_ = 0;  ///< NEW entries after the last iteration
@@ -81,6 +86,7 @@ class Iterations {
     int since_growth_ = 0;        ///< iterations with lists of this length
     bool further_ = false;        ///< the lists have settled once
     bool longest_ = false;        ///< the lists may not grow any more: only that little changes ends them
+    bool across_;                 ///< of a merge: pairs of both sets are left to compare
     bool set_aside_ = false;      ///< of a merge: columns are not in the lists, which say nothing of the recall
 };
 

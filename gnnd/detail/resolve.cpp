@@ -18,6 +18,13 @@ bool limits_work(const BuildParams& params) {
     return limits_lists(params) || params.trees != 0;
 }
 
+ObjectRange held_apart(const Input& input) {
+    const std::int64_t first = input.vectors[0].n, second = input.vectors[1].n;
+    if (!input.merges() || input.across) return {};
+    if (2 * second < first) return {first, second};
+    return {0, 2 * first < second ? first : 0};
+}
+
 namespace {
 
 // Chosen by measurement (benchs/NOTEBOOK.md).

@@ -21,6 +21,10 @@ bool limits_lists(const BuildParams& params);
 /// True where the caller has set a limit to the work by hand: one of these, or the number of trees.
 bool limits_work(const BuildParams& params);
 
+/// Of a merge the set that has less than half as many objects as the other: what these lack hardly shows in the recall
+/// of both together, so that they are held to it apart. None where shards of one set are merged, which are alike.
+ObjectRange held_apart(const Input& input);
+
 /// The choices for a run of this input. On a GPU its plan may lower `capacity`, and raise `passes`, to fit the memory.
 /// \param device  chosen: cpu or cuda
 /// \throws InvalidArgument for more samples than the device takes

@@ -102,6 +102,41 @@ bool measure(BuildState& state, const u32* ids, int stride, int width, RecallMet
     return detail::is_reached(stats.recall, wanted);
 }
 
+/// Of a merge the set that is held to the recall apart has it, by the mean of some of its objects.
+bool smaller_reached(BuildState& state, const RecallMeter& meter) {
+    const detail::ObjectRange part = detail::held_apart(state.input);
+    if (part.count == 0) return true;
+    const Stopwatch::Piece piece(meter.watch());
+    use_float16(state);
+    RecallMeter apart(sweep_space_of(state, meter.taken()), state.params, part, detail::kEnoughMeasured,
+                      state.resources, meter.watch(), state.stream);
+    const auto* graph = reinterpret_cast<const u32*>(state.ids);
+    apart.find_truth(graph, state.params.k, state.params.k);
+    apart.start(graph, state.params.k, state.params.k);
+    return detail::is_reached(apart.estimate(), double(state.params.recall));
+}
+
+/// Compares the pairs that count with this border against the last distances of what is there.
+/// \param meter  null: none
+void compare_pairs(BuildState& state, const RecallMeter* meter, const Callbacks& callbacks,
+                   const detail::Pairs& pairs) {
+    use_float16(state);
+    SweepSpace space = sweep_space_of(state, meter != nullptr ? meter->taken() : 0);
+    space.border = pairs.border;
+    const Lists lists{.ids = reinterpret_cast<u32*>(state.ids),
+                      .distances = state.distances,
+                      .bounds = state.lists.bounds,
+                      .length = state.params.k,
+                      .segments = 1};
+    open_graph(state.params.metric, lists, state.n, state.stream);
+    const Part& part = state.plan.all_pairs;
+    Piece memory(state.memory + part.offset, part.bytes, true, state.resources);
+    std::optional<SweepForm> form;
+    if (meter != nullptr && meter->has_truth()) form = meter->form();
+    Sweep(space, state.params.k, memory, state.stream).make_exact(lists, form, callbacks);
+    close_graph(state.params.metric, lists, state.n, state.stream);
+}
+
 /// Goes on from the lists (or the graph) with longer ones, which have room for more to compare; of a merge from the
 /// whole as one set: what is missing may be missing anywhere, and of what longer lists hold beyond the graphs they know
 /// nothing.
@@ -145,8 +180,10 @@ bool lengthen(const BuildState& state, const KnnGraphView& lists, int length, co
 
 std::size_t bytes_beside(const detail::Input& input, const InPlace& in_place, const BuildParams& params) {
     if (params.recall == 0) return 0;
-    return RecallMeter::bytes_of_build(SweptSet::shape(input, in_place.vectors, params.metric), params,
-                                       input.measured().count);
+    const SweepSpace shape = SweptSet::shape(input, in_place.vectors, params.metric);
+    const bool apart = detail::held_apart(input).count != 0;
+    return RecallMeter::bytes_of_build(shape, params, input.measured().count) +
+           (apart ? RecallMeter::bytes(shape, params, detail::kEnoughMeasured) : 0);
 }
 
 std::size_t bytes_of_all_pairs(const detail::Input& input, const InPlace& in_place, const BuildParams& params) {
@@ -175,21 +212,7 @@ bool may_compare_all_pairs(const BuildState& state) {
 }
 
 void compare_all_pairs(BuildState& state, const RecallMeter* meter, const Callbacks& callbacks, BuildStats& stats) {
-    use_float16(state);
-    SweepSpace space = sweep_space_of(state, meter != nullptr ? meter->taken() : 0);
-    space.border = state.input.all_pairs().border;
-    const Lists lists{.ids = reinterpret_cast<u32*>(state.ids),
-                      .distances = state.distances,
-                      .bounds = state.lists.bounds,
-                      .length = state.params.k,
-                      .segments = 1};
-    open_graph(state.params.metric, lists, state.n, state.stream);
-    const Part& part = state.plan.all_pairs;
-    Piece memory(state.memory + part.offset, part.bytes, true, state.resources);
-    std::optional<SweepForm> form;
-    if (meter != nullptr && meter->has_truth()) form = meter->form();
-    Sweep(space, state.params.k, memory, state.stream).make_exact(lists, form, callbacks);
-    close_graph(state.params.metric, lists, state.n, state.stream);
+    compare_pairs(state, meter, callbacks, state.input.all_pairs());
     stats.stop = StopReason::exact;
 }
 
@@ -233,6 +256,14 @@ void reach_recall(BuildState& state, RecallMeter& meter, const Callbacks& callba
         reached = measure(state, graph, state.params.k, state.params.k, meter, stats);
     }
     if (!finished) finish(state, width);
+    if (reached && !smaller_reached(state, meter)) {
+        reached = false;
+        if (may_compare_all_pairs(state)) {  // those across are few where objects are
+            compare_pairs(state, &meter, callbacks, state.input.pairs());
+            measure(state, graph, state.params.k, state.params.k, meter, stats);
+            reached = smaller_reached(state, meter);
+        }
+    }
     if (reached) {
         stats.stop = StopReason::recall;
     } else if (may_compare_all_pairs(state)) {
