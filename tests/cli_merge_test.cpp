@@ -160,8 +160,8 @@ TEST_F(CliMerge, AddsToAGraphInShardsAndInPlace) {
 
 TEST_F(CliMerge, WarnsWhereOnlyTheFewLackTheRecall) {
     const std::string base = part(0, 5000), few = part(5000, 40);
-    const test::Result result = good({"merge", graph_of(base), base, graph_of(few), few, "-o", file("g"),
-                                      "--iterations", "1", "--device", "cpu"});
+    const test::Result result = good(
+        {"merge", graph_of(base), base, graph_of(few), few, "-o", file("g"), "--iterations", "1", "--device", "cpu"});
     EXPECT_TRUE(matches(result.err,
                         "gnnd: warning: one of both sets has less than the recall of 0.99 asked for, together they "
                         "have Recall@10 0[.]99[0-9]+ [+]- 0[.][0-9]+, measured on [0-9,]+ objects"))

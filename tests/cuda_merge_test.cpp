@@ -8,6 +8,7 @@
 #include "gnnd/io/vector_file.h"
 #include "gnnd/merge.h"
 #include "tests/gpu.h"
+#include "tests/hard_sets.h"
 #include "tests/io_conditions.h"
 #include "tests/merge_cases.h"
 #include "tests/scales.h"
@@ -89,11 +90,10 @@ TEST(CudaMerge, EndsWhenItsRecallIsThere) {
 
 TEST(CudaMerge, HoldsTheSmallerSetToTheRecall) {
     SKIP_WITHOUT_GPU();
-    BuildParams params = gpu_params(10);
-    params.recall = 0.9F;
-    for (const bool deterministic : {false, true}) {
-        params.deterministic = deterministic;
-        test::expect_smaller_set_holds(params, 24000);
+    for (const test::HardSet& set : test::hard_sets()) {
+        SCOPED_TRACE(set.name);
+        const Vectors vectors = test::vectors_of(set, 24000, DType::f32);
+        test::expect_smaller_set_holds(vectors, gpu_params(10));
     }
 }
 

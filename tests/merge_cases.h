@@ -153,11 +153,11 @@ inline void expect_recall_of_one_build(const VectorView& vectors, std::int64_t n
 
 /// Whichever of two exact graphs has few objects, these have the recall that is asked for, too, which those of the
 /// other alone nearly are enough for.
-inline void expect_smaller_set_holds(const BuildParams& params, std::int64_t n) {
-    const Vectors vectors = random_vectors(n, 24, DType::f32);
+inline void expect_smaller_set_holds(const VectorView& vectors, const BuildParams& params) {
     BuildParams exact = params;
     exact.recall = 1;
     exact.trees = 0;
+    const std::int64_t n = vectors.n;
     for (const std::int64_t few : {std::int64_t(10), n / 16})
         for (const std::int64_t n1 : {n - few, few}) {
             SCOPED_TRACE(testing::Message() << n1 << " of " << n);

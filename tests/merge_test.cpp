@@ -86,12 +86,13 @@ TEST(Merge, ComparesAllPairsAcrossAndTheOthersWhereTheirGraphsLackThem) {
 
 /// By comparing all pairs across, and by iterations where limits are set by hand, though they are none.
 TEST(Merge, HoldsTheSmallerSetToTheRecall) {
+    const Vectors vectors = random_vectors(12000, 24, DType::f32);
     BuildParams params = cpu_params(10);
     params.recall = 0.9F;
     for (const int trees : {0, 6}) {
         SCOPED_TRACE(testing::Message() << trees << " trees");
         params.trees = trees;
-        test::expect_smaller_set_holds(params, 12000);
+        test::expect_smaller_set_holds(vectors, params);
     }
 }
 
