@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import operator
+import os
 import sys
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -194,6 +195,8 @@ def _require_dense(x: Any, name: str) -> None:
         raise TypeError(f"{name} is a masked array; vectors have all their components")
     if hasattr(x, "tocsr"):
         raise TypeError(f"{name} is a sparse matrix; vectors are dense: {name}.toarray()")
+    if x is None or isinstance(x, (str, bytes, os.PathLike)):
+        raise TypeError(f"{name} is {x!r}; vectors are an array, those of a file gnnd.read_vectors() of it")
 
 
 def _require_matrix(shape: tuple[int, ...], name: str) -> None:

@@ -192,7 +192,11 @@ def exact_neighbors(
     given = call.vectors("x")
     numbers = checked_ids(objects, "objects", dimensions=1)
     if numbers.size == 0:
-        raise ValueError("there are no objects")
+        raise ValueError("objects holds none; allowed are one and more")
+    outside = (numbers < 0) | (numbers >= given.n)
+    if outside.any():
+        at = int(outside.argmax())
+        raise ValueError(f"objects[{at}] = {numbers[at]}, allowed are 0 to {given.n - 1}")
     rows = _native.Array(numbers, numbers.ctypes.data, len(numbers), 1, 4, "i32")
     params = call.params(device, params, k=k, metric=metric)
     call.place.wait()

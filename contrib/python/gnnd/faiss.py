@@ -41,7 +41,8 @@ def to_nsg(
     :param x: the n x d vectors of the graph in host memory, or a FAISS index that holds them, n >= 2
     :param graph: n x k, over them
     :param R: links of an object, 1 to 4096; all objects are reachable by them
-    :param search_L: beam width set on the index; lowered to n
+    :param search_L: beam width set on the index; lowered to n. FAISS's search of an NSG never returns where it, or the
+        number of neighbours that are searched for, is more than n
     :param threads: that choose links; 0: all. The result is the same
     :param device: that chooses links, see :func:`gnnd.graph.search_links`
     :return: the index, which owns a float32 copy of the vectors; three copies exist while it is made

@@ -55,6 +55,8 @@ def mutual_reachability(
     """
     name = metric_of(metric)
     rows = rows_on_host(x)
+    if len(rows) < 2:
+        raise ValueError(f"x has {len(rows)} vectors, allowed are 2 and more")
     _native.whole("min_samples", min_samples, 1)
     if graph is None:
         columns = min(max(2 * min_samples, 32) if k is None else _native.whole("k", k, 1), len(rows) - 1)

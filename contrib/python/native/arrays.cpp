@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "device_memory.h"
+#include "gil.h"
 #include "gnnd/error.h"
 
 namespace gnnd::python {
@@ -141,7 +142,7 @@ void require_vectors(const KnnGraphView& graph, std::int64_t vectors) {
 
 io::ReadVectors reader_of(nb::handle read, std::int64_t d, DType dtype) {
     return [=](std::int64_t begin, std::int64_t count, std::byte* out) {
-        const nb::gil_scoped_acquire gil;
+        const GilTaken gil;
         const nb::object rows = read(begin, count);
         const auto& array = nb::cast<const Array&>(rows);
         const auto text = [](std::int64_t n, std::int64_t components, DType type) {
@@ -210,13 +211,13 @@ void bind_arrays(nb::module_& module) {
                              reinterpret_cast<const void*>(self.pointer), self.rows,
                              std::size_t(self.columns) * size_of(self.dtype), std::size_t(self.stride));
             },
-            nb::arg("out"), nb::arg("stream"), nb::call_guard<nb::gil_scoped_release>(),
+            nb::arg("out"), nb::arg("stream"), nb::call_guard<GilReleased>(),
             "Copies an array on a GPU to one of the same shape without gaps.");
     nb::class_<DeviceArray>(module, "DeviceMemory")
         .def(nb::init<int, std::vector<std::size_t>, const std::string&, nb::object, std::uintptr_t>(),
              nb::arg("device"), nb::arg("shape"), nb::arg("dtype"), nb::arg("allocator").none(), nb::arg("stream"))
         .def("view", &DeviceArray::view, nb::keep_alive<0, 1>())
-        .def("read", &DeviceArray::read, nb::arg("out"), nb::arg("stream"), nb::call_guard<nb::gil_scoped_release>(),
+        .def("read", &DeviceArray::read, nb::arg("out"), nb::arg("stream"), nb::call_guard<GilReleased>(),
              "Copies all of it to an address in host memory.")
         .def_prop_ro("shape", &DeviceArray::shape)
         .def_prop_ro("dtype", &DeviceArray::dtype)

@@ -2,6 +2,7 @@
 #include "caller.h"
 
 #include "device_memory.h"
+#include "gil.h"
 #include "gnnd/error.h"
 
 namespace gnnd::python {
@@ -9,7 +10,7 @@ namespace gnnd::python {
 namespace nb = nanobind;
 
 void* CallerMemory::allocate(std::size_t bytes, int device, std::uintptr_t stream) const {
-    const nb::gil_scoped_acquire gil;
+    const GilTaken gil;
     try {
         const nb::object pointer = allocator_.attr("allocate")(bytes, device, stream);
         return reinterpret_cast<void*>(nb::cast<std::uintptr_t>(pointer));
@@ -20,7 +21,7 @@ void* CallerMemory::allocate(std::size_t bytes, int device, std::uintptr_t strea
 }
 
 void CallerMemory::deallocate(void* pointer, std::size_t bytes, int device, std::uintptr_t stream) const noexcept {
-    const nb::gil_scoped_acquire gil;
+    const GilTaken gil;
     try {
         allocator_.attr("deallocate")(reinterpret_cast<std::uintptr_t>(pointer), bytes, device, stream);
     } catch (nb::python_error& error) {
@@ -29,7 +30,7 @@ void CallerMemory::deallocate(void* pointer, std::size_t bytes, int device, std:
 }
 
 std::size_t CallerMemory::free(int device) const {
-    const nb::gil_scoped_acquire gil;
+    const GilTaken gil;
     return nb::cast<std::size_t>(allocator_.attr("free")(device));
 }
 

@@ -13,6 +13,7 @@
 
 #include "arrays.h"
 #include "convert.h"
+#include "gil.h"
 #include "gnnd/io/base_identity.h"
 #include "gnnd/io/detail/digits.h"
 #include "gnnd/io/detail/moved.h"
@@ -72,13 +73,13 @@ void save(const Path& path, const nb::tuple& graph, const std::string& dtype, co
         graph_of(nb::cast<const Array&>(graph[0]), nb::cast<const Array&>(graph[1]), nb::cast<std::string>(graph[2]));
     const DType of_vectors = parse_dtype(dtype);
     if (base.is_none()) {
-        const nb::gil_scoped_release released;
+        const GilReleased released;
         return io::write_graph(path.native(), view, of_vectors);
     }
     const io::BaseIdentity identity = identity_of(nb::cast<nb::tuple>(base));
     require_vectors(view, identity.n);
     const RecallEstimate measured = recall_of(recall);
-    const nb::gil_scoped_release released;
+    const GilReleased released;
     io::write_graph(path.native(), view, identity, measured);
 }
 
@@ -89,7 +90,7 @@ nb::tuple load(const Path& path) {
                               std::to_string(file.objects()) + " objects, no whole graph");
     KnnGraph graph;
     {
-        const nb::gil_scoped_release released;
+        const GilReleased released;
         graph = file.read();
     }
     return nb::make_tuple(to_arrays(std::move(graph)), about(file.metric(), file.dtype(), file.base(), file.recall()));
@@ -122,7 +123,7 @@ nb::dict build_shards(const io::VectorReader& base, const nb::dict& given, const
 /// Rows [begin, begin + count): (ids as int64, distances), into the caller's arrays.
 void read_rows(const ShardedGraph& graph, std::int64_t begin, std::int64_t count, std::uintptr_t ids,
                std::uintptr_t distances) {
-    const nb::gil_scoped_release released;
+    const GilReleased released;
     graph.read(begin, count, reinterpret_cast<std::int64_t*>(ids), reinterpret_cast<float*>(distances));
 }
 
@@ -134,7 +135,7 @@ nb::tuple shape_of_file(const Path& path) {
 
 /// \param begin  the first row that is read
 void read_vectors(const Path& path, const Array& out, std::int64_t begin) {
-    const nb::gil_scoped_release released;
+    const GilReleased released;
     io::VectorFile(path.native()).read(begin, out.rows, reinterpret_cast<void*>(out.pointer));
 }
 
@@ -173,7 +174,7 @@ void bind_files(nb::module_& module) {
     module.def(
         "require_digits",
         [](const std::string& name, std::uintptr_t rows, std::int64_t n, std::int64_t d) {
-            const nb::gil_scoped_release released;
+            const GilReleased released;
             io::detail::require_digits(name, reinterpret_cast<const double*>(rows), n, d);
         },
         nb::arg("name"), nb::arg("rows"), nb::arg("n"), nb::arg("d"));

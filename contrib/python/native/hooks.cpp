@@ -17,7 +17,7 @@ bool Hooks::interrupted() {
     const auto now = std::chrono::steady_clock::now();
     if (now - asked_ < kBetweenQuestions) return false;
     asked_ = now;
-    const nb::gil_scoped_acquire gil;
+    const GilTaken gil;
     if (PyErr_CheckSignals() != 0) raised_.emplace();
     return raised_.has_value();
 }
@@ -35,7 +35,7 @@ Callbacks Hooks::callbacks() {
     callbacks.interrupt = [this] { return interrupted(); };
     if (!progress_.is_none())
         callbacks.progress = [this](const IterationStats& iteration) {
-            const nb::gil_scoped_acquire gil;
+            const GilTaken gil;
             if (!raised_) report(to_dict(iteration));
         };
     return callbacks;
@@ -46,7 +46,7 @@ ShardCallbacks Hooks::shard_callbacks() {
     callbacks.interrupt = [this] { return interrupted(); };
     if (!progress_.is_none())
         callbacks.progress = [this](const ShardProgress& progress) {
-            const nb::gil_scoped_acquire gil;
+            const GilTaken gil;
             if (!raised_) report(to_dict(progress));
         };
     return callbacks;

@@ -11,6 +11,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "gil.h"
 #include "gnnd/builder.h"
 #include "gnnd/error.h"
 #include "gnnd/sharded.h"
@@ -40,7 +41,7 @@ class Hooks {
         } else {
             std::optional<decltype(f())> result;
             try {
-                const nb::gil_scoped_release released;
+                const GilReleased released;
                 result.emplace(f());
             } catch (const Interrupted&) {
                 if (!raised_) throw;

@@ -14,6 +14,7 @@
 #include "convert.h"
 #include "device_memory.h"
 #include "files.h"
+#include "gil.h"
 #include "gnnd/device.h"
 #include "gnnd/error.h"
 #include "gnnd/version.h"
@@ -69,6 +70,7 @@ void translate(const std::exception_ptr& pointer, void* /*payload*/) {
 
 NB_MODULE(_native, module) {
     using namespace gnnd::python;  // NOLINT(google-build-using-namespace)
+    nb::set_leak_warnings(false);  // what threads hold that are at work when Python ends is no leak
     nb::register_exception_translator(translate);
     module.attr("version") = GNND_VERSION_STRING;
     module.def("params_fields", &params_fields);
@@ -80,8 +82,7 @@ NB_MODULE(_native, module) {
     module.def(
         "device_of", [](std::uintptr_t pointer) { return gnnd::device_of(reinterpret_cast<const void*>(pointer)); },
         nb::arg("pointer"));
-    module.def("synchronize", &synchronize, nb::arg("device"), nb::arg("stream"),
-               nb::call_guard<nb::gil_scoped_release>());
+    module.def("synchronize", &synchronize, nb::arg("device"), nb::arg("stream"), nb::call_guard<GilReleased>());
     module.def("pause_threads", [] { omp_pause_resource_all(omp_pause_hard); });
     // OpenMP counts them for each thread that begins a region: those of this one have so many from here on, 0 is
     // refused.

@@ -18,6 +18,7 @@
 #include "arrays.h"
 #include "convert.h"
 #include "files.h"
+#include "gil.h"
 #include "gnnd/cpu/backend.h"
 #include "gnnd/cpu/parallel.h"
 #include "gnnd/error.h"
@@ -137,7 +138,7 @@ void restore_rows(const Manifest& manifest, const OrderOfRows& order, int result
     const shards::Ordered ordered{
         std::visit([](const auto& rows) { return decltype(shards::Ordered::order)(rows.data()); }, order), "the order",
         [&](int shard) {
-            const nb::gil_scoped_acquire gil;
+            const GilTaken gil;
             const auto [path, bytes, checksum] =
                 nb::cast<std::tuple<nb::str, std::uint64_t, std::uint64_t>>(files_of_lists(shard));
             return recorded_file(path_of(path), bytes, checksum, manifest.rows(shard), manifest.params.k,

@@ -11,6 +11,7 @@
 #include "arrays.h"
 #include "caller.h"
 #include "convert.h"
+#include "gil.h"
 #include "gnnd/operations.h"
 #include "graph_arrays.h"
 #include "hooks.h"
@@ -59,7 +60,7 @@ nb::tuple matrix(const nb::tuple& graph, Params params, const std::string& devic
     const bool stays = how.gpu >= 0 && Device::parse(device).kind == Device::Kind::cuda;
     if (stays)
         params.room = [&](std::int64_t n, std::int64_t entries) {
-            const nb::gil_scoped_acquire gil;
+            const GilTaken gil;
             const auto make = [&](nb::object& array, std::int64_t count, const char* dtype) {
                 NewArray made = new_device_array(how.gpu, count, dtype, how.allocator, how.stream);
                 array = std::move(made.array);
@@ -193,7 +194,7 @@ void bind_operations(nb::module_& module) {
         [](const Array& values, const std::string& metric, const Array& out, nb::handle given) {
             const Metric of = parse_metric(metric);
             const int threads = value_of<int>("threads", given);
-            const nb::gil_scoped_release released;
+            const GilReleased released;
             true_distances(of, values.distances(), values.rows * values.columns, out.distances(), threads);
         },
         values, nb::arg("metric"), nb::arg("out"), threads);

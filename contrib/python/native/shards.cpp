@@ -15,6 +15,7 @@
 #include "arrays.h"
 #include "convert.h"
 #include "files.h"
+#include "gil.h"
 #include "gnnd/cpu/parallel.h"
 #include "gnnd/detail/checks.h"
 #include "gnnd/detail/fold.h"
@@ -44,10 +45,10 @@ nb::tuple save_rows(const std::filesystem::path& path, const nb::tuple& graph, c
                     std::int64_t objects) {
     const DType type = parse_dtype(dtype);
     return with_graph(graph, [&](const auto& view) {
-        const nb::gil_scoped_release released;
+        const GilReleased released;
         io::write_graph(path.native(), view, type, objects);
         const io::GraphFile file(path.native());
-        const nb::gil_scoped_acquire acquired;
+        const GilTaken acquired;
         return nb::make_tuple(file.bytes(), file.checksum());
     });
 }
@@ -69,7 +70,7 @@ void read_all(const io::GraphFile& file, const std::filesystem::path& path, cons
 void load_rows(const std::filesystem::path& path, std::uint64_t bytes, std::uint64_t checksum, const nb::tuple& graph,
                std::int64_t objects) {
     with_graph(graph, [&]<class Id>(const GraphView<Id>& view) {
-        const nb::gil_scoped_release released;
+        const GilReleased released;
         const io::GraphFile file = recorded_file(path.native(), bytes, checksum, view.n, view.k, objects);
         read_all<Id>(file, path, [&](int, std::int64_t begin, std::int64_t) {
             const std::int64_t place = begin * view.k;
@@ -81,7 +82,7 @@ void load_rows(const std::filesystem::path& path, std::uint64_t bytes, std::uint
 /// The same, but the rows go nowhere: to get memory for all of them would take half as long again.
 void check_rows(const std::filesystem::path& path, std::uint64_t bytes, std::uint64_t checksum, std::int64_t n,
                 std::int64_t k, std::int64_t objects, int id_bytes) {
-    const nb::gil_scoped_release released;
+    const GilReleased released;
     const io::GraphFile file = recorded_file(path.native(), bytes, checksum, n, k, objects);
     shards::with_id_type(id_bytes, [&]<class Id>(Id) {
         struct Block {
@@ -123,7 +124,7 @@ void fold(const nb::tuple& found, std::int32_t first, std::int32_t last, std::in
         if (to.n != view.n)
             throw InvalidArgument("lists of " + std::to_string(to.n) + " objects for what was found of " +
                                   std::to_string(view.n));
-        const nb::gil_scoped_release released;
+        const GilReleased released;
         detail::fold(view, {first, last, begin}, to.k, const_cast<Id*>(to.ids), const_cast<float*>(to.distances),
                      threads);
     });

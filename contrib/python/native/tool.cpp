@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "contrib/cli/tool.h"
+#include "gil.h"
 
 namespace gnnd::python {
 
@@ -35,7 +36,7 @@ class Arguments {
 /// \param command_line  that the process was started with
 int run_tool(const std::vector<nb::bytes>& arguments, const std::vector<nb::bytes>& command_line) {
     Arguments argv(arguments), started_with(command_line);
-    const nb::gil_scoped_release release;
+    const GilReleased release;
     return cli::run_tool(argv.count(), argv.get(), started_with.get());
 }
 

@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -128,6 +131,19 @@ def test_merge_and_append(x):
 def test_merge_wants_one_metric(x):
     with pytest.raises(ValueError, match="two metrics: l2 and cosine"):
         gnnd.merge(x, gnnd.build(x, k=3), x, gnnd.build(x, k=3, metric="cosine"))
+
+
+def test_wrong_vectors_and_objects_are_named(x):
+    for path in ("x.npy", b"x.npy", Path("x.npy"), None):
+        with pytest.raises(TypeError, match=re.escape(f"x is {path!r}; vectors are an array")):
+            gnnd.build(path, k=4)
+    for bad, message in (
+        ([0, -1], "objects[1] = -1, allowed are 0 to 999"),
+        (np.array([1000]), "objects[0] = 1000, allowed are 0 to 999"),
+        ([], "objects holds none; allowed are one and more"),
+    ):
+        with pytest.raises(ValueError, match=re.escape(message)):
+            gnnd.exact_neighbors(x[:1000], bad, k=4)
 
 
 def test_exact_neighbors_of_some(x):

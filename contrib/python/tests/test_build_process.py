@@ -7,6 +7,7 @@ import gc
 import os
 import re
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -92,6 +93,22 @@ def test_other_threads_run_meanwhile():
     stop.set()
     thread.join()
     assert gained > 5
+
+
+@pytest.mark.parametrize("progress", [None, "lambda record: None"])
+def test_python_ends_while_a_thread_builds(progress):
+    script = f"""
+import threading, time
+import numpy as np
+import gnnd
+
+x = np.random.default_rng(0).random((600_000, 48), np.float32)
+build = lambda: gnnd.build(x, k=10, device="cpu", progress={progress})
+threading.Thread(target=build, daemon=True).start()
+time.sleep(0.5)
+"""
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
+    assert (ended.returncode, ended.stderr) == (0, "")
 
 
 ON_A_GPU = pytest.param("cuda", marks=pytest.mark.skipif(_native.device_count()[0] == 0, reason="no GPU"))

@@ -253,6 +253,8 @@ def test_reachability_of_wrong_arguments() -> None:
     x = clustered(60, 4)
     with pytest.raises(ValueError, match="min_samples"):
         gnnd.hdbscan.mutual_reachability(x, 9, k=8)
+    with pytest.raises(ValueError, match="x has 1 vectors, allowed are 2 and more"):
+        gnnd.hdbscan.mutual_reachability(x[:1])
     with pytest.raises(ValueError, match="'hamming'"):
         gnnd.hdbscan.mutual_reachability(x, metric="hamming")
     with pytest.raises(ValueError, match="59 vectors"):
