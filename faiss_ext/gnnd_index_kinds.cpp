@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The parts in which the indexes with GNND differ.
 #include <algorithm>
+#include <string>
 #include <utility>
 
 #include "faiss_ext/detail/errors.h"
@@ -32,6 +33,8 @@ int hnsw_links(const char* who, int M) {
 template <class FaissIndex>
 void GnndNSG<FaissIndex>::search(idx_t n, const float* x, idx_t k, float* distances, idx_t* labels,
                                  const faiss::SearchParameters* params) const {
+    // As FAISS's other indexes; its NSG crashes.
+    if (k <= 0) detail::fail("search: k = " + std::to_string(k) + ", allowed are 1 and more");
     if (this->ntotal > std::max<idx_t>(this->nsg.search_L, k) || params != nullptr)
         return FaissIndex::search(n, x, k, distances, labels, params);
     if (this->ntotal > 0) return this->storage->search(n, x, k, distances, labels);

@@ -281,6 +281,7 @@ TEST(GnndIndex, RefusesWhatItCannotLink) {
     index.GK = 8;
     index.add(40, rows.data());
     EXPECT_EQ(index.graph().k(), 8);
+    expect_faiss_error("k = -1", [&] { index.search(1, rows.data(), -1, nullptr, nullptr); });
 }
 
 }  // namespace
