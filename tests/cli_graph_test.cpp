@@ -197,7 +197,7 @@ TEST_F(CliGraph, RefusesWhatHasNoMeaning) {
         refused({"cluster", g, "-o", file("m.npz")}, 2, "unknown operation 'cluster'; known are knn, symmetric"));
     EXPECT_TRUE(
         refused({"knn", g, "-o", file("m.csv")}, 2, "m.csv: no sparse matrix by its extension, known are npz, mtx"));
-    EXPECT_TRUE(refused({"components", g, "-o", file("m.npz")}, 2, "m.npz"));
+    EXPECT_TRUE(refused({"components", g, "-o", file("m.npz")}, 2, "m.npz: labels are written as ivecs, ibin or npy"));
     EXPECT_TRUE(refused({"components", g, "-o", file("m.fvecs")}, 2, "labels are written as ivecs, ibin or npy"));
     EXPECT_TRUE(refused({"knn", g, "-o", ""}, 2, "may not be empty"));
     EXPECT_TRUE(refused({"knn", g, "-o", file("no/m.npz")}, 2, "no/m.npz"));

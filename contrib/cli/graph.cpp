@@ -177,7 +177,8 @@ void require_usage(const CLI::App& command, const Operation& operation, const Gr
     try {
         if (!operation.labels)
             gnnd::io::csr_format_of(options.out);
-        else if (dtype_of(gnnd::io::format_of(options.out)).value_or(gnnd::DType::i32) != gnnd::DType::i32)
+        else if (!is_vector_file(options.out) ||
+                 dtype_of(gnnd::io::format_of(options.out)).value_or(gnnd::DType::i32) != gnnd::DType::i32)
             throw gnnd::IoError(options.out + ": labels are written as " + formats_of(gnnd::DType::i32));
     } catch (const gnnd::IoError& error) {
         throw CLI::ValidationError(error.what());

@@ -114,7 +114,7 @@ void add_info(CLI::App& app) {
     add_json(command, options->json);
     command.footer(
         "For a graph all rows are read and their checksums verified; dtype is that of the vectors it was built from,\n"
-        "recall is what the build has measured, with its 95% interval, and is missing where it has not; \n"
+        "recall is what the build has measured, with its 95% interval, and is missing where it has not;\n"
         "padding counts the -1 entries, max_in_degree is the most lists that one object stands in, zero_in_degree\n"
         "counts the objects that stand in none; of more than 2^31 - 1 objects neither is there.");
     command.callback([options] { run(options->path, options->json); });
