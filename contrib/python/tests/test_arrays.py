@@ -193,7 +193,7 @@ def test_the_current_stream_of_torch_is_taken(x, monkeypatch):
         (lambda x: x.astype(np.complex64), TypeError, "complex64"),
         (lambda x: np.ma.masked_array(x), TypeError, "masked"),
         (lambda x: "vectors", (TypeError, ValueError), "x is .vectors.; vectors are an array"),
-        (lambda x: None, (TypeError, ValueError), "dimensions|object"),
+        (lambda x: None, (TypeError, ValueError), "x is None; vectors are an array"),
         (lambda x: Producer(x.astype(np.int64)), TypeError, "int64"),
         (lambda x: Producer(x[0]), ValueError, "1 dimensions"),
         (lambda x: Producer(x, device=(10, 0)), TypeError, "kind 10"),
