@@ -102,7 +102,7 @@ inline void expect_unmeasured_appends_lose_little(const VectorView& vectors, Bui
     params.recall = 0;
     for (; here.n < vectors.n; here.n += kStep)
         graph = append(here, graph, rows_of(vectors, here.n, kStep), params).graph;
-    EXPECT_GE(Truth(vectors, params.metric, 0, vectors.n - kAdds * kStep).recall_of(graph), 0.9968);
+    EXPECT_GE(Truth(vectors, params.metric, 0, vectors.n - kAdds * kStep).recall_of(graph), 0.999);
 }
 
 /// The added ones are few, and all of them lack what the graph before had not.

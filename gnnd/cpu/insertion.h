@@ -70,7 +70,7 @@ class Insertion {
         std::fill_n(added.ids, (n_ - old_) * params.k, -1);
         std::fill_n(added.distances, (n_ - old_) * params.k, worst_value(params.metric));
         const int walked = links_back ? detail::kBeam : detail::kWideBeam;
-        const Beam beam(std::size_t(walked), std::size_t(detail::kept_by(walked, params.k)));
+        const Beam beam(std::size_t(walked), std::size_t(std::max(walked, params.k)));
         for (int t = 0; t < team.threads; ++t)
             workers_.push_back({Block(space, 1, detail::kBranches, resources), beam, {}, {}, {}, 0});
         if (links_back) link_back();
@@ -180,14 +180,20 @@ class Insertion {
         return worker.block.row(0);
     }
 
-    /// Those of the ids that were not seen yet come into the beam.
+    /// Those of the ids that were not seen yet come into the beam, and the object is offered to those that take it in.
     void look_at(InsertWorker& worker, std::int32_t object, const std::int32_t* ids, std::int64_t count) {
         worker.ids.clear();
         for (std::int64_t j = 0; j < count; ++j)
             if (ids[j] >= 0 && ids[j] != object && worker.seen.add(ids[j])) worker.ids.push_back(ids[j]);
         if (worker.ids.empty()) return;
         const float* found = keys(worker, object, worker.ids.data(), int(worker.ids.size()));
-        for (std::size_t j = 0; j < worker.ids.size(); ++j) worker.beam.add(found[j], worker.ids[j]);
+        for (std::size_t j = 0; j < worker.ids.size(); ++j) {
+            const std::int32_t id = worker.ids[j];
+            worker.beam.add(found[j], id);
+            // The rows of the batch come to be meanwhile.
+            if (id >= known_ || found[j] < space_.key_of(row(id).distances[params_.k - 1]))
+                worker.offers.push_back({id, make_entry(found[j], object, true)});
+        }
     }
 
     /// Finds the row of the i-th object of the batch.
@@ -207,9 +213,7 @@ class Insertion {
             if (links < back_links_.size()) look_at(worker, object, &back_links_[links], detail::kBackLinks);
         }
         const std::vector<Entry>& found = worker.beam.entries();
-        for (int j = 0; j < int(found.size()); ++j) {
-            worker.offers.push_back({id_of(found[j]), make_entry(key_of(found[j]), object, true)});
-            if (j >= params_.k) continue;
+        for (int j = 0; j < std::min(params_.k, int(found.size())); ++j) {
             added_row(object).ids[j] = id_of(found[j]);
             added_row(object).distances[j] = space_.value_of(key_of(found[j]));
         }

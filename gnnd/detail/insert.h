@@ -7,8 +7,8 @@
 ///  2. a greedy search with a beam walks from there along the rows of the graph, and of other objects of the batch
 ///     along their peers, so that a batch far from all others finds itself. The nearest that it has met become the
 ///     object's row;
-///  3. the object is offered to those and some more, whose rows take it in where it is nearer than their last entry.
-///     The batch belongs to the graph from here on.
+///  3. the object is offered to all that it has met, near or far, whose rows take it in: those whose last entry is
+///     farther than it. The batch belongs to the graph from here on.
 
 #include <algorithm>
 #include <cstdint>
@@ -25,14 +25,6 @@ inline constexpr int kLinkedColumns = 16, kBackLinks = 16;
 /// Objects nearest to the searched one whose rows are walked along, with links back and without. Measured: about as
 /// good as each other, with twice as many distances without.
 inline constexpr int kBeam = 80, kWideBeam = 192;
-
-/// Nearest ones that a search keeps, of whatever it has met, to offer them the object: who has it among its nearest
-/// need not be among the object's own. What old rows miss adds up from one append() to the next, until the graph is
-/// refined: measured, benchs/NOTEBOOK.md.
-inline constexpr int kOffered = 256;
-inline int kept_by(int beam, int k) {
-    return std::max({kOffered, beam, k});
-}
 
 /// Links back take a pass over the whole graph, which pays from one added object for so many old ones.
 inline bool links_back(std::int64_t old, std::int64_t added) {

@@ -10,40 +10,29 @@ namespace gnnd::cuda {
 inline constexpr int kOfferThreads = 512;  ///< of a block
 inline constexpr int kRowsToTakeIn = 8;    ///< of a warp
 
-/// Counts what the batch offers to which rows. A thread an entry of what was found.
+/// Counts what the batch offers to which rows. A thread an offer.
 __global__ void __launch_bounds__(kOfferThreads) offer_kernel(Rows rows, Batch batch, InsertCounters* counters) {
-    __shared__ double phi;
-    if (threadIdx.x == 0) phi = 0;
-    const u32 at = blockIdx.x * kOfferThreads + threadIdx.x, number = at / u32(batch.length);
-    const u64 entry = number < batch.count ? batch.found[at] : kNothing;
-    const float key = ranked_distance(entry);
+    const u32 at = blockIdx.x * kOfferThreads + threadIdx.x, number = at / u32(batch.offers_each);
+    const u64 entry = number < batch.count ? batch.met[at] : kNothing;
     u32 slot = kNoId;
     if (entry != kNothing) {
         const u32 id = ranked_id(entry) & ~kNewBit;
         const std::int64_t last = std::int64_t(id) * rows.k + rows.k - 1;
         const u32 last_id = rows.ids[last] < 0 ? kNoId : u32(rows.ids[last]);
-        if (nearer(key, batch.first + number, rows.key_of(rows.distances[last]), last_id))
+        if (nearer(ranked_distance(entry), batch.first + number, rows.key_of(rows.distances[last]), last_id))
             slot = atomicAdd(&batch.counts[id], 1u);
     }
     if (number < batch.count) batch.offer_numbers[at] = slot;
-
-    const bool in_row = entry != kNothing && at % u32(batch.length) < u32(rows.k);
-    const int offered = __syncthreads_count(slot != kNoId), entries = __syncthreads_count(in_row);
-    const float sum = warp_sum(in_row ? rows.key_of(key) : 0.0f);
-    if (lane_id() == 0) atomicAdd(&phi, double(sum));
-    __syncthreads();
-    if (threadIdx.x != 0) return;
-    atomicAdd(&counters->offered, u64(offered));
-    atomicAdd(&counters->entries, u64(entries));
-    atomicAdd(&counters->phi, phi);
+    const int offered = __syncthreads_count(slot != kNoId);
+    if (threadIdx.x == 0) atomicAdd(&counters->offered, u64(offered));
 }
 
 /// Writes the offers down, those to a row together.
 __global__ void __launch_bounds__(kOfferThreads) scatter_offers_kernel(Batch batch) {
-    const u32 at = blockIdx.x * kOfferThreads + threadIdx.x, number = at / u32(batch.length);
+    const u32 at = blockIdx.x * kOfferThreads + threadIdx.x, number = at / u32(batch.offers_each);
     const u32 slot = number < batch.count ? batch.offer_numbers[at] : kNoId;
     if (slot == kNoId) return;
-    const u64 entry = batch.found[at];
+    const u64 entry = batch.met[at];
     batch.offers[batch.offsets[ranked_id(entry) & ~kNewBit] + slot] =
         ranked(ranked_distance(entry), batch.first + number);
 }

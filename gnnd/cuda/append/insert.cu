@@ -69,8 +69,9 @@ class Insertion {
                           .peers = at<u32>(plan_.peers),
                           .start_count = starts.all,
                           .peer_count = peers.all,
-                          .found = at<u64>(plan_.found),
                           .length = plan_.length,
+                          .met = at<u64>(plan_.met),
+                          .offers_each = plan_.offers_each,
                           .offer_numbers = at<u32>(plan_.offer_numbers),
                           .counts = at<u32>(plan_.counts),
                           .offsets = at<u64>(plan_.offsets),
@@ -184,7 +185,7 @@ class Insertion {
 
     /// Step 3.
     void exchange(const Batch& batch) {
-        const unsigned blocks = blocks_for(std::int64_t(batch.count) * batch.length, kOfferThreads);
+        const unsigned blocks = blocks_for(std::int64_t(batch.count) * batch.offers_each, kOfferThreads);
         const std::int64_t known = std::int64_t(batch.first) + batch.count;
         GNND_CUDA(cudaMemsetAsync(batch.counts, 0, plan_.counts.bytes, stream_));
         offer_kernel<<<blocks, kOfferThreads, 0, stream_>>>(rows_, batch, counters());

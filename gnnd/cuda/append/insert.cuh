@@ -44,9 +44,10 @@ struct Batch {
     u32 first, count;
     const u32 *starts, *peers;  ///< count x start_count pivots, count x peer_count objects of the batch; kNoId: none
     int start_count, peer_count;
-    u64* found;  ///< count x length, sorted, kNothing behind: what the searches have found
-    int length;
-    u32* offer_numbers;  ///< count x length: the number of this offer among those to its row; kNoId: none
+    int length;  ///< nearest ones that a search keeps
+    u64* met;    ///< count x offers_each: whom the searches have met that take the object in; kNothing: none
+    int offers_each;
+    u32* offer_numbers;  ///< like met: the number of this offer among those to its row; kNoId: none
     u32* counts;         ///< n: how many; 0 before
     u64* offsets;        ///< n and one: where they begin
     u64* offers;         ///< ranked entries

@@ -11,6 +11,8 @@ namespace {
 
 constexpr std::int64_t kMostAtOnce = 16384, kLeastAtOnce = 256;
 constexpr int kMostOfGroup = 16;
+/// An object belongs into k rows on average. Of many more that take it in the first are enough, or two for each column.
+constexpr int kOffers = 512;
 /// The most that quota_for() says.
 constexpr std::int64_t kMostLinks =
     std::max(2 * std::max(kPeers, kStarts), std::max(kMostAtOnce, kInsertPivots) / kColumnGroup);
@@ -31,7 +33,8 @@ AppendPlan make_append_plan(const detail::Input& input, const InsertInPlace& in_
     const std::int64_t row = d * std::int64_t(size_of(input.dtype()));
     AppendPlan plan;
     plan.sample = form_of(input.vectors[0], false, params.metric);
-    plan.length = detail::kept_by(detail::beam_for(old, added), params.k);
+    plan.length = std::max(detail::beam_for(old, added), params.k);
+    plan.offers_each = std::max(kOffers, 2 * params.k);
     const auto lay_out = [&](std::int64_t batch) {
         plan.batch = batch;
         Layout kept, layout;
@@ -55,9 +58,9 @@ AppendPlan make_append_plan(const detail::Input& input, const InsertInPlace& in_
         }
         plan.counts = layout.take(n * 4);
         plan.offsets = layout.take(n * 8 + 8);
-        plan.found = layout.take(batch * plan.length * 8);
-        plan.offer_numbers = layout.take(batch * plan.length * 4);
-        plan.offers = layout.take(batch * plan.length * 8);
+        plan.met = layout.take(batch * plan.offers_each * 8);
+        plan.offer_numbers = layout.take(batch * plan.offers_each * 4);
+        plan.offers = layout.take(batch * plan.offers_each * 8);
         const std::int64_t sample = batch + kInsertPivots;
         plan.objects = layout.take(sample * 4);
         plan.gathered = layout.take(sample * row);

@@ -30,11 +30,12 @@ struct AppendPlan {
     VectorForm sample;
     std::int64_t batch = 0;  ///< objects
     int length = 0;          ///< what a search keeps
+    int offers_each = 0;     ///< objects that it offers its object to, at most
 
     Part vectors[2], graph_ids, graph_distances;
     std::size_t kept = 0;  ///< bytes of the first block, the parts above; those below are of the second one
 
-    Part given, back, reach, counts, offsets, found, offer_numbers, offers;
+    Part given, back, reach, counts, offsets, met, offer_numbers, offers;
     Part objects, gathered, rows, bias, mean, starts, peers, small;
     std::size_t work = 0;   ///< bytes of the second block
     std::size_t total = 0;  ///< at any time

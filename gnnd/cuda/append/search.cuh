@@ -46,8 +46,9 @@ inline __host__ __device__ int search_bytes(int length) {
 }
 static_assert(kRowsAtOnce % 4 == 0 && kSeen % 8 == 0);
 
-/// Finds the rows of a batch.
-/// \param beam  objects whose rows are walked along, at most batch.length, which is at least k
+/// Finds the rows of a batch, and who takes its objects in: of old ones those whose last entry is farther, of the
+/// batch, whose rows come to be meanwhile, whoever was met. \param beam  objects whose rows are walked along, at most
+/// batch.length, which is at least k
 template <class T, class M>
 __global__ void __launch_bounds__(kSearchWarps* kWarp, kSearchBlocks)
     search_kernel(Sets sets, Rows rows, BackLinks back, Batch batch, int beam, InsertCounters* counters) {
@@ -81,6 +82,8 @@ __global__ void __launch_bounds__(kSearchWarps* kWarp, kSearchBlocks)
     };
     const u32 end = batch.first + batch.count;
     u64 compared = 0;
+    u64* const met = batch.met + std::int64_t(number) * batch.offers_each;
+    int offers = 0;
     if (lane_id() < 2) walked[lane_id()] = lane_id() == 0 ? kNoId : object;  // of kNoId: where to start
     __syncwarp();
     for (int open = 2; open > 0; open = next_open()) {
@@ -121,21 +124,34 @@ __global__ void __launch_bounds__(kSearchWarps* kWarp, kSearchBlocks)
             }
         __syncwarp();
         for (int first = 0; first < count; first += kWarp) {
-            const int most = min(kWarp, count - first) - 1;
+            const int most = min(kWarp, count - first) - 1, mine = lane_id() % kLanes * kPairs + lane_id() / kLanes;
+            const u32 id = unseen[first + min(mine, most)];
+            const float last = id < batch.first ? rows.distances[std::int64_t(id) * rows.k + rows.k - 1] : 0;
             const float distance = exact_each<T, M, kLanes>(
                 sets.row<T>(object),
                 [&](int i) { return sets.row<T>(unseen[first + min(i * kPairs + lane_id() / kLanes, most)]); }, sets.d,
                 sets.whole);
-            const int mine = lane_id() % kLanes * kPairs + lane_id() / kLanes;
-            list.offer(mine <= most ? ranked(rows.key_of(distance), unseen[first + mine] | kNewBit) : kNothing);
+            const u64 entry = mine <= most ? ranked(rows.key_of(distance), id | kNewBit) : kNothing;
+            list.offer(entry);
+            const bool takes = mine <= most && (id >= batch.first || rows.key_of(distance) <= rows.key_of(last));
+            const u32 all = __ballot_sync(kAllLanes, takes);
+            const int place = offers + rank_in(all);
+            if (takes && place < batch.offers_each) met[place] = entry;
+            offers += __popc(all);
         }
         compared += u64(count);
         list.settle();
     }
     list.store(rows, object);
-    for (int j = lane_id(); j < length; j += kWarp)
-        batch.found[std::int64_t(number) * length + j] = j < list.size ? list.entries[j] : kNothing;
-    if (lane_id() == 0) atomicAdd(&counters->distances, compared);
+    for (int j = offers + lane_id(); j < batch.offers_each; j += kWarp) met[j] = kNothing;
+    const int entries = min(list.size, rows.k);
+    double phi = 0;
+    for (int j = lane_id(); j < entries; j += kWarp) phi += double(rows.key_of(ranked_distance(list.entries[j])));
+    for (int step = kWarp / 2; step > 0; step /= 2) phi += __shfl_xor_sync(kAllLanes, phi, step);
+    if (lane_id() != 0) return;
+    atomicAdd(&counters->distances, compared);
+    atomicAdd(&counters->entries, u64(entries));
+    atomicAdd(&counters->phi, phi);
 }
 
 }  // namespace gnnd::cuda
