@@ -80,11 +80,12 @@ void check_graph(const char* who, const VectorSource& source, const gnnd::KnnGra
     gnnd::check_structure(graph);
 }
 
-LinkTree room_for_links(std::int64_t n, int degree) {
+LinkTree room_for_links(std::int64_t n, int degree, std::int64_t room) {
     LinkTree tree;
     tree.degree = degree;
-    resize_with_pages(tree.links, std::size_t(n) * degree);
-    tree.parents.assign(n, -1);
+    resize_with_pages(tree.links, std::size_t(n) * degree, std::size_t(room) * degree);
+    resize_with_pages(tree.parents, std::size_t(n), std::size_t(room));
+    std::fill(tree.parents.begin(), tree.parents.end(), -1);
     return tree;
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <string>
+#include <utility>
 
 #include "gnnd/cpu/parallel.h"
 #include "gnnd/error.h"
@@ -22,6 +23,26 @@ void check_size(std::int64_t n, std::int64_t k) {
 
 }  // namespace
 
+namespace {
+
+/// Resizes an array whose new elements may be anything. Where one that holds some has to move it takes room for half as
+/// many more, and all threads copy it: most of the time goes into touching new memory.
+template <class T>
+void resize_array(Array<T>& array, std::int64_t size) {
+    constexpr std::int64_t kChunk = 1 << 18;
+    const auto before = std::int64_t(array.size());
+    if (before == 0 || size <= std::int64_t(array.capacity())) return array.resize(size);
+    Array<T> larger;
+    larger.reserve(size + size / 2);
+    larger.resize(size);
+#pragma omp parallel for schedule(static) if (before > kChunk)
+    for (std::int64_t begin = 0; begin < before; begin += kChunk)
+        std::copy_n(array.data() + begin, std::min(kChunk, before - begin), larger.data() + begin);
+    array = std::move(larger);
+}
+
+}  // namespace
+
 KnnGraph::KnnGraph(std::int64_t n, std::int64_t k, Metric metric) : k_(k), metric_(metric) {
     resize(n);
 }
@@ -29,9 +50,9 @@ KnnGraph::KnnGraph(std::int64_t n, std::int64_t k, Metric metric) : k_(k), metri
 void KnnGraph::resize(std::int64_t n) {
     check_size(n, k_);
     const std::int64_t first = std::min(n, n_) * k_, end = n * k_;
-    ids_.resize(end);
+    resize_array(ids_, end);
     try {
-        distances_.resize(end);
+        resize_array(distances_, end);
     } catch (...) {
         ids_.resize(n_ * k_);
         throw;

@@ -141,6 +141,32 @@ TEST_P(GnndIndexTest, ReachesWhatLiesApart) {
     EXPECT_GE(search_recall(*made.index, flat, all, 1), search_recall(*built.index, flat, all, 1) - 0.005);
 }
 
+/// Little adds copy neither vectors nor links that were there before.
+TEST_P(GnndIndexTest, LittleAddsFindRoom) {
+    constexpr int d = 8, kStep = 50;
+    const AnyGnndIndex made = GetParam().make(d, faiss::METRIC_L2);
+    const auto add = [&](std::int64_t n) { made.index->add(n, random_rows(n, d, false, made.index->ntotal).data()); };
+    const auto storage = [&] {
+        const auto* nsg = dynamic_cast<const faiss::IndexNSG*>(&*made.index);
+        const auto* rows = nsg != nullptr ? nsg->storage : dynamic_cast<const faiss::IndexHNSW&>(*made.index).storage;
+        return static_cast<const void*>(dynamic_cast<const faiss::IndexFlat&>(*rows).get_xb());
+    };
+    const auto links = [&] {
+        const auto* nsg = dynamic_cast<const faiss::IndexNSG*>(&*made.index);
+        return static_cast<const void*>(nsg != nullptr
+                                            ? nsg->nsg.final_graph->data
+                                            : dynamic_cast<const faiss::IndexHNSW&>(*made.index).hnsw.neighbors.data());
+    };
+    add(2000);
+    const void *const storage_at = storage(), *const links_at = links();
+    for (int i = 0; i < 9; ++i) {
+        add(kStep);
+        ASSERT_EQ(storage(), storage_at) << made.index->ntotal << " objects";
+        ASSERT_EQ(links(), links_at) << made.index->ntotal << " objects";
+    }
+    EXPECT_EQ(reachable(*made.index), std::size_t(made.index->ntotal));
+}
+
 /// FAISS's default, in few steps: what is added far away, a dense part, and what comes in order.
 TEST_P(GnndIndexTest, NarrowSearchesFindWhatWasAdded) {
     constexpr int d = 8;

@@ -10,6 +10,7 @@
 
 #include "faiss_ext/detail/class_name.h"
 #include "faiss_ext/detail/errors.h"
+#include "faiss_ext/detail/pages.h"
 
 namespace faiss_ext::detail {
 
@@ -21,25 +22,28 @@ void check_links(const char* who, std::int64_t n, std::int64_t links) {
 
 namespace {
 
-/// Deletes an NSG's links; tells by its type that they have room for so many objects, and holds their memory where the
-/// graph, whatever it says, does not: FAISS writes only graphs that own theirs.
+/// Deletes an NSG's links, whose memory it holds; tells by its type that they have room to grow. The graph says that it
+/// is the owner, whatever is true: FAISS writes no other.
 struct Room {
-    std::int64_t objects;
-    std::shared_ptr<std::vector<std::int32_t>> links = nullptr;
+    std::shared_ptr<std::vector<std::int32_t>> links;
     void operator()(faiss::nsg::Graph<int>* graph) const {
-        if (links) graph->own_fields = false;
+        graph->own_fields = false;
         delete graph;
     }
 };
 
+std::shared_ptr<faiss::nsg::Graph<int>> make_graph(std::vector<std::int32_t>&& links, int degree) {
+    auto memory = std::make_shared<std::vector<std::int32_t>>(std::move(links));
+    auto graph = std::make_unique<faiss::nsg::Graph<int>>(memory->data(), int(memory->size() / degree), degree);
+    graph->own_fields = true;
+    return {graph.release(), Room{std::move(memory)}};
+}
+
 }  // namespace
 
 void set_links(faiss::IndexNSG& index, SearchGraph&& links) {
-    const auto n = int(links.links.size() / links.degree);
-    auto memory = std::make_shared<std::vector<std::int32_t>>(std::move(links.links));
-    auto graph = std::make_unique<faiss::nsg::Graph<int>>(memory->data(), n, links.degree);
-    graph->own_fields = true;
-    index.nsg.final_graph = std::shared_ptr<faiss::nsg::Graph<int>>(graph.release(), Room{n, std::move(memory)});
+    index.nsg.final_graph = make_graph(std::move(links.links), links.degree);
+    const int n = index.nsg.final_graph->N;
     index.nsg.ntotal = n;
     index.nsg.enterpoint = links.entry;
     index.nsg.is_built = index.is_built = true;
@@ -47,8 +51,11 @@ void set_links(faiss::IndexNSG& index, SearchGraph&& links) {
 
 void set_links(faiss::IndexHNSW& index, SearchGraph&& links) {
     const std::size_t n = links.links.size() / links.degree;
-    std::vector<int> levels(n, 1);
-    std::vector<std::size_t> offsets(n + 1);
+    std::vector<int> levels;
+    std::vector<std::size_t> offsets;
+    resize_with_pages(levels, n, with_room(n));
+    resize_with_pages(offsets, n + 1, with_room(n + 1));
+    std::fill(levels.begin(), levels.end(), 1);
     for (std::size_t i = 0; i <= n; ++i) offsets[i] = i * links.degree;
     faiss::HNSW& hnsw = index.hnsw;
     hnsw.neighbors = decltype(hnsw.neighbors)(std::move(links.links));
@@ -60,18 +67,21 @@ void set_links(faiss::IndexHNSW& index, SearchGraph&& links) {
 
 std::int32_t* make_room(faiss::IndexNSG& index, std::int64_t n) {
     auto& graph = index.nsg.final_graph;
-    const std::int64_t count = graph->N, degree = graph->K;
-    const Room* room = std::get_deleter<Room>(graph);
-    if (room == nullptr || room->objects < n || graph.use_count() != 1) {
-        const std::int64_t most = std::numeric_limits<int>::max() / degree;
-        const Room larger{.objects = std::max(n, std::min(most, n + n / 2))};
-        auto made = std::make_unique<faiss::nsg::Graph<int>>(int(larger.objects), int(degree));
-        made->N = int(count);
-        std::copy_n(graph->data, count * degree, made->data);
-        graph = std::shared_ptr<faiss::nsg::Graph<int>>(made.release(), larger);
+    const std::size_t degree = graph->K, before = graph->N * degree, size = n * degree;
+    std::vector<std::int32_t> copy;
+    Room* room = std::get_deleter<Room>(graph);
+    const bool own = room != nullptr && graph.use_count() == 1;
+    if (!own) {
+        resize_with_pages(copy, size, with_room(size));
+        copy_parallel(graph->data, before, copy.data());
+        copy.resize(before);
+        graph = make_graph(std::move(copy), int(degree));
+        room = std::get_deleter<Room>(graph);
     }
-    std::fill_n(graph->data + count * degree, (n - count) * degree, -1);
-    return graph->data;
+    std::vector<std::int32_t>& links = *room->links;
+    resize_with_pages(links, size, with_room(size));
+    std::fill(links.begin() + std::ptrdiff_t(before), links.end(), -1);
+    return graph->data = links.data();
 }
 
 std::int32_t* make_room(faiss::IndexHNSW& index, std::int64_t n) {
@@ -79,20 +89,23 @@ std::int32_t* make_room(faiss::IndexHNSW& index, std::int64_t n) {
     const auto count = std::int64_t(hnsw.levels.size());
     const std::size_t degree = degree_of(index);
     try {
-        hnsw.levels.resize(n, 1);
-        hnsw.offsets.resize(n + 1);
-        hnsw.neighbors.resize(n * degree);
+        resize_with_pages(hnsw.levels, n, with_room(n));
+        resize_with_pages(hnsw.offsets, n + 1, with_room(n + 1));
+        resize_with_pages(hnsw.neighbors, n * degree, with_room(n * degree));
     } catch (...) {
         set_count(index, count);
         throw;
     }
+    std::fill(hnsw.levels.begin() + count, hnsw.levels.end(), 1);
     for (std::int64_t i = count; i < n; ++i) hnsw.offsets[i + 1] = (i + 1) * degree;
     std::fill_n(hnsw.neighbors.data() + count * degree, (n - count) * degree, -1);
     return hnsw.neighbors.data();
 }
 
 void set_count(faiss::IndexNSG& index, std::int64_t n) {
-    index.nsg.final_graph->N = index.nsg.ntotal = int(n);
+    auto& graph = index.nsg.final_graph;
+    if (const Room* room = std::get_deleter<Room>(graph)) room->links->resize(n * std::size_t(graph->K));
+    graph->N = index.nsg.ntotal = int(n);
 }
 void set_count(faiss::IndexHNSW& index, std::int64_t n) {
     index.hnsw.levels.resize(n);

@@ -7,6 +7,7 @@
 
 #include "faiss_ext/detail/faiss_links.h"
 #include "faiss_ext/detail/grow_links.h"
+#include "faiss_ext/detail/pages.h"
 
 namespace faiss_ext::detail {
 
@@ -34,7 +35,7 @@ gnnd::KnnGraph graph_of_one(const float* x, int d, gnnd::Metric metric, int k, G
 gnnd::KnnGraph graph_that_grows(std::int64_t n, int k, gnnd::Metric metric) {
     gnnd::KnnGraph graph(0, k, metric);
     try {
-        graph.reserve(n + n / 2);
+        graph.reserve(std::int64_t(with_room(std::size_t(n))));
     } catch (const std::bad_alloc&) {  // where address space is limited it does without
     }
     graph.resize(n);
@@ -116,7 +117,7 @@ LinkChange<GraphIndex>::~LinkChange() {
 template <class GraphIndex>
 void LinkChange<GraphIndex>::make_room_for_all(std::int64_t n) {
     n_ = n;
-    all_ = room_for_links(n, degree_of(index_));
+    all_ = room_for_links(n, degree_of(index_), std::int64_t(with_room(std::size_t(n))));
 }
 
 template <class GraphIndex>
@@ -135,7 +136,8 @@ std::int64_t LinkChange<GraphIndex>::choose_added(const faiss::IndexFlat& rows, 
                                                   const std::vector<std::int32_t>& changed) {
     n_ = graph.n;
     old_ = std::int64_t(parents_.size());
-    parents_.resize(n_, -1);
+    resize_with_pages(parents_, std::size_t(n_), with_room(std::size_t(n_)));
+    std::fill(parents_.begin() + old_, parents_.end(), -1);
     try {
         grown_.emplace(make_room(index_, n_), degree_of(index_), entry_of(index_), parents_);
     } catch (...) {

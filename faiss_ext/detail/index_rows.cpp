@@ -81,7 +81,8 @@ faiss::IndexFlat copy_rows(const faiss::IndexFlat& rows, const std::vector<std::
 AddedRows::AddedRows(faiss::IndexFlatCodes& storage, idx_t n, const float* x)
     : storage_(storage), before_(storage.ntotal) {
     const std::size_t bytes = storage.code_size;
-    resize_with_pages(storage.codes, std::size_t(before_ + n) * bytes);
+    const std::size_t size = std::size_t(before_ + n) * bytes;
+    resize_with_pages(storage.codes, size, with_room(size));
     try {
         encode(storage, n, x, storage.codes.data() + std::size_t(before_) * bytes);
     } catch (...) {
@@ -116,7 +117,8 @@ std::unique_ptr<faiss::IndexFlatCodes> empty_like(const faiss::IndexFlatCodes& s
 JoinedRows::JoinedRows(faiss::IndexFlatCodes& storage, const faiss::IndexFlatCodes& first, idx_t n, const float* x)
     : storage_(storage), count_(first.ntotal + n) {
     const std::size_t bytes = storage.code_size, before = std::size_t(first.ntotal) * bytes;
-    resize_with_pages(codes_, std::size_t(count_) * bytes);
+    const std::size_t size = std::size_t(count_) * bytes;
+    resize_with_pages(codes_, size, with_room(size));
     copy_parallel(first.codes.data(), before, codes_.data());
     encode(storage, n, x, codes_.data() + before);
     exchange();

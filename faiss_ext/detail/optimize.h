@@ -25,7 +25,8 @@ struct LinkPlace {
 };
 
 /// Room for the links of n objects.
-LinkTree room_for_links(std::int64_t n, int degree);
+/// \param room  objects whose links there is memory for, where there is so much
+LinkTree room_for_links(std::int64_t n, int degree, std::int64_t room = 0);
 
 /// \param source   on the host, or on the GPU of `place`; where the CPU chooses, the storage stands for one on a GPU
 /// \param storage  the source's vectors, normalised under cosine; its distances decide what reaches what

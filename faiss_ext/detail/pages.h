@@ -8,29 +8,56 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <new>
+#include <utility>
 
 namespace faiss_ext::detail {
 
-/// Resizes an array. One that at least doubles, so that it moves anyway, has its pages touched by all threads first:
-/// what fills it is one thread, which spends most of its time on waiting for pages (0.3 s where 1,000,000 x 128 floats
-/// go into a faiss::IndexFlat).
-/// \param array  a std::vector, or what FAISS from 1.11 on has in its place; one that cannot reserve is only resized
+/// What an array of so many elements that will grow has room for: half as many more. Memory that nothing was written to
+/// is none yet.
+constexpr std::size_t with_room(std::size_t size) {
+    return size + size / 2;
+}
+
+/// Touches the pages that an array has room for, up to so many elements, by all threads if they are many. What fills
+/// them is one thread, which spends most of its time on waiting for pages (0.3 s where 1,000,000 x 128 floats go into a
+/// faiss::IndexFlat).
 template <class Array>
-void resize_with_pages(Array& array, std::size_t size) {
-    if constexpr (requires { array.reserve(size); }) {
-        constexpr std::size_t kPage = 4096, kLeast = std::size_t(1) << 24;  // bytes; for less threads cost more
-        if (size >= 2 * array.size()) {
-            array.reserve(size);
-            const std::size_t first = array.size() * sizeof(*array.data()), end = size * sizeof(*array.data());
-            auto* const bytes = reinterpret_cast<volatile std::uint8_t*>(array.data());
-            const auto pages = end < first + kLeast ? 0 : std::int64_t((end - first) / kPage);
-            if (pages > 0) {  // in huge pages, where the system has them, for it is asked for each page
-                const std::uintptr_t from =
-                    (reinterpret_cast<std::uintptr_t>(array.data()) + first + kPage - 1) / kPage;
-                madvise(reinterpret_cast<void*>(from * kPage), std::size_t(pages - 1) * kPage, MADV_HUGEPAGE);
+void touch_pages(Array& array, std::size_t size) {
+    constexpr std::size_t kPage = 4096, kLeast = std::size_t(1) << 24;  // bytes; for less threads cost more
+    const std::size_t first = array.size() * sizeof(*array.data()), end = size * sizeof(*array.data());
+    if (end < first + kLeast) return;
+    const auto pages = std::int64_t((end - first) / kPage);
+    auto* const bytes = reinterpret_cast<volatile std::uint8_t*>(array.data());
+    // In huge pages, where the system has them, for it is asked for each page.
+    const std::uintptr_t from = (reinterpret_cast<std::uintptr_t>(array.data()) + first + kPage - 1) / kPage;
+    madvise(reinterpret_cast<void*>(from * kPage), std::size_t(pages - 1) * kPage, MADV_HUGEPAGE);
+#pragma omp parallel for schedule(static)
+    for (std::int64_t page = 0; page < pages; ++page) bytes[first + std::size_t(page) * kPage] = 0;
+}
+
+/// Resizes an array as it does itself, but makes its pages by all threads, and of one that has to move takes room as it
+/// is told. What is thrown leaves the array as it was.
+/// \param array  a std::vector, or what FAISS from 1.11 on has in its place; one that cannot reserve is only resized
+/// \param room   elements that there is to be room for, where there is so much; fewer than `size`: for those
+template <class Array>
+void resize_with_pages(Array& array, std::size_t size, std::size_t room = 0) {
+    if constexpr (requires {
+                      array.reserve(size);
+                      array.assign(array.begin(), array.end());
+                  }) {
+        if (size > array.capacity()) {
+            Array larger;
+            try {
+                larger.reserve(std::max(size, room));
+            } catch (const std::bad_alloc&) {  // where address space is limited it does without
+                larger.reserve(size);
             }
-#pragma omp parallel for schedule(static) if (pages > 0)
-            for (std::int64_t page = 0; page < pages; ++page) bytes[first + std::size_t(page) * kPage] = 0;
+            touch_pages(larger, size);
+            larger.assign(array.begin(), array.end());
+            array = std::move(larger);
+        } else {
+            touch_pages(array, size);
         }
     }
     array.resize(size);
