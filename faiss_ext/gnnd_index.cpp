@@ -79,7 +79,7 @@ GnndIndex<FaissIndex>::GnndIndex(const GnndIndex& other) : GnndIndex(static_cast
     missed_ = other.missed_;
     graph_fits_ = other.graph_fits_;
     parents_fit_ = other.parents_fit_;
-    chosen_ = other.chosen_;
+    linked_ = other.linked_;
     unmeasured_ = other.unmeasured_;
     most_on_gpu_ = other.most_on_gpu_;
 }
@@ -192,13 +192,14 @@ void GnndIndex<FaissIndex>::link_all(const faiss::IndexFlat& rows, const gnnd::d
 }
 
 /// An exception leaves all as it was; nothing may throw after links.keep().
+/// \param chosen  objects whose links were chosen, 0: all
 template <class FaissIndex>
 void GnndIndex<FaissIndex>::keep(LinkChange<GraphIndex>& links, idx_t n, std::int64_t chosen) {
     if (this->verbose)
         detail::print_line(detail::class_of(*this) + ": " + std::to_string(n) + " objects, links of " +
-                           (chosen == 0 ? "all" : std::to_string(chosen - chosen_)) + " chosen");
+                           (chosen == 0 ? "all" : std::to_string(chosen)) + " chosen");
     links.keep();
-    chosen_ = chosen;
+    if (chosen == 0) linked_ = n;
     unmeasured_ = 0;
     this->ntotal = n;
     fit_beam();
@@ -241,7 +242,7 @@ void GnndIndex<FaissIndex>::reset() {
     FaissIndex::reset();
     graph_ = {};
     parents_.clear();
-    chosen_ = unmeasured_ = 0;
+    linked_ = unmeasured_ = 0;
     missed_ = 0;
     on_gpu_.reset();
 }

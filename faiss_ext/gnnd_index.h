@@ -59,8 +59,9 @@ class GnndIndex : public FaissIndex, public WithGnnd {
     GnndIndex& operator=(const GnndIndex&) = delete;
 
     /// Adds vectors. The first ones' graph is built, and linked as to_nsg() and to_hnsw() do. Later ones are appended
-    /// to the graph (gnnd::append()), and links are chosen for them and for all whose neighbours have changed; now and
-    /// then, when these were as many as there are objects, for all. Every object stays reachable from the entry point.
+    /// to the graph (gnnd::append()), and links are chosen for them and for all whose neighbours have changed; for all
+    /// where these are most of them, and when there are a quarter more than when they were last. Every object stays
+    /// reachable from the entry point.
     /// \param n  vectors
     /// \param x  n x d, finite; the error for others names the row
     /// \throws faiss::FaissException also when a storage that is to be trained is not
@@ -120,6 +121,7 @@ class GnndIndex : public FaissIndex, public WithGnnd {
     GraphOf graph_of(const FaissIndex& index, const faiss::IndexFlatCodes& storage);
     void prepare();
     void append(const faiss::IndexFlat& rows, idx_t old);
+    bool links_all(idx_t n, idx_t concerned) const;
     bool appends_rows(idx_t old, idx_t n) const;
     gnnd::detail::DeviceGraph* place_on_gpu(idx_t n);
     bool build_on_gpu(idx_t n, const float* x);

@@ -71,7 +71,7 @@ class WithGnnd {
     double missed_ = 0;              ///< share of them that narrow searches miss, as of the last choice of all links
     std::uint64_t graph_fits_ = 0;   ///< the vectors that graph_ is of, see detail/index_sample.h
     std::uint64_t parents_fit_ = 0;  ///< the links that parents_ are of
-    std::int64_t chosen_ = 0;        ///< objects whose links were chosen since those of all were
+    std::int64_t linked_ = 0;        ///< objects that there were when the links of all were chosen
     std::int64_t unmeasured_ = 0;    ///< objects added since the recall was measured
     std::int64_t most_on_gpu_ = -1;  ///< bytes, see keep_on_gpu()
     std::shared_ptr<gnnd::detail::DeviceGraph> on_gpu_;  ///< graph_ and its vectors; null: not there

@@ -68,15 +68,14 @@ void GnndIndex<FaissIndex>::append(const faiss::IndexFlat& rows, idx_t old) {
                                     : detail::GraphChange(graph_, append_all(rows, old, measured));
     // Of farther ones hardly any are linked. Measured: with 8, 16, 32 and 64 columns searches find as much.
     const std::vector<std::int32_t> changed = graph.changed(std::max(detail::degree_of(*this) / 2, 1));
-    const idx_t concerned = chosen_ + idx_t(changed.size()) + rows.ntotal - old;
-    if (idx_t(parents_.size()) != old || concerned > rows.ntotal) {
+    const idx_t concerned = idx_t(changed.size()) + rows.ntotal - old;
+    if (idx_t(parents_.size()) != old || links_all(rows.ntotal, concerned)) {
         link_all(rows, there);
     } else {
         detail::LinkChange links(static_cast<GraphIndex&>(*this), parents_, missed_);
         std::optional<detail::PrunedRows> there_too;
         if (there != nullptr) there_too = {there->vectors(), there->graph(), builder.resources()};
-        const std::int64_t chosen = links.choose_added(rows, graph_, there_too, changed);
-        keep(links, rows.ntotal, chosen_ + chosen);
+        keep(links, rows.ntotal, links.choose_added(rows, graph_, there_too, changed));
     }
     graph.keep();
     if (there != nullptr) on_gpu.keep();
@@ -149,6 +148,14 @@ detail::GraphChange GnndIndex<FaissIndex>::append_on_gpu(gnnd::detail::DeviceGra
     gnnd::KnnGraph whole = detail::graph_that_grows(rows.ntotal, graph_k(), metric());
     there.copy_graph(whole.ids(), whole.distances());
     return detail::GraphChange(graph_, std::move(whole));
+}
+
+/// True where the links of all n objects are to be chosen: where most are concerned, and when there are a quarter more
+/// than there were then, whose entry is that of those and of whom some old ones have lost links to them. Queries find
+/// as much where links are chosen for some at a time: measured, benchs/NOTEBOOK.md.
+template <class FaissIndex>
+bool GnndIndex<FaissIndex>::links_all(idx_t n, idx_t concerned) const {
+    return concerned > n / 2 || n > linked_ + linked_ / 4;
 }
 
 /// True where the CPU may change the rows of the graph that little is added to, instead of making another.
