@@ -18,6 +18,7 @@
 #include <cstdio>
 #include <ctime>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -161,18 +162,20 @@ void grow(const Options& options, HeldOut& data) {
                          {"cpu_seconds", removing.cpu_seconds()},
                          {"recall", recalls(options, data, *index, begin, first)}});
         }
-        double seconds = 0, cpu_seconds = 0, longest = 0;
+        double cpu_seconds = 0, longest = 0;
+        std::vector<double> seconds;  // of each add
         for (std::int64_t add = 0; add < options.adds; ++add) {
             const std::int64_t at = first + add * options.step;
             const Clock adding;
             index->add(options.step, data.row(at));
-            seconds += adding.seconds();
+            seconds.push_back(adding.seconds());
             cpu_seconds += adding.cpu_seconds();
             longest = std::max(longest, adding.cpu_seconds());
             if ((add + 1) % (options.adds / std::min(options.every, options.adds)) != 0) continue;
             print(line, {{"ntotal", index->ntotal},
                          {"adds", add + 1},
-                         {"seconds", seconds},
+                         {"seconds", std::accumulate(seconds.begin(), seconds.end(), 0.0)},
+                         {"seconds_each", seconds},
                          {"cpu_seconds", cpu_seconds},
                          {"longest_cpu_seconds", longest},
                          {"recall", recalls(options, data, *index, begin, at + options.step)}});
