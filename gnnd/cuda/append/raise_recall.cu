@@ -11,11 +11,17 @@
 namespace gnnd::cuda {
 namespace {
 
-/// Objects of either part that are measured. A sweep compares many times as many pairs in the time of one distance of a
-/// search, so that this stays a part of what the searches take.
+/// Objects of either part that are measured at first. A sweep compares many times as many pairs in the time of one
+/// distance of a search, so that this stays a part of what the searches take.
 std::int64_t sample_after(std::int64_t added, std::int64_t n) {
     constexpr double kGain = 8;
     return std::min(detail::measured_after(added, n, kGain, detail::kEnoughMeasured), detail::kRecallObjects);
+}
+/// And where these have less than was asked for, but leave open whether all have. To refine takes as long as to compare
+/// a hundred thousand.
+std::int64_t larger_sample_after(std::int64_t added, std::int64_t n) {
+    constexpr std::int64_t kTimes = 4;
+    return std::min(kTimes * sample_after(added, n), detail::kRecallObjects);
 }
 
 /// Measures the old and the added objects apart. \return the part that has less than was asked for, if one has
@@ -30,10 +36,18 @@ detail::ObjectRange measure(const detail::Input& whole, std::int64_t added, cons
         const Stopwatch::Piece piece(watch);
         const SweptSet set(whole, params.metric, resources, stream);
         const auto measured = [&](const detail::ObjectRange& part) {
-            RecallMeter meter(set.space(), params, part, sample_after(added, whole.n()), resources, watch, stream);
-            meter.find_truth(ids, int(graph.k), int(graph.k));
-            meter.start(ids, int(graph.k), int(graph.k));
-            return meter.estimate();
+            const int k = int(graph.k);
+            RecallMeter meter(set.space(), params, part, larger_sample_after(added, whole.n()), resources, watch,
+                              stream, sample_after(added, whole.n()));
+            meter.find_truth(ids, k, k);
+            meter.start(ids, k, k);
+            RecallEstimate recall = meter.estimate();
+            if (recall.value < params.recall && !detail::is_decided(recall, params.recall) && meter.may_grow()) {
+                meter.grow(larger_sample_after(added, whole.n()), ids, k, k);
+                meter.start(ids, k, k);
+                recall = meter.estimate();
+            }
+            return recall;
         };
         of_old = measured({0, old});
         stats.recall_added = measured({old, added});
@@ -48,7 +62,7 @@ detail::ObjectRange measure(const detail::Input& whole, std::int64_t added, cons
 std::size_t bytes_of_measuring(const VectorView& all, std::int64_t added, const BuildParams& params) {
     const detail::Input input{{all}, {}};
     return SweptSet::bytes(input, true, params.metric) +
-           RecallMeter::bytes(SweptSet::shape(input, true, params.metric), params, sample_after(added, all.n));
+           RecallMeter::bytes(SweptSet::shape(input, true, params.metric), params, larger_sample_after(added, all.n));
 }
 
 void raise_recall(const detail::Input& whole, std::int64_t added, std::int32_t* ids, float* distances, std::size_t held,
