@@ -16,6 +16,7 @@
 #include "convert.h"
 #include "files.h"
 #include "gil.h"
+#include "gnnd/builder.h"
 #include "gnnd/cpu/parallel.h"
 #include "gnnd/detail/checks.h"
 #include "gnnd/detail/fold.h"
@@ -99,6 +100,17 @@ void check_rows(const std::filesystem::path& path, std::uint64_t bytes, std::uin
     });
 }
 
+/// GNND of one shard. \return (ids, distances), statistics
+nb::tuple build_shard(const Array& x, const nb::dict& given) {
+    const BuildParams params = params_of(given);
+    Hooks hooks{nb::none()};
+    NewGraph graph(x.rows, params.k);
+    KeptResources resources;
+    const BuildStats stats = hooks.run(
+        [&] { return build_into(x.vectors(), params, graph.ids(), graph.distances(), hooks.callbacks(), &resources); });
+    return nb::make_tuple(std::move(graph).to_arrays(), to_dict(stats));
+}
+
 /// GGM of two shards by their own graphs: what their objects have in each other. Rows of the first, then of the second,
 /// whose numbers follow. \return (ids, distances), statistics
 nb::tuple merge_across(const Array& x1, const nb::tuple& graph1, const Array& x2, const nb::tuple& graph2,
@@ -169,6 +181,7 @@ void bind_shards(nb::module_& module) {
     module.def("load_rows", &load_rows, path, nb::arg("bytes"), nb::arg("checksum"), graph, objects);
     module.def("check_rows", &check_rows, path, nb::arg("bytes"), nb::arg("checksum"), n, k, objects,
                nb::arg("id_bytes"));
+    module.def("build_shard", &build_shard, x, params);
     module.def("merge_across", &merge_across, nb::arg("x1"), nb::arg("graph1"), nb::arg("x2"), nb::arg("graph2"),
                params);
     module.def("fold", &fold, nb::arg("found"), nb::arg("first"), nb::arg("last"), nb::arg("begin"), nb::arg("lists"),

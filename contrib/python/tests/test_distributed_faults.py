@@ -107,16 +107,17 @@ def test_an_old_look_takes_no_task_from_another(tmp_path):
 def test_who_finds_no_task_looks_ever_more_seldom(monkeypatch):
     clock, pauses = [0.0], []
 
-    def sleep(seconds: float) -> None:
-        assert seconds <= max(0.02, clock[0] / 2), "no more than half of what was waited"
-        pauses.append(seconds)
-        clock[0] += seconds
+    class Place:
+        def wait(self, seconds: float) -> None:
+            assert seconds <= max(0.02, clock[0] / 2), "no more than half of what was waited"
+            pauses.append(seconds)
+            clock[0] += seconds
 
-    monkeypatch.setattr(_leases, "time", types.SimpleNamespace(monotonic=lambda: clock[0], sleep=sleep))
+    monkeypatch.setattr(_leases, "time", types.SimpleNamespace(monotonic=lambda: clock[0]))
     for lease_seconds, most in ((60, 1.0), (0.8, 0.1)):
         clock[0] = 0.0
         pauses.clear()
-        waiting = Waiting(lease_seconds)
+        waiting = Waiting(Place(), lease_seconds)  # type: ignore[arg-type]
         for _ in range(60):
             waiting.pause()
         assert pauses[0] >= 0.01 and all(most / 2 <= pause <= most for pause in pauses[-9:])
@@ -223,7 +224,7 @@ def test_a_result_that_comes_after_the_end(tmp_path):
 
 
 def test_a_base_that_changes_from_reading_to_reading(tmp_path, monkeypatch):
-    monkeypatch.setattr(_tasks, "_ROOM", 0)  # vectors of small shards are kept, and read once
+    monkeypatch.setattr(_tasks, "_ROOM_OF_FOLDERS", 0)  # vectors of small shards are kept, and read once
     base, work = begin(tmp_path)
     hands = carrier(base, work)
     do_some(hands, 4)

@@ -49,7 +49,7 @@ def carry_out(
             about = device, threads, lease_seconds, options.get("storage_options"), get_worker().address
             _mine[key] = Worker(place, plan, base, *about)
         mine = _mine[key]
-        before, waiting = mine.moved, Waiting(lease_seconds)
+        before, waiting = mine.moved, Waiting(mine.place, lease_seconds)
         while not patiently(lambda: mine.is_finished() or not mine.records.state().is_ready(task)):
             if patiently(lambda: mine.try_to_do(task)):
                 break

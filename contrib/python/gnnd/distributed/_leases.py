@@ -21,14 +21,15 @@ _LEAST, _MOST = 0.02, 1.0  # seconds between two looks for something to do
 
 class Waiting:
     """Of who finds nothing to do now. The pauses between two looks are a part of the time waited so far: what comes
-    soon is found soon, since processors idle until then, and a storage where nothing comes for long is asked seldom."""
+    soon is found soon, since processors idle until then, and a storage where nothing comes for long is asked seldom.
+    They end where the storage tells that something is done."""
 
-    def __init__(self, lease_seconds: float) -> None:
-        self._most, self._began = min(_MOST, lease_seconds / 8), time.monotonic()
+    def __init__(self, storage: Storage, lease_seconds: float) -> None:
+        self._storage, self._most, self._began = storage, min(_MOST, lease_seconds / 8), time.monotonic()
 
     def pause(self) -> None:
         waited = time.monotonic() - self._began
-        time.sleep(min(self._most, max(_LEAST, waited / 2)) * random.uniform(0.5, 1))
+        self._storage.wait(min(self._most, max(_LEAST, waited / 2)) * random.uniform(0.5, 1))
 
 
 class Leases:
@@ -77,7 +78,7 @@ class Leases:
             holder = (self._storage.read(f"leases/{lease}") or b"").decode(errors="replace").split()[2:]
             if not holder or holder[0] not in workers or not number.isdecimal():
                 continue
-            if self._storage.create(f"leases/{task}.{int(number) + 1}", _FREE):
+            if self._storage.create(f"leases/{task}.{int(number) + 1}", _FREE, durable=False):
                 ended.append(lease)
         return ended
 
@@ -101,7 +102,8 @@ class Leases:
                     return None
                 number += 1
         name = f"leases/{task.name}.{number}"
-        if not self._storage.create(name, self._content(0)):
+        # Nothing that is done depends on it: to flush it to a disk would keep the task, and maybe others, waiting.
+        if not self._storage.create(name, self._content(0), durable=False):
             return None
         for old in there:
             if old < number:

@@ -144,7 +144,7 @@ class Objects:
         except FileNotFoundError:
             return None
 
-    def create(self, name: str, data: bytes) -> bool:
+    def create(self, name: str, data: bytes, durable: bool = True) -> bool:
         """Looks in the end: a put may have been done though its reply was lost, or not though it was told."""
         key = self._at(name)
 
@@ -231,6 +231,9 @@ class Objects:
             read_blocks(self._fs, key, 0, size, lambda offset, data: os.pwrite(file.fileno(), data, offset))
         self._staged[name] = size
         return path
+
+    def wait(self, seconds: float) -> None:
+        time.sleep(seconds)
 
     def discard(self, name: str) -> None:
         if self._staged.pop(name, None) is not None:

@@ -160,7 +160,8 @@ class Records:
 
     def note(self, name: str, of: Record, seconds: float) -> None:
         """Creates a record that has no file of its own, but tells of another one's."""
-        if self._create(name, replace(of, seconds=seconds, samples=0, about={})) and self._is_too_late():
+        note = replace(of, seconds=seconds, samples=0, about={})
+        if self._create(name, note, durable=False) and self._is_too_late():
             self.withdraw(name)
 
     def noted(self, name: str, of: Record) -> Record:
@@ -240,7 +241,7 @@ class Records:
             self.storage.delete(attempt)
         return created
 
-    def _create(self, name: str, record: Record) -> bool:
+    def _create(self, name: str, record: Record, durable: bool = True) -> bool:
         """False where there is another one."""
         content: dict[str, Any] = {
             "what": name,
@@ -253,7 +254,7 @@ class Records:
             "about": record.about,
             "worker": f"{socket.gethostname()} {os.getpid()}",
         }
-        return self.storage.create(f"done/{name}", seal(content))
+        return self.storage.create(f"done/{name}", seal(content), durable)
 
     def _is_too_late(self) -> bool:
         """True where all was finished meanwhile, and cleaned up."""

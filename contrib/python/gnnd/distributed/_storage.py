@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Protocol
 
 from .._paths import path_of
+from ._changes import Changes
 
 # All names that a build uses: no separators but that of one folder, no parent folders, nothing hidden.
 _NAME = re.compile(r"(?:[a-z]+/)?[a-z][A-Za-z0-9._-]{0,120}")
@@ -33,8 +34,11 @@ class Storage(Protocol):
     def read(self, name: str) -> bytes | None:
         """A small object; None where there is none."""
 
-    def create(self, name: str, data: bytes) -> bool:
-        """Creates a small object. True where it is there with these bytes, False where another one is."""
+    def create(self, name: str, data: bytes, durable: bool = True) -> bool:
+        """Creates a small object. True where it is there with these bytes, False where another one is.
+
+        :param durable: False: a power cut may take it away, or what is in it
+        """
 
     def replace(self, name: str, data: bytes) -> None:
         """Writes an object in one step, whatever was there."""
@@ -66,6 +70,10 @@ class Storage(Protocol):
     def discard(self, name: str) -> None:
         """Forgets what :meth:`fetch` may have kept."""
 
+    def wait(self, seconds: float) -> None:
+        """Returns after so many seconds, or before where it is told that something is done. What was done since the
+        last call is told, too."""
+
     def check(self) -> None:
         """:raises OSError: it cannot hold a build"""
 
@@ -92,6 +100,7 @@ class Folder:
     def __init__(self, path: str | os.PathLike[str], create: bool = False) -> None:
         self.url = os.path.abspath(path_of(path))
         self._path = Path(self.url)
+        self._changes: Changes | None = None
         if create:
             for folder in ("", "done", "leases"):
                 (self._path / folder).mkdir(parents=True, exist_ok=True)
@@ -104,16 +113,17 @@ class Folder:
         except FileNotFoundError:
             return None
 
-    def create(self, name: str, data: bytes) -> bool:
+    def create(self, name: str, data: bytes, durable: bool = True) -> bool:
         path = self._at(name)
-        temporary = self._written(path, data)
+        temporary = self._written(path, data, durable)
         try:
             os.link(temporary, path)
         except FileExistsError:
             return self.read(name) == data  # None where it has been deleted since
         finally:
             temporary.unlink(missing_ok=True)
-        _flush_folder(path.parent)
+        if durable:
+            _flush_folder(path.parent)
         return True
 
     def replace(self, name: str, data: bytes) -> None:
@@ -166,23 +176,36 @@ class Folder:
     def discard(self, name: str) -> None:
         """Nothing is kept."""
 
+    def wait(self, seconds: float) -> None:
+        if self._changes is None:  # whoever waits for the first time may have missed something before
+            self._changes = Changes([self.url, str(self._path / "done")], _ends_waiting)
+            return
+        self._changes.wait(seconds)
+
     def check(self) -> None:
         """Finds nothing beforehand: a folder fails when it is asked for what it cannot do."""
 
     def _at(self, name: str) -> Path:
         return self._path / checked_name(name)
 
-    def _written(self, path: Path, data: bytes) -> Path:
+    def _written(self, path: Path, data: bytes, durable: bool = True) -> Path:
         temporary = path.with_name(f"{path.name}.tmp.{new_attempt()}")
         try:
             with open(temporary, "xb") as file:
                 file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
+                if durable:
+                    file.flush()
+                    os.fsync(file.fileno())
         except OSError:
             temporary.unlink(missing_ok=True)
             raise
         return temporary
+
+
+def _ends_waiting(name: str) -> bool:
+    """True for a new name, of a folder or of ``done``, after which there may be a task, or none any more: no temporary
+    one, and none of the graphs that records tell of."""
+    return not name.endswith(".gnnd") and ".tmp." not in name
 
 
 def _flush_folder(path: Path) -> None:

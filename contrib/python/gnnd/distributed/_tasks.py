@@ -14,7 +14,7 @@ import numpy as np
 
 from .. import _native
 from .._process import named
-from ._base import Base, Rows
+from ._base import Base, Rows, new_array
 from ._clean import clean
 from ._near import Near
 from ._plan import MANIFEST, Plan
@@ -27,15 +27,16 @@ from ._turns import Turns
 
 T = TypeVar("T")
 
-_FOR_TWO = 4  # threads of a worker, from which on two others move files at the same time
 _ROOM = 256 << 20  # bytes at most of what is kept of other shards than the last task's
+_ROOM_OF_FOLDERS = 4 << 20  # the same where the system keeps files in memory: new memory takes longer than to read them
+_FOR_TWO = 4  # threads of a worker, from which on two others move files at the same time, or where it is one
 _BLOCK = 16 << 20  # bytes that a thread works on at a time
 _MOST_THREADS = 8  # more do not copy faster
 
 
 class Carrier:
-    """A worker's hands and memory: it keeps the vectors, local graphs and lists of the shards of its last task, and
-    of more where they are small."""
+    """A worker's hands and memory: until the next task begins it keeps the vectors, local graphs and lists of the
+    shards of its last one, and of more where they are small."""
 
     def __init__(self, storage: Storage, plan: Plan, base: Base, device: str = "auto", threads: int = 0) -> None:
         self.plan, self.records = plan, Records(storage, plan)
@@ -68,6 +69,9 @@ class Carrier:
         :raises OSError, MemoryError, ValueError: as the storage and the library
         """
         self.phases = {}
+        if task.kind != "check":  # merges may follow, for which the last one's shards stay
+            self._last = task.shards
+            self._forget()  # what others held the next can have
         # Threads that check files would spin after it, on processors that other workers are to have.
         before = _native.limit_threads(self._threads)
         try:
@@ -77,15 +81,12 @@ class Carrier:
             raise
         finally:
             _native.limit_threads(before)
-        if task.kind != "check":  # merges may follow
-            self._last = task.shards
-            self._forget()
 
     def _forget(self) -> None:
-        """Keeps what belongs to the shards of the last task, and of others what does not change, while it is little:
-        where shards are small, reading them is not."""
+        """Keeps what belongs to the shards of this task, and of others what does not change, while it is little: where
+        shards are small, reading them is not."""
         kept = {key: value for key, value in self._kept.items() if key[1] in self._last}
-        room = min(_ROOM, self.plan.task_bytes)
+        room = min(_ROOM_OF_FOLDERS if isinstance(self._storage, Folder) else _ROOM, self.plan.task_bytes)
         for key, value in reversed(self._kept.items()):  # what was used last first
             if key in kept or key[0] == "lists":
                 continue
@@ -144,8 +145,7 @@ class Carrier:
         with self._turn():
             start = time.monotonic()
             with self._phase("build"), self._cut.naming(shard):
-                run = _native.Run(None, -1, 0, None, None)
-                (ids, distances), stats, _ = _native.build(vectors.native, self._rules.build_params, run)
+                (ids, distances), stats = _native.build_shard(vectors.native, self._rules.build_params)
         columns = self.plan.manifest.local_columns
         with self._phase("writing"), self._movers() as movers:
             local = _columns(self._threads, ids, columns), _columns(self._threads, distances, columns)
@@ -205,8 +205,9 @@ class Carrier:
 
     def _movers(self) -> ThreadPoolExecutor:
         """Threads that move files of graphs: two where there are processors for it, since one alone copies to a file
-        no faster than the system gives it pages. Objects are moved in parts by several threads in any case."""
-        count = 2 if self._threads >= _FOR_TWO and isinstance(self._storage, Folder) else 1
+        no faster than the system gives it pages, and where each is a single thread, since one waits until a disk has
+        them. Objects are moved in parts by several threads in any case."""
+        count = 2 if isinstance(self._storage, Folder) and (self._threads == 1 or self._threads >= _FOR_TWO) else 1
         threads = max(1, self._threads // count)
         return ThreadPoolExecutor(count, initializer=_native.limit_threads, initargs=(threads,))
 
@@ -289,6 +290,6 @@ def _in_blocks(threads: int, action: Callable[..., object], *arrays: np.ndarray)
 
 def _columns(threads: int, rows: np.ndarray, count: int) -> np.ndarray:
     """A copy of the first columns."""
-    array = np.empty((len(rows), min(count, rows.shape[1])), rows.dtype)
+    array = new_array((len(rows), min(count, rows.shape[1])), rows.dtype)
     _in_blocks(threads, np.copyto, array, rows[:, :count])
     return array

@@ -101,7 +101,7 @@ def work(
     if plan is None:
         return 0
     worker = Worker(place, plan, base, str(device), threads, lease_seconds, storage_options.get("storage_options"))
-    done, began, waiting = 0, time.monotonic(), Waiting(lease_seconds)
+    done, began, waiting = 0, time.monotonic(), Waiting(place, lease_seconds)
     while True:
         task = patiently(lambda: FINISHED if worker.is_finished() else worker.step())
         if task is FINISHED:
@@ -116,7 +116,7 @@ def work(
             tasks = len(worker.records.schedule)
             tasks_done = tasks if tasks_done is None else tasks_done
             progress({"tasks_done": tasks_done, "tasks": tasks, "seconds": time.monotonic() - began})
-        waiting = Waiting(lease_seconds)
+        waiting = Waiting(place, lease_seconds)
 
 
 def fetch(work: str | os.PathLike[str], folder: str | os.PathLike[str], **storage_options: Any) -> None:
@@ -168,7 +168,7 @@ class Worker:
         for field in ("n", "d", "dtype", "checksum"):
             if vectors.record[field] != plan.manifest.base[field]:
                 raise OSError(f"{vectors.record['path']}: not the base that the graph is built of: {field} differs")
-        self._place, self._plan = place, plan
+        self.place, self._plan = place, plan
         self._carrier = Carrier(place, plan, vectors, device, threads)
         self._leases = Leases(place, lease_seconds, name)
         self.records: Records = self._carrier.records
@@ -179,7 +179,7 @@ class Worker:
         return self._carrier.moved + self.records.moved
 
     def is_finished(self) -> bool:
-        return finished(self._place) is not None
+        return finished(self.place) is not None
 
     def step(self) -> Task | None:
         """Does one task; None where there is none that nobody else does."""
