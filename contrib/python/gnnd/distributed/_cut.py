@@ -94,4 +94,6 @@ class ByRows:
         try:
             yield
         except ValueError as error:
+            if not str(error).startswith("vector "):
+                raise
             raise ValueError(f"of the vectors from {self._plan.begin(shard)} on: {error}") from None

@@ -23,8 +23,8 @@ from ._quiet import quiet_others
 from ._records import Records
 from ._schedule import FINISH, Task
 from ._sizing import begun_shards, shards_for, workers_of
-from ._storage import is_url, storage
-from ._worker import STORAGE_OPTIONS, patiently, start
+from ._storage import STORAGE_OPTIONS, is_url, place_of, storage
+from ._worker import patiently, start
 
 if TYPE_CHECKING:
     import distributed
@@ -79,7 +79,7 @@ def build(
         raise ImportError("gnnd.distributed.build() needs Dask distributed: pip install gnnd[dask]") from None
     options = {name: params[name] for name in STORAGE_OPTIONS if name in params}
     cluster = client or get_client()
-    name = path_of(work, "work")
+    name = place_of(work)
     name = name if is_url(name) else os.path.abspath(name)
     if shards is None:
         words = {"k": k, "metric": metric, "recall": recall, "plan": plan, **params}

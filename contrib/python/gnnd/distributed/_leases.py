@@ -119,8 +119,8 @@ class Leases:
         return " ".join([self._owner, str(beat), *([self._name] if self._name else [])]).encode() + b"\n"
 
     def _beat(self, name: str, stop: threading.Event) -> None:
-        beat = 0
-        while not stop.wait(self.seconds / 4):
+        beat, pause = 0, min(self.seconds / 4, threading.TIMEOUT_MAX)  # of leases that never run out
+        while not stop.wait(pause):
             beat += 1
             with contextlib.suppress(OSError):  # the next may reach the storage
                 self._storage.replace(name, self._content(beat))

@@ -161,7 +161,13 @@ class Plan:
             raise OSError(f"{name}: not a build by several processes")
         if content.get("version") not in _VERSIONS:
             raise OSError(f"{name}: version {content.get('version')}, this library knows {_VERSIONS}")
-        return cls(_native.Manifest.parse(content["manifest"], name), int(content["recall_objects"]))
+        try:
+            manifest, count = _native.Manifest.parse(content["manifest"], name), int(content["recall_objects"])
+        except (KeyError, TypeError, ValueError):
+            manifest, count = None, -1
+        if manifest is None or count < 0:
+            raise OSError(f"{name}: altered, or not the plan of a build by several processes")
+        return cls(manifest, count)
 
 
 def read_plan(storage: Storage) -> Plan | None:

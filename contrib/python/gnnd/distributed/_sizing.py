@@ -12,8 +12,7 @@ from .. import _native
 from .._process import named
 from ._base import open_base
 from ._plan import Plan, finished, read_plan
-from ._storage import storage
-from ._worker import STORAGE_OPTIONS
+from ._storage import STORAGE_OPTIONS, storage
 
 if TYPE_CHECKING:
     import distributed

@@ -13,10 +13,12 @@ import os
 import re
 import uuid
 from pathlib import Path
-from typing import Protocol
+from typing import BinaryIO, Protocol
 
 from .._paths import path_of
 from ._changes import Changes
+
+STORAGE_OPTIONS = ("storage_options", "staging", "staging_bytes")  # which folders do not need
 
 # All names that a build uses: no separators but that of one folder, no parent folders, nothing hidden.
 _NAME = re.compile(r"(?:[a-z]+/)?[a-z][A-Za-z0-9._-]{0,120}")
@@ -191,7 +193,7 @@ class Folder:
     def _written(self, path: Path, data: bytes, durable: bool = True) -> Path:
         temporary = path.with_name(f"{path.name}.tmp.{new_attempt()}")
         try:
-            with open(temporary, "xb") as file:
+            with self._new_file(temporary) as file:
                 file.write(data)
                 if durable:
                     file.flush()
@@ -200,6 +202,13 @@ class Folder:
             temporary.unlink(missing_ok=True)
             raise
         return temporary
+
+    def _new_file(self, path: Path) -> BinaryIO:
+        try:
+            return open(path, "xb")
+        except FileNotFoundError:  # whatever copied an unfinished build here may have left empty folders behind
+            path.parent.mkdir(exist_ok=True)
+            return open(path, "xb")
 
 
 def _ends_waiting(name: str) -> bool:
@@ -223,6 +232,20 @@ def is_url(work: str) -> bool:
     return "://" in work
 
 
+def place_of(work: str | os.PathLike[str]) -> str:
+    """A folder's path, or a URL. That of a local file is its path: a folder knows how to create an object in one step,
+    which fsspec does not do there.
+
+    :raises ValueError: it is empty, which would be the present folder
+    """
+    name = path_of(work, "work")
+    for scheme in ("file://", "local://"):
+        name = name.removeprefix(scheme)
+    if not name:
+        raise ValueError("work is empty; it must name a folder")
+    return name
+
+
 def storage(work: str | os.PathLike[str], create: bool = False, **options: object) -> Storage:
     """The storage at a path or URL.
 
@@ -230,8 +253,11 @@ def storage(work: str | os.PathLike[str], create: bool = False, **options: objec
     :param options: of :class:`gnnd.distributed._objects.Objects`, where it is a URL: ``staging``, ``staging_bytes``,
         ``storage_options``
     """
-    name = path_of(work, "work")
+    name = place_of(work)
     if not is_url(name):
+        unknown = sorted(options.keys() - set(STORAGE_OPTIONS))
+        if unknown:
+            raise TypeError(f"unknown parameter '{unknown[0]}'")
         return Folder(name, create)
     from ._objects import Objects
 

@@ -23,12 +23,10 @@ from ._plan import MANIFEST, Plan, finished, read_plan
 from ._plan import start as begin
 from ._records import Records
 from ._schedule import FINISH, Task
-from ._storage import Damaged, Folder, Storage, checked_name, storage
+from ._storage import STORAGE_OPTIONS, Damaged, Folder, Storage, checked_name, storage
 from ._tasks import Carrier
 
 log = logging.getLogger("gnnd.distributed")
-
-STORAGE_OPTIONS = ("storage_options", "staging", "staging_bytes")
 
 T = TypeVar("T")
 FINISHED = object()
@@ -68,6 +66,9 @@ def start(
     _native.whole("shards", shards, 1)
     _native.whole("recall_objects", recall_objects, 0)
     _native.whole("id_bytes", id_bytes, 0)
+    for name, word in (("metric", metric), ("plan", plan)):
+        if not isinstance(word, str):
+            raise TypeError(f"{name} must be a str, not {type(word).__name__}: {word!r}")
     options = {name: params.pop(name) for name in STORAGE_OPTIONS if name in params}
     vectors = open_base(base, options.get("storage_options"))
     given = {"k": k, "metric": metric, "recall": recall, **params}
