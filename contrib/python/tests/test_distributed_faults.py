@@ -113,7 +113,8 @@ def test_who_finds_no_task_looks_ever_more_seldom(monkeypatch):
             pauses.append(seconds)
             clock[0] += seconds
 
-    monkeypatch.setattr(_leases, "time", types.SimpleNamespace(monotonic=lambda: clock[0]))
+    here = types.SimpleNamespace(monotonic=lambda: clock[0], thread_time=float, sleep=float)
+    monkeypatch.setattr(_leases, "time", here)
     for lease_seconds, most in ((60, 1.0), (0.8, 0.1)):
         clock[0] = 0.0
         pauses.clear()

@@ -6,13 +6,14 @@ from __future__ import annotations
 import os
 import threading
 import time
+import types
 
 import pytest
 
 import gnnd.distributed
-from gnnd.distributed import _changes, _tasks
+from gnnd.distributed import _changes, _leases, _tasks
 from gnnd.distributed._changes import Changes
-from gnnd.distributed._leases import Leases
+from gnnd.distributed._leases import Leases, Waiting
 from gnnd.distributed._schedule import Task
 from gnnd.distributed._storage import Folder
 from shards import K, carrier, check_finished, make_base
@@ -59,6 +60,21 @@ def test_what_makes_no_task_ready_does_not_count(tmp_path):
     other.replace("lists-00000.0001-0123456789ab.gnnd", b"x")
     (tmp_path / "done" / "local-00000.tmp.0123456789ab").write_bytes(b"x")
     assert waits_for(place, 0.2) >= 0.2
+
+
+def test_looks_take_little_of_a_processor_however_much_is_told(monkeypatch):
+    class Place:
+        def wait(self, seconds: float) -> None:
+            """It is told of something at once."""
+
+    clock, slept = [0.0], []
+    here = types.SimpleNamespace(monotonic=lambda: 0.0, thread_time=lambda: clock[0], sleep=slept.append)
+    monkeypatch.setattr(_leases, "time", here)
+    pauses = Waiting(Place(), 60)  # type: ignore[arg-type]
+    for look in (0.001, 0.02, 5.0, 0.0):
+        clock[0] += look
+        pauses.pause()
+    assert slept == pytest.approx([0.009, 0.18, 1.0, 0.0])
 
 
 def test_more_news_than_the_system_keeps(tmp_path, monkeypatch):

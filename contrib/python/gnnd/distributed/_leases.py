@@ -17,19 +17,24 @@ from ._storage import Storage, new_attempt
 
 _FREE = b"free\n"  # the content of a lease that nobody holds
 _LEAST, _MOST = 0.02, 1.0  # seconds between two looks for something to do
+_REST = 9  # times as long as a look takes, until the next
 
 
 class Waiting:
     """Of who finds nothing to do now. The pauses between two looks are a part of the time waited so far: what comes
     soon is found soon, since processors idle until then, and a storage where nothing comes for long is asked seldom.
-    They end where the storage tells that something is done."""
+    They end where the storage tells that something is done; but looks take a tenth of a processor at most, since a
+    large build has many records, and many may wait on one machine."""
 
     def __init__(self, storage: Storage, lease_seconds: float) -> None:
         self._storage, self._most, self._began = storage, min(_MOST, lease_seconds / 8), time.monotonic()
+        self._before = time.thread_time()  # the look
 
     def pause(self) -> None:
+        time.sleep(min(self._most, _REST * (time.thread_time() - self._before)))
         waited = time.monotonic() - self._began
         self._storage.wait(min(self._most, max(_LEAST, waited / 2)) * random.uniform(0.5, 1))
+        self._before = time.thread_time()
 
 
 class Leases:
