@@ -47,11 +47,14 @@ struct HalfTerms {
     __device__ float error(float norm) const {
         return rounding * norm + subnormal + (normalized ? 0x1p-20f * scale : 0.0f);
     }
+    /// The norm that rows have at most whose vectors are so near to that of a row with this norm.
+    __device__ float largest_within(float distance, float norm) const {
+        return fminf(largest, (norm + error(norm) + distance + error(0)) * (1 + 0x1p-9f));
+    }
 };
 
 __device__ Threshold of_halves(const HalfTerms& terms, float square, float bound) {
     const float norm = sqrtf(square), summing = terms.steps * 0x1p-20f, square_scale = terms.scale * terms.scale;
-    const float nearest_error = terms.error(norm) + terms.error(terms.largest);
     if (!terms.l2) {
         if (bound == INFINITY) return {0, __float_as_uint(INFINITY)};
         const float margin = terms.error(norm) * terms.largest + norm * terms.error(terms.largest) +
@@ -66,7 +69,8 @@ __device__ Threshold of_halves(const HalfTerms& terms, float square, float bound
     // Of vectors of norm 1 the squared distance is 2 - 2 cos.
     const float distance =
         terms.normalized ? fmaxf(2 + 2 * bound, 0.0f) + 0x1p-19f : bound * (1 + 0x1p-18f) + terms.underflow;
-    const float radius = sqrtf(distance) * terms.scale * (1 + 0x1p-20f) + nearest_error;
+    const float scaled = sqrtf(distance) * terms.scale * (1 + 0x1p-20f);
+    const float radius = scaled + terms.error(norm) + terms.error(terms.largest_within(scaled, norm));
     return {__float_as_uint(offset), __float_as_uint(offset + 0.5f * radius * radius * (1 + 0x1p-20f))};
 }
 
@@ -257,8 +261,7 @@ void make_thresholds(SweepForm form, const SweepSpace& space, const BoundArgs& a
         terms.normalized = M::normalized;
     });
     const bool split = form == SweepForm::split;
-    const auto steps = float((2 * space.raw.d + kStep - 1) / kStep);
-    terms.steps = (split ? 3 * steps : steps) + 1;
+    terms.steps = float((2 * space.raw.d + kStep - 1) / kStep + 1);
     terms.rounding = split ? 0x1.7p-22f : 0x1.01p-11f;
     terms.underflow = float(space.raw.d) * 0x1p-149f;
     terms.subnormal = std::sqrt(float(space.raw.d)) * (split ? 0x1p-25f : 0x1p-24f);

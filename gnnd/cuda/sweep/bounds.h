@@ -10,14 +10,15 @@
 ///  - halves (float16): a packed row a' differs from the scaled and centred row a by at most e(a) = 2^-11 |a'| (each
 ///    component by half a unit of its 11 bits), and by 2^-25 a component where numbers are subnormal. So, by the
 ///    triangle inequality, |a - b| >= |a' - b'| - e(a) - e(b): a pair within the distance r of a is one within
-///    r + e(a) + max e as packed. For inner products |a b - a' b'| <= e(a) |b'| + e(b) |a'| + e(a) e(b).
+///    r + e(a) + e(b) as packed, where |b| is at most |a| + r, and e(b) grows with it. For inner products |a b - a' b'| <= e(a) |b'| + e(b) |a'| + e(a) e(b).
 ///    A tensor core adds 16 products and the sum so far as 17 addends, each cut 25 bits below the largest or finer
 ///    (Fasi, Higham, Mikaitis, Pranesh, 2021): an error of at most 17 * 2^-25 of |a'| |b'| < 2^-20.9 |a'| |b'| each
 ///    step, and |a'| |b'| <= (|a'|^2 + |b'|^2) / 2: half of it is taken off each norm, as 2^-20 a step, which holds the
 ///    rounding of the norms, too.
 ///  - split (two float16): x = h + l, each the nearest float16 of what is left, so that what is left in the end is at
 ///    most 2^-22 of x (2^-25 where l is subnormal) and one rounding of float32 before: e(a) = 2^-21.5 |a'|. Products
-///    are h h + h l + l h, three times as many steps; l l, less than 2^-22 of |a'| |b'|, counts as one more.
+///    are h l + l h + h h, in this order: the sums of the first two are less than 2^-9.9 of |a'| |b'|, and what their
+///    steps cut is as much less. l l, less than 2^-22 of |a'| |b'|, counts as one step more, which holds that, too.
 ///  - floats: sums of float32, in another order than device/exact.cuh's; 2^-18 of the bound is added.
 ///
 /// A list's bound itself is a float32 sum, for which 2^-18 of it is added in all but the first, and 2^-149 for each

@@ -45,15 +45,15 @@ inline int high_tiles_of(std::int64_t d) {
 }
 
 /// The tiles of kTileBytes of a row and a column whose products are summed up: each with its own; of rows that are
-/// split, h and l behind it in as many tiles, h with h, h with l and l with h.
+/// split, h and l behind it in as many tiles, h with l, l with h and h with h: the small ones first, see bounds.h.
 struct TileOrder {
     int stored, high;
 
     __host__ __device__ TileOrder(int row_bytes, int high_tiles)
         : stored((row_bytes + kTileBytes - 1) / kTileBytes), high(high_tiles) {}
     __host__ __device__ int count() const { return stored + high; }
-    __device__ int of_row(int k) const { return high == 0 || k < high ? k : k - high; }
-    __device__ int of_column(int k) const { return high == 0 || k < stored ? k : k - stored; }
+    __device__ int of_row(int k) const { return k < stored ? k : k - stored; }
+    __device__ int of_column(int k) const { return k < high ? k + high : k < stored ? k - high : k - stored; }
 };
 
 /// Panels that n objects need.
