@@ -57,6 +57,18 @@ __global__ void __launch_bounds__(kThreads) found_kernel(FoundArgs args) {
     for (double& sum : args.sums->missed) atomicAdd(&sum, power *= args.at - found);
 }
 
+/// A thread an entry.
+/// \param found   count lists, of which the first `at` entries are kept
+/// \param ids     count x at, written
+/// \param bounds  count, written: the distances of the last ones
+__global__ void keep_truth_kernel(Lists found, int at, std::int64_t count, u32* ids, float* bounds) {
+    const std::int64_t entry = std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
+    if (entry >= count * at) return;
+    const std::int64_t i = entry / at, from = i * found.length + entry % at;
+    ids[entry] = found.ids[from];
+    if (entry % at == at - 1) bounds[i] = found.distances[from];
+}
+
 /// Of decide_kernel() and record_lost_kernel().
 struct DecideArgs {
     detail::RecallCount measured;            ///< the objects, and nothing missed
@@ -142,9 +154,14 @@ std::int64_t sample_of(const BuildState& state) {
     return detail::objects_to_measure(state.input.measured().count, double(state.params.recall));
 }
 
-/// What a meter keeps: sums, and of each object its number, its bound and its true neighbours.
+/// What a meter keeps: sums, and of each object its number, its bounds and its true neighbours.
 std::size_t bytes_of_objects(std::int64_t objects, int at) {
-    return 256 + std::size_t(objects) * std::size_t(2 + at) * sizeof(u32);
+    return 256 + std::size_t(objects) * std::size_t(3 + at) * sizeof(u32);
+}
+
+/// The neighbours that a meter finds of some of its objects.
+int columns_of(const BuildParams& params, const std::optional<BuildParams>& all) {
+    return detail::recall_at_of(all ? *all : params);
 }
 
 }  // namespace
@@ -163,6 +180,11 @@ SweepSpace sweep_space_of(const BuildState& state, std::size_t taken) {
 RecallMeter::RecallMeter(const SweepSpace& space, const BuildParams& params, const detail::ObjectRange& part,
                          std::int64_t sample, Resources& resources, Stopwatch& watch, cudaStream_t stream,
                          std::int64_t first)
+    : RecallMeter(space, params, std::nullopt, part, sample, resources, watch, stream, first) {}
+
+RecallMeter::RecallMeter(const SweepSpace& space, const BuildParams& params, const std::optional<BuildParams>& all,
+                         const detail::ObjectRange& part, std::int64_t sample, Resources& resources, Stopwatch& watch,
+                         cudaStream_t stream, std::int64_t first)
     : space_(space),
       wanted_(double(params.recall)),
       stream_(stream),
@@ -170,15 +192,18 @@ RecallMeter::RecallMeter(const SweepSpace& space, const BuildParams& params, con
       part_(part),
       sampled_(std::min(part.count, sample)),
       first_(std::min(sampled_, first)),
+      whole_(all ? std::min(first_, detail::kAllColumnsObjects) : 0),
+      wanted_of_all_(all ? double(all->recall) : 0),
       seed_(params.seed),
-      sweep_(space, at_, resources, stream),
+      sweep_(space, columns_of(params, all), resources, stream),
       memory_(resources, bytes_of_objects(sampled_, at_), stream),
       numbers_(reinterpret_cast<u32*>(memory_.data() + 256)),
-      truth_{.ids = numbers_ + 2 * sampled_,
+      truth_{.ids = numbers_ + 3 * sampled_,
              .distances = nullptr,
              .bounds = reinterpret_cast<float*>(numbers_ + sampled_),
              .length = at_,
              .segments = 1},
+      bounds_of_all_(truth_.bounds + sampled_),
       sums_(reinterpret_cast<RecallSums*>(memory_.data())),
       watch_(watch),
       truth_watch_(stream),
@@ -186,19 +211,15 @@ RecallMeter::RecallMeter(const SweepSpace& space, const BuildParams& params, con
       drain_(stream) {}
 
 RecallMeter::RecallMeter(const BuildState& state, Stopwatch& watch)
-    : RecallMeter(sweep_space_of(state), state.params, state.input.measured(), sample_of(state), state.resources, watch,
-                  state.stream,
+    : RecallMeter(sweep_space_of(state), state.params, detail::of_all_columns(state.params), state.input.measured(),
+                  sample_of(state), state.resources, watch, state.stream,
                   detail::objects_at_first(std::min(state.input.measured().count, sample_of(state)), state.n,
-                                           state.plan.row_bytes, double(state.params.recall))) {
-    if (const auto all = detail::of_all_columns(state.params))
-        all_ = std::make_unique<RecallMeter>(space_, *all, state.input.measured(), detail::kAllColumnsObjects,
-                                             state.resources, watch, state.stream);
-}
+                                           state.plan.row_bytes, double(state.params.recall))) {}
 
 std::size_t RecallMeter::bytes_of_build(const SweepSpace& shape, const BuildParams& params, std::int64_t count) {
-    const std::size_t counted = bytes(shape, params, detail::objects_to_measure(count, double(params.recall)));
-    const auto all = detail::of_all_columns(params);
-    return counted + (all ? bytes(shape, *all, detail::kAllColumnsObjects) : 0);
+    const auto objects = std::min(count, detail::objects_to_measure(count, double(params.recall)));
+    return Sweep::bytes_of_some(shape, u32(objects), columns_of(params, detail::of_all_columns(params))) +
+           bytes_of_objects(objects, detail::recall_at_of(params));
 }
 
 std::size_t RecallMeter::bytes(const SweepSpace& shape, const BuildParams& params, std::int64_t sample) {
@@ -209,8 +230,8 @@ std::size_t RecallMeter::bytes(const SweepSpace& shape, const BuildParams& param
 
 void RecallMeter::find_truth(const u32* ids, int stride, int width) {
     // Not before they are needed: now the device works on the first iteration meanwhile.
-    objects_ = first_ < sampled_ ? detail::sample_in_any_order(part_.count, sampled_, seed_)
-                                 : detail::sample_objects(part_.count, sampled_, seed_);
+    objects_ = first_ < sampled_ || whole_ != 0 ? detail::sample_in_any_order(part_.count, sampled_, seed_)
+                                                : detail::sample_objects(part_.count, sampled_, seed_);
     for (std::int32_t& object : objects_) object += std::int32_t(part_.first);
     const Stopwatch::Piece piece(watch_), of_truth(truth_watch_);
     GNND_CUDA(
@@ -220,20 +241,21 @@ void RecallMeter::find_truth(const u32* ids, int stride, int width) {
     grow(first_, ids, stride, width);
     sweep_.time_comparisons(nullptr);
     seconds_left_out_ = comparisons_.seconds() * double(sampled_ - first_) / double(first_);
-    if (all_) all_->find_truth(ids, stride, width);
 }
 
 /// The sweep begins with each part anew; what is kept of it is copied.
 void RecallMeter::grow(std::int64_t count, const u32* ids, int stride, int width) {
     const Stopwatch::Piece piece(watch_);
     const std::int64_t added = std::min(count, sampled_) - counted_;
-    const Lists found = sweep_.nearest_of(objects_.data() + counted_, u32(added), ids, stride, width);
-    const auto copy = [&](void* to, const void* from, int each) {
-        GNND_CUDA(cudaMemcpyAsync(to, from, std::size_t(added) * std::size_t(each) * sizeof(u32),
-                                  cudaMemcpyDeviceToDevice, stream_));
-    };
-    copy(truth_.bounds + counted_, found.bounds, 1);
-    copy(truth_.ids + counted_ * at_, found.ids, at_);
+    const u32 whole = counted_ == 0 ? u32(whole_) : 0;
+    const Lists found =
+        sweep_.nearest_of(objects_.data() + counted_, u32(added), ids, stride, width, {.whole = whole, .at = at_});
+    keep_truth_kernel<<<blocks_for(added * at_, kThreads), kThreads, 0, stream_>>>(
+        found, at_, added, truth_.ids + counted_ * at_, truth_.bounds + counted_);
+    GNND_LAUNCHED("keep_truth_kernel");
+    if (whole != 0)
+        GNND_CUDA(
+            cudaMemcpyAsync(bounds_of_all_, found.bounds, whole * sizeof(float), cudaMemcpyDeviceToDevice, stream_));
     counted_ += added;
 }
 
@@ -241,26 +263,33 @@ double RecallMeter::seconds_of_all_pairs() const {
     return (truth_watch_.seconds() + seconds_left_out_) * double(space_.raw.n) / (2 * double(sampled_));
 }
 
-void RecallMeter::start(const u32* ids, int stride, int width, StopFlag* stop, Record* record,
-                        const RecallCounts& counts) {
-    if (all_) all_->start(ids, stride, width);
-    const Stopwatch::Piece piece(watch_);
-    GNND_CUDA(cudaMemsetAsync(sums_, 0, sizeof(RecallSums), stream_));
+/// \param objects  the first so many
+void RecallMeter::count_found(const u32* ids, int stride, int width, const float* bounds, std::int64_t objects, int at,
+                              RecallSums* sums) {
+    if (objects == 0) return;
     const FoundArgs found{.vectors = space_.raw,
                           .objects = numbers_,
                           .ids = ids,
                           .stride = stride,
                           .width = width,
-                          .bounds = truth_.bounds,
+                          .bounds = bounds,
                           .equal = float(detail::rounding_factor(space_.metric, space_.raw.d)),
-                          .at = at_,
-                          .sums = sums_};
+                          .at = at,
+                          .sums = sums};
     visit_dtype(space_.raw.dtype, [&](auto component) {
         visit(space_.metric, [&]<class M>(M) {
-            found_kernel<decltype(component), M><<<u32(counted_), kThreads, 0, stream_>>>(found);
+            found_kernel<decltype(component), M><<<u32(objects), kThreads, 0, stream_>>>(found);
             GNND_LAUNCHED("found_kernel");
         });
     });
+}
+
+void RecallMeter::start(const u32* ids, int stride, int width, StopFlag* stop, Record* record,
+                        const RecallCounts& counts) {
+    const Stopwatch::Piece piece(watch_);
+    GNND_CUDA(cudaMemsetAsync(sums_, 0, 2 * sizeof(RecallSums), stream_));
+    count_found(ids, stride, width, truth_.bounds, counted_, at_, sums_);
+    count_found(ids, stride, width, bounds_of_all_, whole_, sweep_.k(), sums_ + 1);
     if (record == nullptr) return;
     const DecideArgs decide{.measured = none_missed(),
                             .all = sampled_,
@@ -269,8 +298,8 @@ void RecallMeter::start(const u32* ids, int stride, int width, StopFlag* stop, R
                             .stop = stop,
                             .record = record,
                             .counts = counts,
-                            .of_columns = all_ ? all_->sums_ : nullptr,
-                            .most_of_columns = all_ ? (1 - all_->wanted_) * double(all_->sampled_) * all_->at_ : 0};
+                            .of_columns = whole_ != 0 ? sums_ + 1 : nullptr,
+                            .most_of_columns = (1 - wanted_of_all_) * double(whole_) * sweep_.k()};
     decide_kernel<<<1, 1, 0, stream_>>>(decide);
     GNND_LAUNCHED("decide_kernel");
 }
@@ -284,10 +313,13 @@ void RecallMeter::count_lost(const Points& points, const Lists& lists, StopFlag*
     GNND_LAUNCHED("record_lost_kernel");
 }
 
-RecallEstimate RecallMeter::estimate() {
-    GNND_CUDA(cudaMemcpyAsync(&here_[0], sums_, sizeof(RecallSums), cudaMemcpyDeviceToHost, stream_));
+RecallEstimate RecallMeter::estimate_all() {
+    return whole_ != 0 ? estimate({part_.count, whole_, sweep_.k()}, 1) : RecallEstimate{};
+}
+
+RecallEstimate RecallMeter::estimate(detail::RecallCount count, int sums) {
+    GNND_CUDA(cudaMemcpyAsync(&here_[0], sums_ + sums, sizeof(RecallSums), cudaMemcpyDeviceToHost, stream_));
     GNND_CUDA(cudaStreamSynchronize(stream_));
-    detail::RecallCount count = none_missed();
     std::copy_n(here_[0].missed, count.kPowers, count.missed);
     return detail::estimate_recall(count, detail::kSamplesOfGpu);
 }

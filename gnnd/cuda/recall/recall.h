@@ -4,7 +4,7 @@
 /// A build measures itself: the true neighbours of a sample of objects, found by comparing it with all vectors, against
 /// what the lists have of them.
 
-#include <memory>
+#include <optional>
 #include <vector>
 
 #include "gnnd/cuda/build_state.h"
@@ -41,7 +41,7 @@ class RecallMeter {
     RecallMeter(const SweepSpace& space, const BuildParams& params, const detail::ObjectRange& part,
                 std::int64_t sample, Resources& resources, Stopwatch& watch, cudaStream_t stream,
                 std::int64_t first = detail::kAnyNumber);
-    /// Of a build: beside the columns that count all of them, of fewer objects.
+    /// Of a build: beside the columns that count all of them, of the first of the objects.
     RecallMeter(const BuildState& state, Stopwatch& watch);
 
     /// Finds the true neighbours of the first objects, once; waits for the stream. The nearer the given neighbours are
@@ -66,16 +66,16 @@ class RecallMeter {
     /// Their share, of what was counted with this record.
     double lost(const Record& record) const { return record.lost / (double(counted_) * at_); }
     /// Of what was started last; waits for the stream.
-    RecallEstimate estimate();
+    RecallEstimate estimate() { return estimate(none_missed(), 0); }
     /// The same of all columns; of no objects where they are not measured apart.
-    RecallEstimate estimate_all() { return all_ ? all_->estimate() : RecallEstimate{}; }
+    RecallEstimate estimate_all();
     /// The share of true neighbours that are missing, of what was started with this record.
     double missing(const Record& record) const { return 1 - record.found / (double(counted_) * at_); }
 
     /// The form of numbers that the truth was found with.
     SweepForm form() const { return sweep_.form(); }
     /// Bytes that it has taken of the spare memory.
-    std::size_t taken() const { return sweep_.bytes_of_split() + (all_ ? all_->taken() : 0); }
+    std::size_t taken() const { return sweep_.bytes_of_split(); }
     Stopwatch& watch() const { return watch_; }
     /// Comparing all pairs would take about so long, as find_truth() took at first: objects that it left out count with
     /// what comparing their pairs would have taken beside the others'.
@@ -87,7 +87,15 @@ class RecallMeter {
     static std::size_t bytes_of_build(const SweepSpace& shape, const BuildParams& params, std::int64_t count);
 
   private:
+    RecallMeter(const SweepSpace& space, const BuildParams& params, const std::optional<BuildParams>& all,
+                const detail::ObjectRange& part, std::int64_t sample, Resources& resources, Stopwatch& watch,
+                cudaStream_t stream, std::int64_t first);
+
     detail::RecallCount none_missed() const { return {part_.count, counted_, at_}; }
+    /// \param sums  which of them
+    RecallEstimate estimate(detail::RecallCount count, int sums);
+    void count_found(const u32* ids, int stride, int width, const float* bounds, std::int64_t objects, int at,
+                     RecallSums* sums);
 
     const SweepSpace space_;
     const double wanted_;
@@ -96,19 +104,21 @@ class RecallMeter {
     const detail::ObjectRange part_;  ///< that the sample is of
     const std::int64_t sampled_;      ///< objects of it
     const std::int64_t first_;        ///< that are measured at first
-    std::int64_t counted_ = 0;        ///< that are measured
+    const std::int64_t whole_;        ///< that all columns are measured on; 0: they are not
+    const double wanted_of_all_;
+    std::int64_t counted_ = 0;  ///< that are measured
     const std::uint64_t seed_;
     std::vector<std::int32_t> objects_;  ///< those that are measured come first
     Sweep sweep_;
     DeviceMemory memory_;
     u32* numbers_;  ///< device: the objects
     Lists truth_;   ///< of those that are measured the true neighbours' ids and bounds
-    RecallSums* sums_;
+    float* bounds_of_all_;
+    RecallSums* sums_;  ///< two: of what counts, and of all columns
     Stopwatch& watch_;
     Stopwatch truth_watch_, comparisons_;  ///< of the first objects
     double seconds_left_out_ = 0;          ///< that the others would have taken, too
     PinnedArray<RecallSums, 1> here_;
-    std::unique_ptr<RecallMeter> all_;  ///< of all columns
     Drain drain_;
 };
 

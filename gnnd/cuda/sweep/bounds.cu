@@ -88,7 +88,11 @@ __global__ void thresholds_kernel(SweepForm form, BoundArgs args, const u32* nor
     Threshold made{never, never};
     if (i < args.count) {
         const u32 object = args.objects != nullptr ? args.objects[i] : i;
-        const float bound = args.bounds != nullptr ? args.bounds[i] : INFINITY;
+        float bound = INFINITY;
+        const Lists& lists = args.lists;
+        if (lists.bounds != nullptr)
+            bound = i < args.wanted.whole ? lists.bounds[i]
+                                          : lists.distances[std::int64_t(i) * lists.length + args.wanted.at - 1];
         if (integers) {
             made = of_integers(terms.l2, int(norms[object]), bound);
         } else if (form != SweepForm::floats) {
@@ -180,21 +184,30 @@ __global__ void __launch_bounds__(kThreads) score_kernel(RawVectors vectors, Sco
 }
 
 /// A warp a row.
-/// \param objects  count: chosen ones; null: all
+/// \param objects  count
 /// \param ids      n x stride, of which `width` are looked at
 __global__ void lists_as_hits_kernel(const u32* objects, u32 count, const u32* ids, int stride, int width,
-                                     Candidates hits) {
+                                     Wanted wanted, int k, Candidates hits) {
+    constexpr int kTimes = 4;  // as many as are wanted
     const u32 i = blockIdx.x * kWarps + threadIdx.x / kWarp;
     if (i >= count) return;
-    const u32* list = ids + std::int64_t(objects != nullptr ? objects[i] : i) * stride;
+    const u32 object = objects[i];
     u64* to = hits.entries + std::int64_t(i) * hits.capacity;
     int present = 0;
-    for (int first = 0; first < width; first += kWarp) {
-        const u32 id = first + lane_id() < width ? list[first + lane_id()] & ~kNewBit : kNoId;
-        const u32 used = __ballot_sync(kAllLanes, id != kNoId);
-        if (id != kNoId) to[present + rank_in(used)] = id;
-        present += __popc(used);
-    }
+    const auto take = [&](u32 owner) {
+        const u32* list = ids + std::int64_t(owner) * stride;
+        for (int first = 0; first < width; first += kWarp) {
+            const u32 id = first + lane_id() < width ? list[first + lane_id()] & ~kNewBit : kNoId;
+            const bool real = id != kNoId && id != object;
+            const u32 used = __ballot_sync(kAllLanes, real);
+            if (real) to[present + rank_in(used)] = id;
+            present += __popc(used);
+        }
+        __syncwarp();
+    };
+    take(object);
+    const int own = present, enough = kTimes * (i < wanted.whole ? k : wanted.at);
+    for (int j = 0; j < own && present < enough && present + width <= hits.capacity; ++j) take(u32(to[j]));
     if (lane_id() == 0) hits.counts[i] = u32(present);
 }
 
@@ -208,17 +221,17 @@ __global__ void gather_rows_kernel(SweptRows from, const u32* objects, u32 count
     for (u32 j = lane_id(); j < pieces; j += kWarp) to[u64(i) * pieces + j] = row[j];
 }
 
-/// A warp a list.
-/// \param objects  count
-__global__ void put_back_kernel(Lists chosen, const u32* objects, u32 count, Lists all) {
+/// A warp a list: from those places to these, null: to the first ones, and from these.
+/// \param from_places, to_places  count
+__global__ void copy_lists_kernel(Lists from, const u32* from_places, u32 count, Lists to, const u32* to_places) {
     const u32 i = blockIdx.x * kWarps + threadIdx.x / kWarp;
     if (i >= count) return;
-    const std::int64_t there = std::int64_t(objects[i]) * all.length, here = std::int64_t(i) * all.length;
-    for (int j = lane_id(); j < all.length; j += kWarp) {
-        all.ids[there + j] = chosen.ids[here + j];
-        all.distances[there + j] = chosen.distances[here + j];
+    const u32 here = from_places != nullptr ? from_places[i] : i, there = to_places != nullptr ? to_places[i] : i;
+    for (int j = lane_id(); j < to.length; j += kWarp) {
+        to.ids[std::int64_t(there) * to.length + j] = from.ids[std::int64_t(here) * to.length + j];
+        to.distances[std::int64_t(there) * to.length + j] = from.distances[std::int64_t(here) * to.length + j];
     }
-    if (lane_id() == 0) all.bounds[objects[i]] = chosen.bounds[i];
+    if (lane_id() == 0) to.bounds[there] = from.bounds[here];
 }
 
 __global__ void turn_graph_kernel(Lists lists, std::int64_t n, float sign, bool bounds) {
@@ -281,9 +294,10 @@ void score_hits(const SweepSpace& space, const ScoreArgs& args, cudaStream_t str
     });
 }
 
-void lists_as_hits(const u32* objects, u32 count, const u32* ids, int stride, int width, const Candidates& hits,
-                   cudaStream_t stream) {
-    lists_as_hits_kernel<<<blocks_for(count, kWarps), kThreads, 0, stream>>>(objects, count, ids, stride, width, hits);
+void lists_as_hits(const u32* objects, u32 count, const u32* ids, int stride, int width, Wanted wanted, int k,
+                   const Candidates& hits, cudaStream_t stream) {
+    lists_as_hits_kernel<<<blocks_for(count, kWarps), kThreads, 0, stream>>>(objects, count, ids, stride, width, wanted,
+                                                                             k, hits);
     GNND_LAUNCHED("lists_as_hits_kernel");
 }
 
@@ -305,9 +319,14 @@ void gather_rows(const SweptRows& from, const u32* objects, u32 count, std::uint
     GNND_LAUNCHED("gather_rows_kernel");
 }
 
-void put_back(const Lists& chosen, const u32* objects, u32 count, const Lists& all, cudaStream_t stream) {
-    put_back_kernel<<<blocks_for(count, kWarps), kThreads, 0, stream>>>(chosen, objects, count, all);
-    GNND_LAUNCHED("put_back_kernel");
+void take_lists(const Lists& all, const u32* places, u32 count, const Lists& chosen, cudaStream_t stream) {
+    copy_lists_kernel<<<blocks_for(count, kWarps), kThreads, 0, stream>>>(all, places, count, chosen, nullptr);
+    GNND_LAUNCHED("copy_lists_kernel");
+}
+
+void put_back(const Lists& chosen, const u32* places, u32 count, const Lists& all, cudaStream_t stream) {
+    copy_lists_kernel<<<blocks_for(count, kWarps), kThreads, 0, stream>>>(chosen, nullptr, count, all, places);
+    GNND_LAUNCHED("copy_lists_kernel");
 }
 
 void make_factors(const SweepSpace& space, float* factors, cudaStream_t stream) {

@@ -10,11 +10,11 @@
 ///  - halves (float16): a packed row a' differs from the scaled and centred row a by at most e(a) = 2^-11 |a'| (each
 ///    component by half a unit of its 11 bits), and by 2^-25 a component where numbers are subnormal. So, by the
 ///    triangle inequality, |a - b| >= |a' - b'| - e(a) - e(b): a pair within the distance r of a is one within
-///    r + e(a) + e(b) as packed, where |b| is at most |a| + r, and e(b) grows with it. For inner products |a b - a' b'| <= e(a) |b'| + e(b) |a'| + e(a) e(b).
-///    A tensor core adds 16 products and the sum so far as 17 addends, each cut 25 bits below the largest or finer
-///    (Fasi, Higham, Mikaitis, Pranesh, 2021): an error of at most 17 * 2^-25 of |a'| |b'| < 2^-20.9 |a'| |b'| each
-///    step, and |a'| |b'| <= (|a'|^2 + |b'|^2) / 2: half of it is taken off each norm, as 2^-20 a step, which holds the
-///    rounding of the norms, too.
+///    r + e(a) + e(b) as packed, where |b| is at most |a| + r, and e(b) grows with it. For inner products |a b - a' b'|
+///    <= e(a) |b'| + e(b) |a'| + e(a) e(b). A tensor core adds 16 products and the sum so far as 17 addends, each cut
+///    25 bits below the largest or finer (Fasi, Higham, Mikaitis, Pranesh, 2021): an error of at most 17 * 2^-25 of
+///    |a'| |b'| < 2^-20.9 |a'| |b'| each step, and |a'| |b'| <= (|a'|^2 + |b'|^2) / 2: half of it is taken off each
+///    norm, as 2^-20 a step, which holds the rounding of the norms, too.
 ///  - split (two float16): x = h + l, each the nearest float16 of what is left, so that what is left in the end is at
 ///    most 2^-22 of x (2^-25 where l is subnormal) and one rounding of float32 before: e(a) = 2^-21.5 |a'|. Products
 ///    are h l + l h + h h, in this order: the sums of the first two are less than 2^-9.9 of |a'| |b'|, and what their
@@ -45,12 +45,20 @@ struct SweepSpace {
     std::size_t spare = 0;  ///< device memory that may be taken for rows that are split
 };
 
+/// So many of its nearest each row wants: `at`, but the first `whole` of the rows all that their lists have places for.
+struct Wanted {
+    u32 whole = ~0u;
+    int at = 1;
+};
+
 /// Lists' bounds, from which thresholds are made.
 struct BoundArgs {
     const u32* objects;  ///< count: chosen ones; null: all
     u32 count, padded;   ///< rows, and places to write
-    const float*
-        bounds;  ///< count: the last distance of each list, -similarity for similarities; null: only offsets count
+    /// Of the rows: ascending distances, -similarity for similarities, and in `bounds` the last ones. No bounds: only
+    /// offsets count.
+    Lists lists;
+    Wanted wanted;
     const float* largest_norm;  ///< of all rows, of halves
     Threshold* out;             ///< padded
 };
@@ -71,16 +79,19 @@ void find_largest_norm(const SweepSpace&, float* largest, cudaStream_t);
 void make_thresholds(SweepForm, const SweepSpace&, const BoundArgs&, cudaStream_t);
 /// Hits become candidates that apply_candidates() takes: with exact distances, and without those that the list has.
 void score_hits(const SweepSpace&, const ScoreArgs&, cudaStream_t);
-/// Ids of lists as hits, so that they get exact distances. \param width  at most hits.capacity of each row
-void lists_as_hits(const u32* objects, u32 count, const u32* ids, int stride, int width, const Candidates& hits,
-                   cudaStream_t);
+/// Ids of lists as hits, so that they get exact distances; where a list has less than some times as many as are wanted,
+/// those of the lists of its first entries behind them: the last ones of a list may be far off, and so would its bound.
+/// \param ids  n x stride, the first `width` of each row, at most hits.capacity
+void lists_as_hits(const u32* objects, u32 count, const u32* ids, int stride, int width, Wanted wanted, int k,
+                   const Candidates& hits, cudaStream_t);
 /// A graph as lists, and back: distances negated for similarities, and in `bounds` the last ones.
 void open_graph(Metric, const Lists&, std::int64_t n, cudaStream_t);
 void close_graph(Metric, const Lists&, std::int64_t n, cudaStream_t);
 /// Packed rows of chosen objects.
 void gather_rows(const SweptRows& from, const u32* objects, u32 count, std::uint8_t* to, cudaStream_t);
-/// Lists of chosen objects to their places among all.
-void put_back(const Lists& chosen, const u32* objects, u32 count, const Lists& all, cudaStream_t);
+/// Lists from some places among all, or to these. \param places  count
+void take_lists(const Lists& all, const u32* places, u32 count, const Lists& chosen, cudaStream_t);
+void put_back(const Lists& chosen, const u32* places, u32 count, const Lists& all, cudaStream_t);
 /// n: one by the vectors' norms.
 void make_factors(const SweepSpace&, float* factors, cudaStream_t);
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include <algorithm>
+#include <numeric>
 #include <vector>
 
 #include "gnnd/cuda/algorithm.h"
@@ -15,6 +16,10 @@ namespace {
 int hits_of_some(int k) {
     return std::max(1024, 2 * k);
 }
+/// Where some are compared again they have the places of the others, up to so many times as many.
+constexpr u32 kMorePlaces = 16;
+/// The first step of chosen rows that have lists compares so many times less than all, to see better bounds.
+constexpr u32 kFirstStep = 16;
 int hits_of_all(int k) {
     return std::max(96, k + 5 * k / 8);
 }
@@ -44,8 +49,7 @@ SweepForm first_form(const SweepSpace& space) {
 }  // namespace
 
 std::size_t Sweep::bytes_of_some(const SweepSpace& space, u32 count, int k) {
-    return SharedLayout(space).total + RowsLayout(space, count, k, hits_of_some(k), false).total +
-           std::size_t(count) * 4;
+    return SharedLayout(space).total + RowsLayout(space, count, k, hits_of_some(k), false).total;
 }
 
 std::size_t Sweep::bytes_of_all(const SweepSpace& space, int k) {
@@ -101,7 +105,8 @@ void Sweep::use_form(SweepForm form) {
                     {.objects = nullptr,
                      .count = u32(space_.columns),
                      .padded = padded(space_.columns),
-                     .bounds = nullptr,
+                     .lists = {},
+                     .wanted = {},
                      .largest_norm = largest_norm_,
                      .out = columns_},
                     stream_);
@@ -118,12 +123,19 @@ SweepRows Sweep::allocate_rows(u32 count, int capacity, const Lists* lists) {
         rows.lists = *lists;
         rows.packed = space_.rows;
     } else {
+        const auto lists_at = [&](const ListsLayout& parts) -> Lists {
+            return {.ids = words(parts.ids),
+                    .distances = reinterpret_cast<float*>(at(parts.distances)),
+                    .bounds = reinterpret_cast<float*>(at(parts.bounds)),
+                    .length = k_,
+                    .segments = 1};
+        };
         rows.packed = {reinterpret_cast<std::uint8_t*>(at(layout.packed)), count, space_.rows.row_bytes};
-        rows.lists = {.ids = words(layout.ids),
-                      .distances = reinterpret_cast<float*>(at(layout.distances)),
-                      .bounds = reinterpret_cast<float*>(at(layout.bounds)),
-                      .length = k_,
-                      .segments = 1};
+        rows.objects = words(layout.objects);
+        rows.lists = lists_at(layout.lists);
+        again_.objects = words(layout.again);
+        again_.lists = lists_at(layout.lists_again);
+        places_ = words(layout.places);
     }
     rows.hits = {reinterpret_cast<u64*>(at(layout.entries)), words(layout.counts), capacity};
     rows.thresholds = reinterpret_cast<Threshold*>(at(layout.thresholds));
@@ -143,7 +155,8 @@ void Sweep::compare(const SweepRows& rows, u32 begin, u32 end) {
                     {.objects = rows.objects,
                      .count = rows.count,
                      .padded = padded(rows.count),
-                     .bounds = rows.lists.bounds,
+                     .lists = rows.lists,
+                     .wanted = rows.wanted,
                      .largest_norm = largest_norm_,
                      .out = rows.thresholds},
                     stream_);
@@ -198,6 +211,12 @@ std::vector<u32> Sweep::growing_steps(const SweepRows& rows, u32 least) const {
     return ends;
 }
 
+std::vector<u32> Sweep::two_steps(const SweepRows& rows) const {
+    const u32 width = width_of(rows), first = width / kFirstStep;
+    if (first == 0) return {width};
+    return {first, width};
+}
+
 u32 Sweep::compare_all(const SweepRows& rows, const std::vector<u32>& ends, const Callbacks& callbacks) {
     GNND_CUDA(cudaMemsetAsync(overflows_, 0, sizeof(u32), stream_));
     GNND_CUDA(cudaMemsetAsync(rows.is_overflowed, 0, std::size_t(rows.count) * sizeof(u32), stream_));
@@ -214,49 +233,81 @@ u32 Sweep::compare_all(const SweepRows& rows, const std::vector<u32>& ends, cons
 }
 
 /// The rows of chosen objects in the form that is in use.
-void Sweep::gather() {
+void Sweep::gather(SweepRows& rows) {
     if (form_ == SweepForm::floats) return;
-    some_.packed.row_bytes = space_.rows.row_bytes;
-    gather_rows(space_.rows, some_.objects, some_.count, const_cast<std::uint8_t*>(some_.packed.rows), stream_);
+    rows.packed = {some_.packed.rows, rows.count, space_.rows.row_bytes};
+    gather_rows(space_.rows, rows.objects, rows.count, const_cast<std::uint8_t*>(rows.packed.rows), stream_);
+}
+
+void Sweep::choose_again(const std::int32_t* objects, u32 overflowed, std::vector<u32>& places) {
+    std::vector<u32> rows(overflowed), numbers(overflowed);
+    const std::size_t bytes = overflowed * sizeof(u32);
+    GNND_CUDA(cudaMemcpyAsync(rows.data(), some_.overflowed, bytes, cudaMemcpyDeviceToHost, stream_));
+    GNND_CUDA(cudaStreamSynchronize(stream_));
+    std::sort(rows.begin(), rows.end());
+    for (u32 i = 0; i < overflowed; ++i) {
+        rows[i] = places[rows[i]];
+        numbers[i] = u32(objects[rows[i]]);
+    }
+    places = std::move(rows);
+    const auto copy = [&](const u32* to, const std::vector<u32>& from) {
+        GNND_CUDA(cudaMemcpyAsync(const_cast<u32*>(to), from.data(), bytes, cudaMemcpyHostToDevice, stream_));
+    };
+    copy(places_, places);
+    copy(again_.objects, numbers);
+    again_.count = overflowed;
+    const auto whole = std::lower_bound(places.begin(), places.end(), some_.wanted.whole) - places.begin();
+    again_.wanted = {u32(whole), some_.wanted.at};
+    again_.hits = some_.hits;
+    again_.hits.capacity *= int(std::clamp(some_.count / overflowed, 1u, kMorePlaces));
+    again_.thresholds = some_.thresholds;
+    again_.overflowed = some_.overflowed;
+    again_.is_overflowed = some_.is_overflowed;
+    take_lists(some_.lists, places_, overflowed, again_.lists, stream_);
 }
 
 void Sweep::make_room(u32 count) {
     if (count <= room_) return;
     room_ = 0;
     some_ = {};  // before the others are taken
-    objects_ = {};
-    objects_ = DeviceMemory(resources_, std::size_t(count) * sizeof(u32), stream_);
     some_ = allocate_rows(count, hits_of_some(k_), nullptr);
     room_ = count;
 }
 
-Lists Sweep::nearest_of(const std::int32_t* objects, u32 count, const u32* ids, int stride, int width) {
+Lists Sweep::nearest_of(const std::int32_t* objects, u32 count, const u32* ids, int stride, int width, Wanted wanted) {
     const int capacity = hits_of_some(k_);
     make_room(count);
     some_.count = count;
-    some_.packed.count = count;
-    auto* numbers = reinterpret_cast<u32*>(objects_.data());
-    GNND_CUDA(cudaMemcpyAsync(numbers, objects, std::size_t(count) * sizeof(u32), cudaMemcpyHostToDevice, stream_));
-    some_.objects = numbers;
-    gather();
+    some_.wanted = wanted;
+    GNND_CUDA(cudaMemcpyAsync(const_cast<u32*>(some_.objects), objects, std::size_t(count) * sizeof(u32),
+                              cudaMemcpyHostToDevice, stream_));
+    gather(some_);
     clear(some_.lists, some_.hits, count, stream_);
     if (ids != nullptr) {
-        lists_as_hits(numbers, count, ids, stride, std::min(width, capacity), some_.hits, stream_);
+        lists_as_hits(some_.objects, count, ids, stride, std::min(width, capacity), wanted, k_, some_.hits, stream_);
         take_hits(some_);
     }
+    u32 overflowed = compare_all(some_, ids != nullptr ? two_steps(some_) : growing_steps(some_, 1), {});
+    if (overflowed == 0) return some_.lists;
 
-    const u32 few = count / 32;  // that may overflow without a finer form
-    u32 overflowed = compare_all(some_, growing_steps(some_, 1), {});
-    if (overflowed != 0) overflowed = compare_all(some_, even_steps(some_, 2), {});  // the bounds are better now
+    // Only rows that overflow are compared again; where many do after that, in a finer form. In the end no step has
+    // more columns than there are places.
+    const u32 few = count / 32;
+    std::vector<u32> places(count);
+    std::iota(places.begin(), places.end(), 0u);
+    const auto compare_again = [&](u32 steps) {
+        choose_again(objects, overflowed, places);
+        gather(again_);
+        overflowed = compare_all(again_, steps == 0 ? growing_steps(again_, 1) : even_steps(again_, steps), {});
+        put_back(again_.lists, places_, again_.count, some_.lists, stream_);
+    };
+    compare_again(0);  // the bounds are better now, and there are more places
     while (overflowed > few && (form_ == SweepForm::halves || form_ == SweepForm::split)) {
         use_form(finer_form());
-        gather();
-        overflowed = compare_all(some_, even_steps(some_, 2), {});
+        compare_again(2);
     }
-    // In the end no step has more columns than there are places.
     const u32 width_in_all = width_of(some_);
-    for (u32 steps = 16; overflowed != 0 && steps < 8 * width_in_all; steps *= 8)
-        overflowed = compare_all(some_, even_steps(some_, steps), {});
+    for (u32 steps = 16; overflowed != 0 && steps < 8 * width_in_all; steps *= 8) compare_again(steps);
     return some_.lists;
 }
 

@@ -20,6 +20,7 @@ struct SweepRows {
     const u32* objects = nullptr;  ///< count; null: all
     SweptRows packed{};
     Lists lists{};
+    Wanted wanted{};
     Candidates hits{};
     Threshold* thresholds = nullptr;                      ///< padded
     u32 *overflowed = nullptr, *is_overflowed = nullptr;  ///< count: see ScoreArgs
@@ -38,8 +39,9 @@ class Sweep {
     /// \param objects  host: count object numbers
     /// \param ids      device: n x stride, neighbours to start from, of which the first `width` are looked at; null:
     ///                 from nothing, which takes a few steps more
+    /// \param wanted   what is behind that in a list is anything
     /// \return count x k on the device until the next call; distances as the metric says, negated for similarities
-    Lists nearest_of(const std::int32_t* objects, u32 count, const u32* ids, int stride, int width);
+    Lists nearest_of(const std::int32_t* objects, u32 count, const u32* ids, int stride, int width, Wanted wanted = {});
 
     /// What comparing pairs takes from now on, without what is done with hits.
     void time_comparisons(Stopwatch* watch) { watch_ = watch; }
@@ -50,6 +52,7 @@ class Sweep {
     ///              Floats are taken for want of memory for split rows
     void make_exact(const Lists& lists, std::optional<SweepForm> form, const Callbacks& callbacks);
 
+    int k() const { return k_; }
     /// The form that nearest_of() ended with: the first one that has few hits beside neighbours.
     SweepForm form() const { return form_; }
     /// Device memory that it has taken of the space's spare.
@@ -65,7 +68,9 @@ class Sweep {
     /// The next one that rounds less and that there is memory for.
     SweepForm finer_form() const;
     void split();
-    void gather();
+    void gather(SweepRows& rows);
+    /// Those of the chosen rows that overflowed, apart. \param places  in some_, of the rows that were compared last
+    void choose_again(const std::int32_t* objects, u32 overflowed, std::vector<u32>& places);
     /// Compares the rows with the columns (or the offsets) [begin, end) of so many panels, and takes the hits.
     void compare(const SweepRows& rows, u32 begin, u32 end);
     void take_hits(const SweepRows& rows);
@@ -76,6 +81,8 @@ class Sweep {
     std::vector<u32> even_steps(const SweepRows& rows, u32 steps) const;
     /// And of steps that grow, for lists that are empty or bad. \param least  no step is larger than one of so many
     std::vector<u32> growing_steps(const SweepRows& rows, u32 least) const;
+    /// And of a small one and the rest, for lists whose bounds are good.
+    std::vector<u32> two_steps(const SweepRows& rows) const;
     u32 panel_rows() const { return form_ == SweepForm::floats ? kFloatRows : kPanelRows; }
 
     SweepSpace space_;
@@ -91,9 +98,9 @@ class Sweep {
     u32* overflows_;
     StopFlag* stop_;
     Counters* counters_;
-    SweepRows some_;
-    u32 room_ = 0;  ///< rows that it has memory for
-    DeviceMemory objects_;
+    SweepRows some_, again_;  ///< chosen ones, and those of them that are compared again, in the same memory
+    u32* places_;             ///< of these in some_
+    u32 room_ = 0;            ///< rows that it has memory for
     PinnedArray<u32, 1> overflows_here_;
     Drain drain_;  // the last member: copies into the page-locked word end first
 };

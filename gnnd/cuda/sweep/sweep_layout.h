@@ -17,9 +17,19 @@ inline std::int64_t widest_row(const SweepSpace& space) {
     return space.packed == PackedType::f16 ? 2 * high_tiles_of(space.raw.d) * kTileBytes : space.rows.row_bytes;
 }
 
-/// Of rows that are swept: chosen ones, or all, whose packed rows and lists are there already.
+struct ListsLayout {
+    Part ids, distances, bounds;
+
+    ListsLayout() = default;
+    ListsLayout(std::int64_t rows, int k, Layout& layout)
+        : ids(layout.take(rows * k * 4)), distances(layout.take(rows * k * 4)), bounds(layout.take(rows * 4)) {}
+};
+
+/// Of rows that are swept: chosen ones, or all, whose packed rows and lists are there already. Of chosen ones also
+/// what those of them need that are compared again.
 struct RowsLayout {
-    Part packed, ids, distances, bounds, entries, counts, thresholds, overflowed, is_overflowed;
+    Part packed, objects, again, places, entries, counts, thresholds, overflowed, is_overflowed;
+    ListsLayout lists, lists_again;
     std::size_t total;
 
     RowsLayout(const SweepSpace& space, u32 count, int k, int capacity, bool all) {
@@ -27,9 +37,9 @@ struct RowsLayout {
         Layout layout;
         if (!all) {
             packed = layout.take(rows * widest_row(space));
-            ids = layout.take(rows * k * 4);
-            distances = layout.take(rows * k * 4);
-            bounds = layout.take(rows * 4);
+            lists = {rows, k, layout};
+            lists_again = {rows, k, layout};
+            for (Part* each : {&objects, &again, &places}) *each = layout.take(rows * 4);
         }
         entries = layout.take(rows * capacity * 8);
         counts = layout.take(rows * 4);
