@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <new>
 #include <string>
 #include <utility>
 
@@ -21,10 +22,6 @@ void check_size(std::int64_t n, std::int64_t k) {
                               std::to_string(kMaxColumns));
 }
 
-}  // namespace
-
-namespace {
-
 /// Resizes an array whose new elements may be anything. Where one that holds some has to move it takes room for half as
 /// many more, and all threads copy it: most of the time goes into touching new memory.
 template <class T>
@@ -33,7 +30,10 @@ void resize_array(Array<T>& array, std::int64_t size) {
     const auto before = std::int64_t(array.size());
     if (before == 0 || size <= std::int64_t(array.capacity())) return array.resize(size);
     Array<T> larger;
-    larger.reserve(size + size / 2);
+    try {
+        larger.reserve(size + size / 2);
+    } catch (const std::bad_alloc&) {  // where address space is limited it does without
+    }
     larger.resize(size);
 #pragma omp parallel for schedule(static) if (before > kChunk)
     for (std::int64_t begin = 0; begin < before; begin += kChunk)

@@ -2,9 +2,13 @@
 #include "gnnd/graph.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <fstream>
 #include <functional>
 
 #include "gnnd/error.h"
@@ -68,6 +72,29 @@ TEST(KnnGraph, RowsComeAndGo) {
     EXPECT_THROW(graph.resize(std::int64_t(1) << 31), InvalidArgument);
     EXPECT_EQ(graph.n(), 4);
     EXPECT_THROW(KnnGraph().resize(1), InvalidArgument);
+}
+
+TEST(KnnGraph, GrowsWithoutRoomWhereAddressSpaceIsShort) {
+#ifdef GNND_SANITIZED
+    GTEST_SKIP() << "sanitizers reserve address space of their own";
+#endif
+    constexpr std::int64_t kRows = 1 << 20, kColumns = 16, kArray = kRows * kColumns * 4;
+    KnnGraph(kRows, kColumns, Metric::L2);  // threads have their stacks from here on
+    KnnGraph graph(2, kColumns, Metric::L2);
+    graph.ids()[0] = 1;
+    rlimit before{};
+    ASSERT_EQ(getrlimit(RLIMIT_AS, &before), 0);
+    rlimit little = before;
+    std::int64_t pages = 0;
+    std::ifstream("/proc/self/statm") >> pages;
+    // Room for half as many more is there for one of two arrays.
+    little.rlim_cur = rlim_t(pages * sysconf(_SC_PAGESIZE) + kArray * 11 / 4);
+    ASSERT_EQ(setrlimit(RLIMIT_AS, &little), 0);
+    EXPECT_NO_THROW(graph.resize(kRows));
+    ASSERT_EQ(setrlimit(RLIMIT_AS, &before), 0);
+    ASSERT_EQ(graph.n(), kRows);
+    EXPECT_EQ(graph.ids()[0], 1);
+    EXPECT_EQ(graph.ids()[kRows * kColumns - 1], -1);
 }
 
 TEST(CheckStructure, AcceptsValidGraphs) {
