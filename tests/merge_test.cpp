@@ -54,6 +54,24 @@ TEST(Merge, OfSetsThatLieApartIsAsGoodAsOneBuild) {
     test::expect_recall_of_one_build(test::sorted_by_distance(rows), test::sized(4000), cpu_params(32), 0.003);
 }
 
+/// Who asks between two steps of it counts these.
+TEST(Merge, OfFewAndManyTakesNoStepsForPairsThatAreKnown) {
+    constexpr std::int64_t kN = 40000;
+    const Vectors vectors = random_vectors(kN, 3, DType::f32);
+    BuildParams params = cpu_params(5);
+    params.threads = 1;
+    params.recall = 0.99F;
+    for (const std::int64_t n1 : {std::int64_t(3), kN - 3}) {
+        const Halves halves(vectors, n1, params);
+        std::int64_t steps = 0;
+        Callbacks callbacks;
+        callbacks.interrupt = [&] { return ++steps, false; };
+        const BuildResult merged = merge(halves.x1, halves.g1, halves.x2, halves.g2, params, callbacks);
+        EXPECT_EQ(merged.stats.stop, StopReason::recall);
+        EXPECT_LT(steps, kN / 4) << "of " << n1;
+    }
+}
+
 TEST(Merge, EndsWhenLittleIsLeftToFind) {
     const io::VectorFile sample(GNND_TEST_DATA "/photosift20k.u8bin");
     const VectorView rows = test::rows_of(sample.view(), 0, test::sized(8000));

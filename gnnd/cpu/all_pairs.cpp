@@ -5,6 +5,7 @@
 #include <new>
 #include <numeric>
 #include <optional>
+#include <utility>
 
 #include "gnnd/cpu/codes.h"
 #include "gnnd/cpu/steps.h"
@@ -13,12 +14,32 @@
 namespace gnnd::cpu {
 namespace {
 
-/// True where no pair of the tiles counts: all of their objects are of one set.
-bool are_known(const detail::Pairs& pairs, std::int64_t first_row, std::int64_t first_column) {
-    const auto before = [&](std::int64_t first) { return first + kTile <= std::int64_t(pairs.border); };
-    const auto behind = [&](std::int64_t first) { return first >= std::int64_t(pairs.border); };
-    return !pairs.all() && ((before(first_row) && before(first_column)) || (behind(first_row) && behind(first_column)));
-}
+/// The pairs of tiles that are to be compared, by their numbers. Those with pairs across the border are told apart from
+/// all others, not looked for among them: of few objects and very many others that would take longer than to compare.
+class TilePairs {
+  public:
+    TilePairs(std::int64_t n, const detail::Pairs& pairs) : tiles_((n + kTile - 1) / kTile), across_(!pairs.all()) {
+        if (!across_) return;
+        behind_ = std::int64_t(pairs.border) / kTile;
+        before_ = (std::int64_t(pairs.border) + kTile - 1) / kTile;
+    }
+
+    std::int64_t count() const { return across_ ? before_ * (tiles_ - behind_) : (tiles_ + 1) / 2 * (tiles_ + 1); }
+    /// \return row and column; a row behind its column stands for no pair
+    std::pair<std::int64_t, std::int64_t> at(std::int64_t number) const {
+        if (across_) return {number / (tiles_ - behind_), behind_ + number % (tiles_ - behind_)};
+        // The upper triangle of tiles, folded so that every line has the same number of them: line l holds those of row
+        // l and of row tiles - 1 - l. The middle line of an odd number meets itself.
+        const std::int64_t line = number / (tiles_ + 1), place = number % (tiles_ + 1), second = tiles_ - 1 - line;
+        if (place < tiles_ - line) return {line, line + place};
+        return {second, second == line ? second - 1 : second + place - (tiles_ - line)};
+    }
+
+  private:
+    std::int64_t tiles_;
+    bool across_;
+    std::int64_t before_ = 0, behind_ = 0;  ///< tiles with objects before the border, and the first with some behind it
+};
 
 /// Two tiles of objects; both may be the same one.
 struct Tiles {
@@ -138,7 +159,7 @@ std::optional<CodedRows> encode(const State& state) {
 }  // namespace
 
 void compare_all(State& state) {
-    const std::int64_t n = state.lists.n(), tiles = (n + kTile - 1) / kTile;
+    const std::int64_t n = state.lists.n();
     state.size_blocks(kTile, kTile);
     for (Worker& worker : state.workers) {
         worker.offers.resize(2 * kTile);
@@ -159,15 +180,10 @@ void compare_all(State& state) {
     state.team.for_chunks(n, 1024, [&](int, std::int64_t begin, std::int64_t end) {
         for (std::int64_t i = begin; i < end; ++i) state.lists.start_last_round(i);
     });
-    // The upper triangle of tiles, folded so that every line has the same number of them: line l holds those of row l
-    // and of row tiles - 1 - l.
-    const std::int64_t width = tiles + 1, lines = (tiles + 1) / 2;
-    state.team.for_chunks(lines * width, 1, [&](int thread, std::int64_t c, std::int64_t) {
-        const std::int64_t line = c / width, place = c % width;
-        const std::int64_t row = place < tiles - line ? line : tiles - 1 - line;
-        if (place >= tiles - line && row == line) return;  // the middle line of an odd number meets itself
-        const std::int64_t column = row == line ? line + place : row + place - (tiles - line);
-        if (!are_known(state.pairs, row * kTile, column * kTile))
+    const TilePairs pairs(n, state.pairs);
+    state.team.for_chunks(pairs.count(), 1, [&](int thread, std::int64_t c, std::int64_t) {
+        const auto [row, column] = pairs.at(c);
+        if (row <= column)
             join_tiles(state, state.workers[thread], codes ? &*codes : nullptr, codes ? &sieves[thread] : nullptr,
                        row * kTile, column * kTile);
     });
