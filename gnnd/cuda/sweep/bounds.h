@@ -79,19 +79,9 @@ void find_largest_norm(const SweepSpace&, float* largest, cudaStream_t);
 void make_thresholds(SweepForm, const SweepSpace&, const BoundArgs&, cudaStream_t);
 /// Hits become candidates that apply_candidates() takes: with exact distances, and without those that the list has.
 void score_hits(const SweepSpace&, const ScoreArgs&, cudaStream_t);
-/// Ids of lists as hits, so that they get exact distances; where a list has less than some times as many as are wanted,
-/// those of the lists of its first entries behind them: the last ones of a list may be far off, and so would its bound.
-/// \param ids  n x stride, the first `width` of each row, at most hits.capacity
-void lists_as_hits(const u32* objects, u32 count, const u32* ids, int stride, int width, Wanted wanted, int k,
-                   const Candidates& hits, cudaStream_t);
 /// A graph as lists, and back: distances negated for similarities, and in `bounds` the last ones.
 void open_graph(Metric, const Lists&, std::int64_t n, cudaStream_t);
 void close_graph(Metric, const Lists&, std::int64_t n, cudaStream_t);
-/// Packed rows of chosen objects.
-void gather_rows(const SweptRows& from, const u32* objects, u32 count, std::uint8_t* to, cudaStream_t);
-/// Lists from some places among all, or to these. \param places  count
-void take_lists(const Lists& all, const u32* places, u32 count, const Lists& chosen, cudaStream_t);
-void put_back(const Lists& chosen, const u32* places, u32 count, const Lists& all, cudaStream_t);
 /// n: one by the vectors' norms.
 void make_factors(const SweepSpace&, float* factors, cudaStream_t);
 

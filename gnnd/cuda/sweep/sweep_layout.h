@@ -3,6 +3,8 @@
 /// \file sweep_layout.h
 /// The device memory of a sweep.
 
+#include <algorithm>
+
 #include "gnnd/cuda/memory/layout.h"
 #include "gnnd/cuda/sweep/bounds.h"
 
@@ -15,6 +17,11 @@ inline u32 padded(std::int64_t n) {
 /// Of the forms that rows may come to.
 inline std::int64_t widest_row(const SweepSpace& space) {
     return space.packed == PackedType::f16 ? 2 * high_tiles_of(space.raw.d) * kTileBytes : space.rows.row_bytes;
+}
+
+/// Hits that a chosen object has places for.
+inline int hits_of_some(int k) {
+    return std::max(1024, 2 * k);
 }
 
 struct ListsLayout {
