@@ -32,6 +32,20 @@ bool gpu_has_code_bytes(std::int64_t bytes) {
     return std::find(kSizes.begin(), kSizes.end(), bytes) != kSizes.end();
 }
 
+namespace {
+
+/// False where FAISS leaves lists to cuVS, or to RAFT before it, which knows no room and says so on standard error.
+template <class Config>
+bool has_room_in_lists(const Config& config) {
+    if constexpr (requires { config.use_cuvs; })
+        return !config.use_cuvs;
+    else if constexpr (requires { config.use_raft; })
+        return !config.use_raft;
+    return true;
+}
+
+}  // namespace
+
 Ivfpq make_gpu_ivfpq(const Gpu& gpu, const IvfpqShape& shape) {
     constexpr int kMostFloatBytes = 48;  // lookup tables of more are too large for shared memory in float32
     faiss::gpu::GpuIndexIVFPQConfig config;
@@ -41,7 +55,7 @@ Ivfpq make_gpu_ivfpq(const Gpu& gpu, const IvfpqShape& shape) {
                                                              shape.code_bytes, 8, shape.metric, config);
     configure(*index, shape);
     // Else each list allocates its codes and ids anew whenever they double.
-    index->reserveMemory(std::size_t(shape.vectors));
+    if (has_room_in_lists(config)) index->reserveMemory(std::size_t(shape.vectors));
     return with_nprobe(nullptr, std::move(index));
 }
 

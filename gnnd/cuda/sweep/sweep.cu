@@ -200,7 +200,7 @@ std::vector<u32> Sweep::growing_steps(const SweepRows& rows, u32 least) const {
     const u32 width = width_of(rows), places = u32(rows.hits.capacity), growth = std::max(1u, places / 2 / u32(k_));
     const u32 most = std::max(1u, width / least);
     std::vector<u32> ends;
-    for (u32 end = std::max(1u, places / panel_rows()); end < width; end += std::min(end * growth, most))
+    for (u32 end = std::max(1u, places / panel_rows()); end < width; end += u32(std::min<u64>(u64(end) * growth, most)))
         ends.push_back(end);
     ends.push_back(width);
     return ends;
