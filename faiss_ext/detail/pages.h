@@ -38,14 +38,16 @@ void touch_pages(Array& array, std::size_t size) {
 
 /// Resizes an array as it does itself, but makes its pages by all threads, and of one that has to move takes room as it
 /// is told. What is thrown leaves the array as it was.
-/// \param array  a std::vector, or what FAISS from 1.11 on has in its place; one that cannot reserve is only resized
+/// \param array  a std::vector, or what FAISS from 1.11 on has in its place, which holds one unless it is a view
 /// \param room   elements that there is to be room for, where there is so much; fewer than `size`: for those
 template <class Array>
 void resize_with_pages(Array& array, std::size_t size, std::size_t room = 0) {
-    if constexpr (requires {
-                      array.reserve(size);
-                      array.assign(array.begin(), array.end());
-                  }) {
+    if constexpr (requires { array.is_owned ? array.owned_data.size() : 0; }) {
+        if (array.is_owned) resize_with_pages(array.owned_data, size, room);
+    } else if constexpr (requires {
+                             array.reserve(size);
+                             array.assign(array.begin(), array.end());
+                         }) {
         if (size > array.capacity()) {
             Array larger;
             try {
