@@ -45,10 +45,15 @@ std::string machine() {
     return model + ", " + std::to_string(cores) + " cores";
 }
 
-std::unique_ptr<faiss_ext::GraphBuilder> make_builder(Settings& settings, int threads, const gnnd::Device& device,
-                                                      const faiss_ext::Gpu& gpu) {
+std::string take_method(Settings& settings) {
     std::string method = "gnnd";
     settings.take("method", [&](const std::string& v) { method = v; });
+    return method;
+}
+
+std::unique_ptr<faiss_ext::GraphBuilder> make_builder(Settings& settings, int threads, const gnnd::Device& device,
+                                                      const faiss_ext::Gpu& gpu) {
+    const std::string method = take_method(settings);
     auto builder = faiss_ext::make_graph_builder(method, gpu);
     if (auto* gnnd_builder = dynamic_cast<faiss_ext::GnndGraphBuilder*>(builder.get())) {
         gnnd_builder->use(nullptr);  // memory of its own: FAISS's pool would be held for nothing
@@ -183,8 +188,10 @@ void run(const Options& options) {
     faiss_ext::IvfpqGraphBuilder kept({}, options.gpu);
     // The first build in a process takes longer on a GPU, by less than IVFPQ's would show.
     if (options.device.kind == gnnd::Device::Kind::cuda)
-        for (const std::string& configuration : options.configurations)
-            if (configuration.find("method=ivfpq") == std::string::npos) build(options, source, configuration, kept);
+        for (const std::string& configuration : options.configurations) {
+            Settings settings(configuration);
+            if (take_method(settings) != "ivfpq") build(options, source, configuration, kept);
+        }
     // Round by round, so that what slows the machine down for a while slows all of them.
     for (int round = 0; round < options.repeat; ++round)
         for (std::size_t number = 0; number < options.configurations.size(); ++number) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "gnnd/cpu/copy.h"
 #include "gnnd/cpu/parallel.h"
 #include "gnnd/error.h"
 #include "gnnd/vectors.h"
@@ -23,10 +24,9 @@ void check_size(std::int64_t n, std::int64_t k) {
 }
 
 /// Resizes an array whose new elements may be anything. Where one that holds some has to move it takes room for half as
-/// many more, and all threads copy it: most of the time goes into touching new memory.
+/// many more, and all threads copy it.
 template <class T>
 void resize_array(Array<T>& array, std::int64_t size) {
-    constexpr std::int64_t kChunk = 1 << 18;
     const auto before = std::int64_t(array.size());
     if (before == 0 || size <= std::int64_t(array.capacity())) return array.resize(size);
     Array<T> larger;
@@ -35,9 +35,7 @@ void resize_array(Array<T>& array, std::int64_t size) {
     } catch (const std::bad_alloc&) {  // where address space is limited it does without
     }
     larger.resize(size);
-#pragma omp parallel for schedule(static) if (before > kChunk)
-    for (std::int64_t begin = 0; begin < before; begin += kChunk)
-        std::copy_n(array.data() + begin, std::min(kChunk, before - begin), larger.data() + begin);
+    cpu::copy_parallel(array.data(), std::size_t(before), larger.data());
     array = std::move(larger);
 }
 

@@ -7,8 +7,7 @@
 
 namespace {
 
-using faiss_ext::detail::resize_with_pages;
-using faiss_ext::detail::with_room;
+using faiss_ext::detail::grow_with_pages;
 
 /// What FAISS from 1.11 on has in place of some vectors, as far as it is used here.
 struct MaybeOwned {
@@ -30,15 +29,15 @@ template <class Array>
 void expect_growth_in_place() {
     for (const std::size_t large : {std::size_t(1000), std::size_t(6) << 20}) {  // the pages of more are touched first
         Array array;
-        resize_with_pages(array, large, with_room(large));
+        grow_with_pages(array, large);
         array.data()[large - 1] = 7;
         const int* const before = array.data();
-        resize_with_pages(array, large + large / 4, with_room(large + large / 4));
+        grow_with_pages(array, large + large / 4);
         EXPECT_EQ(array.data(), before) << "it has moved";
         EXPECT_EQ(array.size(), large + large / 4);
         EXPECT_EQ(array.data()[large - 1], 7);
         EXPECT_EQ(array.data()[large], 0);
-        resize_with_pages(array, 2 * large, with_room(2 * large));
+        grow_with_pages(array, 2 * large);
         EXPECT_EQ(array.data()[large - 1], 7) << "as it moves";
         EXPECT_EQ(array.data()[2 * large - 1], 0);
     }

@@ -11,6 +11,7 @@
 #include "faiss_ext/detail/class_name.h"
 #include "faiss_ext/detail/errors.h"
 #include "faiss_ext/detail/pages.h"
+#include "gnnd/cpu/copy.h"
 
 namespace faiss_ext::detail {
 
@@ -53,8 +54,8 @@ void set_links(faiss::IndexHNSW& index, SearchGraph&& links) {
     const std::size_t n = links.links.size() / links.degree;
     std::vector<int> levels;
     std::vector<std::size_t> offsets;
-    resize_with_pages(levels, n, with_room(n));
-    resize_with_pages(offsets, n + 1, with_room(n + 1));
+    grow_with_pages(levels, n);
+    grow_with_pages(offsets, n + 1);
     std::fill(levels.begin(), levels.end(), 1);
     for (std::size_t i = 0; i <= n; ++i) offsets[i] = i * links.degree;
     faiss::HNSW& hnsw = index.hnsw;
@@ -72,14 +73,14 @@ std::int32_t* make_room(faiss::IndexNSG& index, std::int64_t n) {
     Room* room = std::get_deleter<Room>(graph);
     const bool own = room != nullptr && graph.use_count() == 1;
     if (!own) {
-        resize_with_pages(copy, size, with_room(size));
-        copy_parallel(graph->data, before, copy.data());
+        grow_with_pages(copy, size);
+        gnnd::cpu::copy_parallel(graph->data, before, copy.data());
         copy.resize(before);
         graph = make_graph(std::move(copy), int(degree));
         room = std::get_deleter<Room>(graph);
     }
     std::vector<std::int32_t>& links = *room->links;
-    resize_with_pages(links, size, with_room(size));
+    grow_with_pages(links, size);
     std::fill(links.begin() + std::ptrdiff_t(before), links.end(), -1);
     return graph->data = links.data();
 }
@@ -89,9 +90,9 @@ std::int32_t* make_room(faiss::IndexHNSW& index, std::int64_t n) {
     const auto count = std::int64_t(hnsw.levels.size());
     const std::size_t degree = degree_of(index);
     try {
-        resize_with_pages(hnsw.levels, n, with_room(n));
-        resize_with_pages(hnsw.offsets, n + 1, with_room(n + 1));
-        resize_with_pages(hnsw.neighbors, n * degree, with_room(n * degree));
+        grow_with_pages(hnsw.levels, n);
+        grow_with_pages(hnsw.offsets, n + 1);
+        grow_with_pages(hnsw.neighbors, n * degree);
     } catch (...) {
         set_count(index, count);
         throw;

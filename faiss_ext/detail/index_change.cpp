@@ -136,7 +136,7 @@ std::int64_t LinkChange<GraphIndex>::choose_added(const faiss::IndexFlat& rows, 
                                                   const std::vector<std::int32_t>& changed) {
     n_ = graph.n;
     old_ = std::int64_t(parents_.size());
-    resize_with_pages(parents_, std::size_t(n_), with_room(std::size_t(n_)));
+    grow_with_pages(parents_, std::size_t(n_));
     std::fill(parents_.begin() + old_, parents_.end(), -1);
     try {
         grown_.emplace(make_room(index_, n_), degree_of(index_), entry_of(index_), parents_);

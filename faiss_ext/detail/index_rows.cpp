@@ -13,6 +13,7 @@
 #include "faiss_ext/detail/errors.h"
 #include "faiss_ext/detail/pages.h"
 #include "faiss_ext/detail/rows.h"
+#include "gnnd/cpu/copy.h"
 #include "gnnd/cpu/parallel.h"
 
 namespace faiss_ext::detail {
@@ -25,7 +26,7 @@ void encode(const faiss::IndexFlatCodes& storage, idx_t n, const float* x, std::
     const auto* quantizer = dynamic_cast<const faiss::IndexPQ*>(&storage);
     if (holds_plain_rows(storage)) {
         const auto* rows = reinterpret_cast<const std::uint8_t*>(x);
-        return copy_parallel(rows, std::size_t(n) * storage.code_size, codes);
+        return gnnd::cpu::copy_parallel(rows, std::size_t(n) * storage.code_size, codes);
     }
     if (quantizer == nullptr) return storage.sa_encode(n, x, codes);
     const gnnd::Callbacks hooks = interrupt_hooks();
@@ -81,8 +82,7 @@ faiss::IndexFlat copy_rows(const faiss::IndexFlat& rows, const std::vector<std::
 AddedRows::AddedRows(faiss::IndexFlatCodes& storage, idx_t n, const float* x)
     : storage_(storage), before_(storage.ntotal) {
     const std::size_t bytes = storage.code_size;
-    const std::size_t size = std::size_t(before_ + n) * bytes;
-    resize_with_pages(storage.codes, size, with_room(size));
+    grow_with_pages(storage.codes, std::size_t(before_ + n) * bytes);
     try {
         encode(storage, n, x, storage.codes.data() + std::size_t(before_) * bytes);
     } catch (...) {
@@ -117,9 +117,8 @@ std::unique_ptr<faiss::IndexFlatCodes> empty_like(const faiss::IndexFlatCodes& s
 JoinedRows::JoinedRows(faiss::IndexFlatCodes& storage, const faiss::IndexFlatCodes& first, idx_t n, const float* x)
     : storage_(storage), count_(first.ntotal + n) {
     const std::size_t bytes = storage.code_size, before = std::size_t(first.ntotal) * bytes;
-    const std::size_t size = std::size_t(count_) * bytes;
-    resize_with_pages(codes_, size, with_room(size));
-    copy_parallel(first.codes.data(), before, codes_.data());
+    grow_with_pages(codes_, std::size_t(count_) * bytes);
+    gnnd::cpu::copy_parallel(first.codes.data(), before, codes_.data());
     encode(storage, n, x, codes_.data() + before);
     exchange();
 }

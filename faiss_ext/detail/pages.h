@@ -65,16 +65,10 @@ void resize_with_pages(Array& array, std::size_t size, std::size_t room = 0) {
     array.resize(size);
 }
 
-/// Copies `count` elements, a part a thread.
-template <class T>
-void copy_parallel(const T* from, std::size_t count, T* to) {
-    constexpr std::size_t kChunk = 1 << 18;
-    const auto chunks = std::int64_t((count + kChunk - 1) / kChunk);
-#pragma omp parallel for schedule(static) if (chunks > 16)
-    for (std::int64_t chunk = 0; chunk < chunks; ++chunk) {
-        const std::size_t begin = std::size_t(chunk) * kChunk;
-        std::copy_n(from + begin, std::min(kChunk, count - begin), to + begin);
-    }
+/// The same of one that will grow: what has to move takes room for more.
+template <class Array>
+void grow_with_pages(Array& array, std::size_t size) {
+    resize_with_pages(array, size, with_room(size));
 }
 
 }  // namespace faiss_ext::detail

@@ -37,13 +37,14 @@ detail::ObjectRange measure(const detail::Input& whole, std::int64_t added, cons
         const SweptSet set(whole, params.metric, resources, stream);
         const auto measured = [&](const detail::ObjectRange& part) {
             const int k = int(graph.k);
-            RecallMeter meter(set.space(), params, part, larger_sample_after(added, whole.n()), resources, watch,
-                              stream, sample_after(added, whole.n()));
+            const std::int64_t most = larger_sample_after(added, whole.n());
+            RecallMeter meter(set.space(), params, part, most, resources, watch, stream,
+                              sample_after(added, whole.n()));
             meter.find_truth(ids, k, k);
             meter.start(ids, k, k);
             RecallEstimate recall = meter.estimate();
             if (recall.value < params.recall && !detail::is_decided(recall, params.recall) && meter.may_grow()) {
-                meter.grow(larger_sample_after(added, whole.n()), ids, k, k);
+                meter.grow(most, ids, k, k);
                 meter.start(ids, k, k);
                 recall = meter.estimate();
             }

@@ -147,7 +147,7 @@ __global__ void __launch_bounds__(kSearchWarps* kWarp, kSearchBlocks)
     const int entries = min(list.size, rows.k);
     double phi = 0;
     for (int j = lane_id(); j < entries; j += kWarp) phi += double(rows.key_of(ranked_distance(list.entries[j])));
-    for (int step = kWarp / 2; step > 0; step /= 2) phi += __shfl_xor_sync(kAllLanes, phi, step);
+    phi = warp_sum(phi);
     if (lane_id() != 0) return;
     atomicAdd(&counters->distances, compared);
     atomicAdd(&counters->entries, u64(entries));
