@@ -10,11 +10,13 @@ namespace gnnd::test {
 namespace {
 
 thread_local int memory_allowed = INT_MAX;
+thread_local std::size_t memory_from = 0;
 
 }  // namespace
 
-FailingMemory::FailingMemory(int allowed) {
+FailingMemory::FailingMemory(int allowed, std::size_t from_bytes) {
     memory_allowed = allowed;
+    memory_from = from_bytes;
 }
 FailingMemory::~FailingMemory() {
     memory_allowed = INT_MAX;
@@ -37,7 +39,7 @@ namespace {
 
 void* allocate(std::size_t bytes, std::size_t alignment) {
     int& allowed = gnnd::test::memory_allowed;
-    if (allowed != INT_MAX && --allowed < 0) throw std::bad_alloc();
+    if (allowed != INT_MAX && bytes >= gnnd::test::memory_from && --allowed < 0) throw std::bad_alloc();
     void* memory = std::aligned_alloc(alignment, (bytes + alignment) / alignment * alignment);
     if (memory == nullptr) throw std::bad_alloc();
     return memory;
