@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
 """The cost of an engine: one base by gnnd.build_sharded(), by processes of `gnnd worker`, and on Dask, in turn.
 
-Each way's wall-clock time and processor time, of all its processes, and the recall that it has measured. Processes are
-started before the clock, Python's start and imports are not counted; the base is in the page cache.
+Each way's wall-clock time and processor time, of all its processes, and the recall that it has measured. Each has new
+processes, which are started before the clock: Python's start and imports are not counted, but memory never used before
+is, for all of them. The base is in the page cache.
 
     python benchs/python_distributed.py [--rows 200000] [--shards 8] [--processes 4] [--repeat 3] [--work DIR]
 """
@@ -40,28 +41,48 @@ def processor_seconds(who: int = resource.RUSAGE_SELF) -> float:
     return used.ru_utime + used.ru_stime
 
 
-def as_worker(work: Path, start: Any, ended: Any) -> None:
+def as_worker(work: Path) -> None:
+    gnnd.distributed.work(work, device="cpu", threads=1)
+
+
+def as_one(base: Path, work: Path, k: int, shards: int, workers: int) -> None:
+    gnnd.build_sharded(base, work, k, shards=shards, device="cpu", workers=workers)
+
+
+def timed(action: Callable[..., None], arguments: tuple[Any, ...], start: Any, ended: Any) -> None:
     start.wait()
     before = processor_seconds()
-    gnnd.distributed.work(work, device="cpu", threads=1)
+    action(*arguments)
     ended.put(processor_seconds() - before)
 
 
-def by_workers(base: Path, work: Path, k: int, shards: int, processes: int) -> tuple[float, float]:
+def in_processes(
+    count: int, action: Callable[..., None], *arguments: Any, before: Callable[[], object] = lambda: None
+) -> tuple[float, float]:
+    """New ones, since memory that a process has had before costs it nothing. `before` is called here and counts."""
     context = multiprocessing.get_context("spawn")
-    start, ended = context.Barrier(processes + 1), context.Queue()
-    workers = [context.Process(target=as_worker, args=(work, start, ended)) for _ in range(processes)]
-    for one in workers:
+    start, ended = context.Barrier(count + 1), context.Queue()
+    processes = [context.Process(target=timed, args=(action, arguments, start, ended)) for _ in range(count)]
+    for one in processes:
         one.start()
     time.sleep(3)  # until all of them wait
-    before, began = processor_seconds(), time.perf_counter()
-    gnnd.distributed.start(base, work, k, shards=shards)
+    own, began = processor_seconds(), time.perf_counter()
+    before()
     start.wait()
-    used = [ended.get() for _ in workers]
-    seconds, own = time.perf_counter() - began, processor_seconds() - before
-    for one in workers:
+    used = [ended.get() for _ in processes]
+    seconds, own = time.perf_counter() - began, processor_seconds() - own
+    for one in processes:
         one.join()
     return seconds, sum(used) + own
+
+
+def by_workers(base: Path, work: Path, k: int, shards: int, processes: int) -> tuple[float, float]:
+    begin = functools.partial(gnnd.distributed.start, base, work, k, shards=shards)
+    return in_processes(processes, as_worker, work, before=begin)
+
+
+def by_one(base: Path, work: Path, k: int, shards: int, processes: int) -> tuple[float, float]:
+    return in_processes(1, as_one, base, work, k, shards, min(processes, os.cpu_count() or 1))
 
 
 def by_dask(base: Path, work: Path, k: int, shards: int, processes: int, profiler: bool = True) -> tuple[float, float]:
@@ -80,12 +101,6 @@ def by_dask(base: Path, work: Path, k: int, shards: int, processes: int, profile
         gnnd.distributed.build(base, work, k, shards=shards, client=client, device="cpu", threads=1)
         seconds = time.perf_counter() - began
         return seconds, sum(client.run(processor_seconds).values()) + processor_seconds() - before
-
-
-def by_one(base: Path, work: Path, k: int, shards: int, processes: int) -> tuple[float, float]:
-    before, began = processor_seconds(), time.perf_counter()
-    gnnd.build_sharded(base, work, k, shards=shards, device="cpu", workers=min(processes, os.cpu_count() or 1))
-    return time.perf_counter() - began, processor_seconds() - before
 
 
 def main() -> None:
