@@ -6,6 +6,7 @@
 #include <limits>
 #include <string>
 
+#include "gnnd/detail/tune_choice.h"
 #include "gnnd/error.h"
 #include "gnnd/tune.h"
 #include "tests/hard_sets.h"
@@ -122,6 +123,29 @@ TEST(Tune, ARecallOfOneIsThatOfAllPairs) {
     EXPECT_EQ(result.records[std::size_t(result.chosen)].large.stop, StopReason::exact);
     EXPECT_EQ(result.params.recall, 1);
     EXPECT_TRUE(result.reaches);
+}
+
+TEST(Tune, NoSampleOfObjectsPromisesARecallOfOne) {
+    TuneRecord lists, all_pairs;
+    lists.large.rows = all_pairs.large.rows = 3000;
+    lists.large.recall.value = all_pairs.large.recall.value = 1;
+    lists.large.seconds = 1;
+    all_pairs.large.seconds = 2;
+    lists.params = tuned_for(0);
+    all_pairs.params = tuned_for(1);
+    TuneResult result;
+    result.records = {lists, all_pairs};
+    detail::choose(result, tuned_for(0.99));
+    EXPECT_EQ(result.chosen, 0);
+    EXPECT_TRUE(result.reaches);
+    detail::choose(result, tuned_for(1));
+    EXPECT_EQ(result.chosen, 1);
+    EXPECT_TRUE(result.reaches);
+    result.records = {lists};
+    detail::choose(result, tuned_for(1));
+    EXPECT_EQ(result.chosen, 0);
+    EXPECT_FALSE(result.reaches);
+    EXPECT_EQ(result.params.recall, 1);
 }
 
 TEST(Tune, SaysWhereTheLimitsAllowNoMore) {

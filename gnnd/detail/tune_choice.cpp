@@ -37,9 +37,13 @@ std::vector<int> by_price(const TuneResult& result, float recall) {
     std::vector<int> positions;
     const bool large = std::any_of(result.records.begin(), result.records.end(),
                                    [](const TuneRecord& record) { return record.large.rows != 0; });
+    // That no neighbour is missing is what a sample of objects cannot show.
+    const auto promises = [&](const TuneRecord& record) {
+        return recall < 1 ? recall_expected(record) >= double(recall) : all_pairs(record);
+    };
     for (std::size_t i = 0; i < result.records.size(); ++i)
         if (const TuneRecord& record = result.records[i];
-            (!large || record.large.rows != 0) && recall_expected(record) >= double(recall) && !refuted(result, record))
+            (!large || record.large.rows != 0) && promises(record) && !refuted(result, record))
             positions.push_back(int(i));
     std::stable_sort(positions.begin(), positions.end(), [&](int a, int b) {
         return price(result.records[std::size_t(a)]) < price(result.records[std::size_t(b)]);

@@ -13,7 +13,7 @@ namespace gnnd::detail {
 bool same_lists(const BuildParams& a, const BuildParams& b);
 
 /// Positions of the records that are expected to have the recall, the cheapest first. Where some were built of the
-/// larger sample, of these only.
+/// larger sample, of these only. A recall of 1 is expected of all pairs alone.
 std::vector<int> by_price(const TuneResult& result, float recall);
 
 /// Sets what the result says of the setting for the recall asked for: its params, `chosen` and `reaches`.
