@@ -2,8 +2,11 @@
 #include "faiss_ext/optimize.h"
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <future>
 #include <memory>
+#include <numeric>
 #include <string>
 #include <utility>
 
@@ -21,7 +24,7 @@ namespace faiss_ext::detail {
 
 namespace {
 
-constexpr std::int64_t kChunk = 4096;  // objects
+constexpr std::int64_t kChunk = 4096, kAtOnce = gnnd::cpu::kPanelColumns;  // objects
 
 /// Chooses links by the steps of gnnd/search_links.h.
 void choose_links(const VectorSource& source, const faiss::IndexFlat& storage, const gnnd::KnnGraphView& graph,
@@ -56,10 +59,16 @@ std::int32_t find_entry(const faiss::IndexFlat& storage) {
     using Found = std::pair<float, std::int32_t>;
     std::vector<Found> nearest(chunks);
     team.for_chunks(n, kChunk, [&](int, std::int64_t begin, std::int64_t end) {
-        StorageDistances distances(storage);
-        distances.set_query(mean.data());
-        Found best{distances.to_query(begin), std::int32_t(begin)};
-        for (std::int64_t i = begin + 1; i < end; ++i) best = std::min(best, {distances.to_query(i), std::int32_t(i)});
+        const StorageDistances distances(storage);
+        Found best{HUGE_VALF, std::int32_t(begin)};
+        std::array<std::int32_t, kAtOnce> objects;
+        std::array<float, kAtOnce> keys;
+        for (std::int64_t i = begin; i < end; i += kAtOnce) {
+            const auto count = int(std::min<std::int64_t>(kAtOnce, end - i));
+            std::iota(objects.begin(), objects.begin() + count, std::int32_t(i));
+            distances.to_query(mean.data(), objects.data(), count, keys.data());
+            for (int j = 0; j < count; ++j) best = std::min(best, {keys[j], objects[j]});
+        }
         nearest[begin / kChunk] = best;
     });
     return std::min_element(nearest.begin(), nearest.end())->second;

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: MIT
 // Merges and removals of IndexNSGGnnd and IndexHNSWGnnd under every metric, and searches by many threads.
+#include <faiss/impl/DistanceComputer.h>
 #include <faiss/impl/IDSelector.h>
 
 #include <cmath>
+#include <memory>
+#include <numeric>
 #include <random>
 #include <string>
 #include <thread>
 #include <tuple>
 
+#include "faiss_ext/detail/link_tree.h"
 #include "faiss_ext/index_operations.h"
 #include "tests/gnnd_indexes.h"
 
@@ -43,6 +47,29 @@ INSTANTIATE_TEST_SUITE_P(All, EveryMetric,
                              const gnnd::Metric metric = faiss_ext::to_gnnd_metric(std::get<1>(info.param));
                              return std::string(std::get<0>(info.param).name) + '_' + std::string(name_of(metric));
                          });
+
+TEST(StorageDistances, AreFaisssUnderEveryMetric) {
+    for (const int d : {1, 12, 128, 300})
+        for (const auto metric :
+             {faiss::METRIC_L2, faiss::METRIC_INNER_PRODUCT, faiss::METRIC_L1, faiss::METRIC_Linf}) {
+            SCOPED_TRACE(testing::Message() << d << ", metric " << int(metric));
+            faiss::IndexFlat flat(d, metric);
+            flat.add(50, random_rows(50, d, false, 3).data());
+            faiss_ext::detail::StorageDistances distances(flat);
+            const std::unique_ptr<faiss::DistanceComputer> computer(flat.get_distance_computer());
+            const float sign = metric == faiss::METRIC_INNER_PRODUCT ? -1.0F : 1.0F;
+            std::vector<std::int32_t> all(50);
+            std::iota(all.begin(), all.end(), 0);
+            std::vector<float> keys(50 + decltype(distances)::kSpareKeys);
+            for (std::int32_t i = 0; i < 50; ++i) {
+                distances.between_all(i, all.data(), 50, keys.data());
+                for (std::int32_t j = 0; j < 50; ++j) {
+                    EXPECT_NEAR(keys[j], sign * computer->symmetric_dis(i, j), 1e-5F * float(d + 1)) << i << ' ' << j;
+                    EXPECT_EQ(keys[j], distances.between(i, j)) << i << ' ' << j;
+                }
+            }
+        }
+}
 
 /// What searches of one build find more than those of a merge, for each beam; of sets that are far from each other in
 /// part, and of queries that belong to neither.

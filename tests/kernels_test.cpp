@@ -128,6 +128,32 @@ TEST_P(BlockTest, ValueDoesNotDependOnPlace) {
     for (std::int64_t d : kDims) value_does_not_depend_on_place(d);
 }
 
+TEST_P(BlockTest, KeysToRowsWhereTheyLie) {
+    const Case c = GetParam();
+    for (const std::int64_t d : kDims) {
+        SCOPED_TRACE(d);
+        const Kernels k = kernels(c.metric, c.dtype, d, c.isa);
+        const bool normalized = visit(c.metric, [](auto m) { return m.normalized; });
+        ASSERT_EQ(k.keys_to != nullptr, c.dtype == DType::f32 && !normalized);
+        if (k.keys_to == nullptr) return;
+        const auto vectors = random_vectors(40, d, c.dtype, c.metric == Metric::ChiSquare);
+        const VectorView view = vectors;
+        const auto* rows = static_cast<const float*>(view.data);
+        std::vector<std::int32_t> ids(40);
+        for (int i = 0; i < 40; ++i) ids[i] = i * 7 % 40;
+        for (const int count : {1, 7, 16, 31, 32, 40}) {
+            std::vector<float> keys(count + kPanelColumns), alone(kPanelColumns);
+            k.keys_to(rows + 3 * d, rows, d, ids.data(), count, keys.data());
+            for (int i = 0; i < count; ++i) {
+                const Reference reference = reference_distance(vectors, c.metric, 3, ids[i]);
+                EXPECT_NEAR(keys[i], order_of(c.metric, reference.value), tolerance(reference)) << ids[i];
+                k.keys_to(rows + 3 * d, rows, d, &ids[i], 1, alone.data());
+                EXPECT_EQ(keys[i], alone[0]) << ids[i];
+            }
+        }
+    }
+}
+
 INSTANTIATE_TEST_SUITE_P(All, BlockTest, testing::ValuesIn(all_cases()), testing::PrintToStringParamName());
 
 class ScanTest : public testing::TestWithParam<Isa> {

@@ -4,13 +4,14 @@
 /// The tree of gnnd/detail/link_tree.h over the vectors of FAISS's storage.
 
 #include <faiss/IndexFlat.h>
-#include <faiss/impl/DistanceComputer.h>
 
 #include <algorithm>
 #include <memory>
 #include <vector>
 
 #include "faiss_ext/optimize.h"
+#include "faiss_ext/vector_source.h"
+#include "gnnd/cpu/kernels.h"
 #include "gnnd/detail/link_tree.h"
 
 namespace faiss_ext::detail {
@@ -25,27 +26,41 @@ struct LinkTree : SearchGraph {
     LinkRows rows() { return {links.data(), degree, entry, parents}; }
 };
 
-/// Distances under the storage's metric; smaller is nearer.
+/// Distances under the storage's metric; smaller is nearer. Not FAISS's own, which may have been compiled for any
+/// processor, and adds up one component after the other then.
 class StorageDistances final : public gnnd::detail::ObjectDistances {
   public:
     explicit StorageDistances(const faiss::IndexFlat& storage)
-        : storage_(storage),
-          computer_(storage.get_distance_computer()),
-          sign_(storage.metric_type == faiss::METRIC_INNER_PRODUCT ? -1.0f : 1.0f) {}
-    float between(std::int32_t a, std::int32_t b) override { return sign_ * computer_->symmetric_dis(a, b); }
+        : rows_(storage.get_xb()),
+          d_(storage.d),
+          keys_to_(gnnd::cpu::kernels(to_gnnd_metric(storage.metric_type), gnnd::DType::f32, d_,
+                                      gnnd::cpu::supported_isas().back())
+                       .keys_to) {}
+    float between(std::int32_t a, std::int32_t b) override {
+        float keys[kSpareKeys];
+        to_query(row(a), &b, 1, keys);
+        return keys[0];
+    }
+    void between_all(std::int32_t object, const std::int32_t* others, int count, float* out) override {
+        to_query(row(object), others, count, out);
+    }
     void prefetch(std::int32_t object) const override {
         constexpr idx_t kLine = 16, kMost = 256;  // floats; the processor sees by itself how a longer row goes on
-        const float* row = storage_.get_xb() + object * idx_t(storage_.d);
-        for (idx_t c = 0; c < std::min<idx_t>(storage_.d, kMost); c += kLine) __builtin_prefetch(row + c);
+        for (idx_t c = 0; c < std::min(d_, kMost); c += kLine) __builtin_prefetch(row(object) + c);
     }
-    std::unique_ptr<ObjectDistances> clone() const override { return std::make_unique<StorageDistances>(storage_); }
-    void set_query(const float* x) { computer_->set_query(x); }
-    float to_query(idx_t i) { return sign_ * (*computer_)(i); }
+    std::unique_ptr<ObjectDistances> clone() const override { return std::make_unique<StorageDistances>(*this); }
+    /// From a vector that is none of them, as between_all().
+    void to_query(const float* x, const std::int32_t* others, int count, float* out) const {
+        keys_to_(x, rows_, d_, others, count, out);
+    }
 
   private:
-    const faiss::IndexFlat& storage_;
-    std::unique_ptr<faiss::DistanceComputer> computer_;
-    float sign_;
+    const float* row(std::int32_t object) const { return rows_ + object * d_; }
+
+    const float* const rows_;
+    const idx_t d_;
+    decltype(gnnd::cpu::Kernels::keys_to) const keys_to_;
 };
+static_assert(gnnd::detail::ObjectDistances::kSpareKeys >= gnnd::cpu::kPanelColumns);
 
 }  // namespace faiss_ext::detail

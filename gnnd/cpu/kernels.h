@@ -62,6 +62,11 @@ struct Kernels {
     /// int16. Written up to the last panel's end.
     void (*pairs)(const void* a, const void* b, int count, int width, float* out, Slices slices);
 
+    /// out[i]: the key of row x and row ids[i] of `rows`, which are read where they lie: for few pairs, whose rows come
+    /// from memory. A pair's key is the same in every call, but not that of a block. Null unless the working type is
+    /// that of memory and the metric not normalized. out has room for a multiple of kPanelColumns.
+    void (*keys_to)(const float* x, const float* rows, std::int64_t d, const std::int32_t* ids, int count, float* out);
+
     /// Turns accumulated values into keys, where smaller is nearer: normalises and negates as the metric demands.
     /// scale_a and scale_b: inverse norms, null unless the metric is normalized.
     void (*finish)(float* out, int rows, int columns, int ldo, const float* scale_a, const float* scale_b);

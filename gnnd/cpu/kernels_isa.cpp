@@ -204,6 +204,43 @@ void pairs(const void* a, const void* b, int count, int width, float* out, Slice
     }
 }
 
+/// Each row's sums are in the lanes of a vector; those of as many rows as there are lanes change places, so that a row
+/// is a lane in the end.
+template <class M>
+void keys_to(const float* x, const float* rows, std::int64_t d, const std::int32_t* ids, int count, float* out) {
+    constexpr int kLanes = F32::lanes;
+    const std::int64_t whole = d / kLanes * kLanes;
+    const std::size_t rest = (d - whole) * sizeof(float);
+    F32 last = {};
+    std::memcpy(&last, x + whole, rest);
+    for (int first = 0; first < count; first += kLanes) {
+        F32 sums[kLanes] = {};
+        for (int i = 0; i < kLanes && first + i < count; ++i) {
+            const float* y = rows + ids[first + i] * d;
+            F32 even = {}, odd = {};
+            std::int64_t c = 0;
+            for (; c + 2 * kLanes <= whole; c += 2 * kLanes) {
+                even = M::accumulate(even, F32::load(x + c), F32::load(y + c));
+                odd = M::accumulate(odd, F32::load(x + c + kLanes), F32::load(y + c + kLanes));
+            }
+            if (c < whole) even = M::accumulate(even, F32::load(x + c), F32::load(y + c));
+            if (rest != 0) {
+                F32 other = {};
+                std::memcpy(&other, y + whole, rest);
+                odd = M::accumulate(odd, last, other);
+            }
+            sums[i] = M::combine(even, odd);
+        }
+        I32 lanes[kLanes];
+        std::memcpy(lanes, sums, sizeof lanes);
+        transpose(lanes);
+        std::memcpy(sums, lanes, sizeof lanes);
+        for (int i = 1; i < kLanes; ++i) sums[0] = M::combine(sums[0], sums[i]);
+        if constexpr (M::similarity) sums[0] = F32{} - sums[0];  // 0, not -0: keys are compared as bits
+        sums[0].store(out + first);
+    }
+}
+
 template <class M>
 void finish(float* out, int rows, int columns, int ldo, const float* scale_a, const float* scale_b) {
     if constexpr (M::similarity) {
@@ -227,6 +264,8 @@ Kernels with() {
     k.block = block<M, Way>;
     k.pairs = nullptr;
     if constexpr (sizeof(W) == sizeof(float)) k.pairs = pairs<M, Way>;
+    k.keys_to = nullptr;
+    if constexpr (std::is_same_v<S, float> && !M::normalized) k.keys_to = keys_to<M>;
     k.finish = finish<M>;
     add_scans(k);
     return k;

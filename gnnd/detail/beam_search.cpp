@@ -18,25 +18,27 @@ bool BeamSearch::search(std::int32_t object, bool to_tell) {
     const float own = distances_.between(object, object);
     seen_.clear();
     beam_.clear();
+    walked_.clear();
     visit(object, &links_.entry, 1);
     const auto is_found = [&] { return cpu::key_of(found().front()) <= own; };
     std::int32_t next = -1;
-    for (int step = 0; step < steps_ && !(to_tell && is_found()) && (next = beam_.next()) >= 0; ++step) {
-        const std::int32_t* links = links_.rows + std::int64_t(next) * links_.degree;
-        const int count = next == links_.entry ? links_.of_entry : links_.degree;
-        visit(object, links, count);
+    while (int(walked_.size()) < steps_ && !(to_tell && is_found()) && (next = beam_.next()) >= 0) {
+        visit(object, links_of(next), next == links_.entry ? links_.of_entry : links_.degree);
+        walked_.push_back(next);
+        if (int(walked_.size()) == steps_ / 2) by_half_ = found();
     }
+    if (int(walked_.size()) < steps_ / 2) by_half_ = found();
     return is_found();
 }
 
 bool BeamSearch::find_near(std::int32_t object) {
     if (finds(object)) return true;
-    const std::int32_t* links = links_.rows + std::int64_t(object) * links_.degree;
-    linked_.clear();
-    for (int j = 0; j < links_.degree && links[j] >= 0; ++j) linked_.push_back(distances_.between(object, links[j]));
-    if (linked_.empty()) return false;
-    const auto middle = linked_.begin() + std::ptrdiff_t(linked_.size() / 2);
-    std::nth_element(linked_.begin(), middle, linked_.end());
+    const std::int32_t* links = links_of(object);
+    const auto count = int(std::find(links, links + links_.degree, -1) - links);
+    if (count == 0) return false;
+    distances_.between_all(object, links, count, keys_.data());
+    const auto middle = keys_.begin() + count / 2;
+    std::nth_element(keys_.begin(), middle, keys_.begin() + count);
     return cpu::key_of(found().front()) <= *middle;
 }
 
@@ -48,7 +50,8 @@ void BeamSearch::visit(std::int32_t object, const std::int32_t* ids, int count) 
         distances_.prefetch(ids[j]);
         fresh_.push_back(ids[j]);
     }
-    for (const std::int32_t id : fresh_) beam_.add(distances_.between(object, id), id);
+    distances_.between_all(object, fresh_.data(), int(fresh_.size()), keys_.data());
+    for (std::size_t i = 0; i < fresh_.size(); ++i) beam_.add(keys_[i], fresh_[i]);
 }
 
 }  // namespace gnnd::detail

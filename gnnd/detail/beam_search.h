@@ -17,6 +17,11 @@ class ObjectDistances {
   public:
     virtual ~ObjectDistances() = default;
     virtual float between(std::int32_t a, std::int32_t b) = 0;
+    /// The same for many others. `out` has room for up to kSpareKeys more.
+    virtual void between_all(std::int32_t object, const std::int32_t* others, int count, float* out) {
+        for (int i = 0; i < count; ++i) out[i] = between(object, others[i]);
+    }
+    static constexpr int kSpareKeys = 16;
     /// Says that distances of the object come next: most of a search is waiting for vectors from memory.
     virtual void prefetch(std::int32_t /*object*/) const {}
     /// The same for another thread: one of these is asked by one thread at a time.
@@ -37,7 +42,11 @@ class BeamSearch {
     /// \param beam   at most so many are found
     /// \param steps  after walking along the links of so many the search ends
     BeamSearch(const Links& links, int beam, int steps, ObjectDistances& distances)
-        : links_(links), steps_(steps), distances_(distances), beam_(std::size_t(beam), std::size_t(beam)) {}
+        : links_(links),
+          steps_(steps),
+          distances_(distances),
+          beam_(std::size_t(beam), std::size_t(beam)),
+          keys_(std::size_t(links.degree + ObjectDistances::kSpareKeys)) {}
 
     /// Searches for an object. \return true where it is found, or one that lies where it does
     bool find(std::int32_t object);
@@ -47,18 +56,27 @@ class BeamSearch {
     bool find_near(std::int32_t object);
     /// The entries that the last search has found, nearest first.
     const std::vector<cpu::Entry>& found() const { return beam_.entries(); }
+    /// The same after half of the steps.
+    const std::vector<cpu::Entry>& found_by_half() const { return by_half_; }
+    /// Those whose links the last search has followed. Until these change it would go the same way.
+    const std::vector<std::int32_t>& walked() const { return walked_; }
 
   private:
     bool search(std::int32_t object, bool to_tell);
     void visit(std::int32_t object, const std::int32_t* ids, int count);
+    const std::int32_t* links_of(std::int32_t object) const {
+        return links_.rows + std::int64_t(object) * links_.degree;
+    }
 
     const Links links_;
     const int steps_;
     ObjectDistances& distances_;
     cpu::Beam beam_;
     cpu::Seen seen_;
+    std::vector<cpu::Entry> by_half_;
+    std::vector<std::int32_t> walked_;
     std::vector<std::int32_t> fresh_;  // of the objects that are visited, those not seen before
-    std::vector<float> linked_;        // how far
+    std::vector<float> keys_;          // how far
 };
 
 }  // namespace gnnd::detail
