@@ -6,6 +6,7 @@
 #include <omp.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <memory>
 #include <numeric>
@@ -115,6 +116,70 @@ TEST(LinkTree, OpensWaysForSearchesOfFewSteps) {
     detail::LinkRows anew(links.data(), kDegree, 0, reached);
     detail::TreeGrowth(distances, anew).follow(0);
     EXPECT_EQ(std::count(reached.begin(), reached.end(), -1), 0);
+}
+
+TEST(LinkTree, OpensTheSameWaysWithAnyNumberOfThreads) {
+    constexpr int kObjects = 2000, kDegree = 8;
+    const int before = omp_get_max_threads();
+    std::vector<std::int32_t> one;
+    for (const int threads : {1, 3, 8}) {
+        omp_set_num_threads(threads);
+        std::vector<std::int32_t> links = links_on_a_line(kObjects, kDegree), parents(kObjects, -1);
+        OnALine distances;
+        detail::LinkRows rows(links.data(), kDegree, 0, parents);
+        detail::TreeGrowth growth(distances, rows);
+        growth.follow(0);
+        growth.open_ways();
+        growth.open_ways_from(kObjects - 300, 0);
+        if (one.empty()) one = links;
+        EXPECT_EQ(links, one) << threads;
+    }
+    omp_set_num_threads(before);
+}
+
+TEST(LinkTree, TellsWhatASearchHadFoundByHalf) {
+    constexpr int kObjects = 500, kDegree = 8;
+    const std::vector<std::int32_t> links = links_on_a_line(kObjects, kDegree);
+    OnALine distances;
+    detail::BeamSearch whole({links.data(), kDegree, 0, kDegree}, 16, 16, distances),
+        half({links.data(), kDegree, 0, kDegree}, 16, 8, distances);
+    for (int i = 100; i < kObjects; ++i) {  // too far for either
+        ASSERT_FALSE(whole.finds(i));
+        half.find(i);
+        ASSERT_EQ(whole.found_by_half(), half.found()) << i;
+        ASSERT_EQ(whole.walked().size(), 16u);
+        ASSERT_TRUE(std::equal(half.walked().begin(), half.walked().end(), whole.walked().begin()));
+    }
+}
+
+/// Counts what all clones of it are asked for.
+class CountedByAll final : public OnALine {
+  public:
+    explicit CountedByAll(std::atomic<int>& count) : count_(count) {}
+    float between(std::int32_t a, std::int32_t b) override {
+        ++count_;
+        return OnALine::between(a, b);
+    }
+    std::unique_ptr<ObjectDistances> clone() const override { return std::make_unique<CountedByAll>(count_); }
+
+  private:
+    std::atomic<int>& count_;
+};
+
+TEST(LinkTree, SearchesAgainOnlyWhereLinksHaveChanged) {
+    // One after another, all of them edges of the tree: no link can be made. A search asks for the object itself, the
+    // entry, 16 more, and whom the object links.
+    constexpr int kObjects = 2000, kKinds = 2, kAsked = 19;
+    std::vector<std::int32_t> links(kObjects, -1), parents(kObjects, -1);
+    std::iota(links.begin(), links.end() - 1, 1);
+    std::atomic<int> count = 0;
+    CountedByAll distances(count);
+    detail::LinkRows rows(links.data(), 1, 0, parents);
+    detail::TreeGrowth growth(distances, rows);
+    growth.follow(0);
+    growth.open_ways();
+    EXPECT_GT(count, kObjects);
+    EXPECT_LE(count, kObjects * kKinds * kAsked);
 }
 
 /// Distances that have been asked for.

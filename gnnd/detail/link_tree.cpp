@@ -231,7 +231,7 @@ bool TreeGrowth::make_link(std::int32_t from, std::int32_t to, int most) {
     *link = to;
     if (from == tree_.entry) std::rotate(links, link, link + 1);  // narrow searches may follow the first ones only
     tree_.make_edge(from, to);
-    made_links_ = true;
+    made_from_[from] = ++times_made_;
     return true;
 }
 

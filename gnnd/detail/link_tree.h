@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -86,11 +87,18 @@ class TreeGrowth {
     static constexpr int kMendings = 4;  // at most so many passes over those attached, or searched for
     using Found = std::vector<cpu::Entry>;
     using NarrowSearches = std::array<BeamSearch, 2>;  // an HNSW's and an NSG's
-    using Ends = std::array<Found, 2>;                 // what each kind has found
     /// Searches as FAISS's indexes make them by default, of one thread.
     struct Searcher {
         std::unique_ptr<ObjectDistances> distances;
-        NarrowSearches whole, half;  // of all steps, and of half of them
+        NarrowSearches searches;
+    };
+    /// An object, and what narrow searches for it have come to.
+    struct Sought {
+        std::int32_t object;
+        std::size_t when = 0;             // links had been made so many times
+        std::array<Found, 2> ends;        // of each kind: nothing where it gets near to the object
+        std::vector<std::int32_t> along;  // while their links are the same the searches come to the same
+        bool is_missed() const { return !ends[0].empty() || !ends[1].empty(); }
     };
 
     void check_interrupt() const;
@@ -102,24 +110,25 @@ class TreeGrowth {
     bool make_link(std::int32_t from, std::int32_t to, int most);
     void spare_link(const Found& found, std::int32_t object, int most);
     double lead_to(std::int64_t first, std::size_t searches, double usual);
-    std::vector<std::int32_t> linked_by(const std::vector<std::int32_t>& objects) const;
-    void link(std::vector<std::int32_t> missed);
-    NarrowSearches narrow_searches(ObjectDistances& distances, int steps) const;
+    std::vector<std::int32_t> linked_by(const std::vector<Sought>& objects) const;
+    void link(std::vector<Sought> missed);
     Searcher& searcher(int thread);
-    std::vector<std::int32_t> not_found(const std::int32_t* objects, std::int64_t count);
-    std::vector<Ends> where_they_end(const std::int32_t* objects, std::int64_t count);
+    std::vector<Sought> not_found(const std::int32_t* objects, std::int64_t count);
+    void seek(std::vector<Sought>& sought, std::size_t begin, std::size_t end);
+    bool comes_elsewhere(const Sought& sought) const;
 
     LinkRows& tree_;
     ObjectDistances& distances_;
     const Callbacks callbacks_;
     std::vector<std::int32_t> reached_;  // from the object that is followed, in the order in which they were reached
     std::vector<std::uint32_t> claims_;  // n: the first place in reached_ that links to an object, until it is reached
-    bool made_links_ = false;
-    std::int32_t spare_ = 0;  // the object that is asked next for a link to spare
+    std::int32_t spare_ = 0;             // the object that is asked next for a link to spare
     BeamSearch search_;
     const int threads_;
-    std::vector<std::unique_ptr<Searcher>> searchers_;  // of each thread, once it has any
-    const int most_edges_;                              // of an object to which others are attached
+    std::vector<std::unique_ptr<Searcher>> searchers_;         // of each thread, once it has any
+    std::size_t times_made_ = 0;                               // links were made so many times
+    std::unordered_map<std::int32_t, std::size_t> made_from_;  // whose links these are, and the last of the times
+    const int most_edges_;                                     // of an object to which others are attached
 };
 
 }  // namespace gnnd::detail

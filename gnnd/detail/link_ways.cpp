@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -28,7 +29,7 @@ double TreeGrowth::open_ways() {
 void TreeGrowth::open_ways_from(std::int64_t added, double missed) {
     lead_to(added, kFewSearches, missed);
     // An object that now links to added ones has lost other links, which searches for old objects may have needed.
-    if (made_links_) lead_to(0, kFewSearches, missed);
+    if (times_made_ != 0) lead_to(0, kFewSearches, missed);
 }
 
 /// Searches for a sample of the objects from `first` on, narrowly, and makes links to those that were not found. The
@@ -52,15 +53,15 @@ double TreeGrowth::lead_to(std::int64_t first, std::size_t searches, double usua
     double share = 0, first_share = 0;
     for (std::size_t tried = 0, end = searches; many && tried < sample.size(); tried = end, end *= 2) {
         end = std::min(end, sample.size());
-        std::vector<std::int32_t> missed = not_found(&sample[tried], std::int64_t(end - tried));
+        std::vector<Sought> missed = not_found(&sample[tried], std::int64_t(end - tried));
         share = double(missed.size()) / double(end - tried);
         if (tried == 0) first_share = share;
         doubled = tried > 0 && 2 * (end - tried) >= tried;
         many = share > std::max(kFew, 2 * usual);
         if (share <= kFew) {  // those around them are searched for, too: they may be a small cluster's
-            std::vector<std::int32_t> around = linked_by(missed);
-            around = not_found(around.data(), std::int64_t(around.size()));
-            missed.insert(missed.end(), around.begin(), around.end());
+            const std::vector<std::int32_t> linked = linked_by(missed);
+            std::vector<Sought> around = not_found(linked.data(), std::int64_t(linked.size()));
+            std::move(around.begin(), around.end(), std::back_inserter(missed));
         }
         link(std::move(missed));
     }
@@ -68,10 +69,10 @@ double TreeGrowth::lead_to(std::int64_t first, std::size_t searches, double usua
 }
 
 /// Whom any of the objects is linked to, each once.
-std::vector<std::int32_t> TreeGrowth::linked_by(const std::vector<std::int32_t>& objects) const {
+std::vector<std::int32_t> TreeGrowth::linked_by(const std::vector<Sought>& objects) const {
     std::vector<std::int32_t> linked;
-    for (const std::int32_t object : objects) {
-        const std::int32_t* links = tree_.of(object);
+    for (const Sought& sought : objects) {
+        const std::int32_t* links = tree_.of(sought.object);
         linked.insert(linked.end(), links, std::find(links, links + tree_.degree, -1));
     }
     std::sort(linked.begin(), linked.end());
@@ -81,69 +82,75 @@ std::vector<std::int32_t> TreeGrowth::linked_by(const std::vector<std::int32_t>&
 
 /// Links those that narrow searches have missed from where these lead, until they are found. The first ones one after
 /// another, for the way to one may be that to others; then more at a time.
-void TreeGrowth::link(std::vector<std::int32_t> missed) {
+void TreeGrowth::link(std::vector<Sought> missed) {
     constexpr std::size_t kMostAtOnce = 64;
     for (int round = 0; round < kMendings && !missed.empty(); ++round) {
         for (std::size_t begin = 0, end = 1; begin < missed.size(); begin = end, end += std::min(end, kMostAtOnce)) {
             end = std::min(end, missed.size());
-            const std::vector<Ends> ends = where_they_end(&missed[begin], std::int64_t(end - begin));
+            seek(missed, begin, end);
             for (std::size_t i = begin; i < end; ++i)
-                for (const Found& found : ends[i - begin])
-                    if (!found.empty()) spare_link(found, missed[i], tree_.degree);
+                for (const Found& found : missed[i].ends)
+                    if (!found.empty()) spare_link(found, missed[i].object, tree_.degree);
         }
-        missed = not_found(missed.data(), std::int64_t(missed.size()));
+        seek(missed, 0, missed.size());
+        missed.erase(std::remove_if(missed.begin(), missed.end(), [](const Sought& s) { return !s.is_missed(); }),
+                     missed.end());
     }
 }
 
-/// Searches as FAISS's indexes make them by default. Those of an HNSW are over after 16 steps up to FAISS 1.7.4, where
-/// every candidate that is dropped counts as one that was walked along; an NSG's follow the first 16 links of the
-/// entry.
-TreeGrowth::NarrowSearches TreeGrowth::narrow_searches(ObjectDistances& distances, int steps) const {
-    const auto search = [&](int entry_links) {
-        return BeamSearch({tree_.of(0), tree_.degree, tree_.entry, entry_links}, kNarrow, steps, distances);
-    };
-    return {search(tree_.degree), search(std::min(kNarrow, tree_.degree))};
-}
-
+/// The searches of a thread. Those of an HNSW are over after 16 steps up to FAISS 1.7.4, where every candidate that is
+/// dropped counts as one that was walked along; an NSG's follow the first 16 links of the entry.
 TreeGrowth::Searcher& TreeGrowth::searcher(int thread) {
     if (!searchers_[thread]) {
         auto distances = distances_.clone();
         ObjectDistances& own = *distances;
+        const auto search = [&](int entry_links) {
+            return BeamSearch({tree_.of(0), tree_.degree, tree_.entry, entry_links}, kNarrow, kNarrow, own);
+        };
         searchers_[thread] = std::make_unique<Searcher>(
-            Searcher{std::move(distances), narrow_searches(own, kNarrow), narrow_searches(own, kNarrow / 2)});
+            Searcher{std::move(distances), {search(tree_.degree), search(std::min(kNarrow, tree_.degree))}});
     }
     return *searchers_[thread];
 }
 
 /// Those of the objects that narrow searches of either kind do not get near to, in their order.
-std::vector<std::int32_t> TreeGrowth::not_found(const std::int32_t* objects, std::int64_t count) {
-    const cpu::Team team{threads_, &callbacks_.interrupt};
-    std::vector<std::int32_t> missed(objects, objects + count);
-    team.for_chunks(count, 1, [&](int thread, std::int64_t i, std::int64_t) {
-        NarrowSearches& searches = searcher(thread).whole;
-        const auto finds = [](std::int32_t object) {
-            return [object](BeamSearch& search) { return search.find_near(object); };
-        };
-        if (std::all_of(searches.begin(), searches.end(), finds(objects[i]))) missed[i] = -1;
-    });
-    missed.erase(std::remove(missed.begin(), missed.end(), -1), missed.end());
-    return missed;
+std::vector<TreeGrowth::Sought> TreeGrowth::not_found(const std::int32_t* objects, std::int64_t count) {
+    std::vector<Sought> sought(count);
+    for (std::int64_t i = 0; i < count; ++i) sought[i].object = objects[i];
+    seek(sought, 0, sought.size());
+    sought.erase(std::remove_if(sought.begin(), sought.end(), [](const Sought& s) { return !s.is_missed(); }),
+                 sought.end());
+    return sought;
 }
 
-/// Of each object and kind of narrow search: nothing where that gets near to it, else what it has found after half of
-/// its steps. A link from there leaves the others for what lies around the object.
-std::vector<TreeGrowth::Ends> TreeGrowth::where_they_end(const std::int32_t* objects, std::int64_t count) {
-    const cpu::Team team{threads_, &callbacks_.interrupt};
-    std::vector<Ends> ends(count);
-    team.for_chunks(count, 1, [&](int thread, std::int64_t i, std::int64_t) {
-        Searcher& own = searcher(thread);
-        for (std::size_t kind = 0; kind < own.whole.size(); ++kind) {
-            if (own.whole[kind].find_near(objects[i])) continue;
-            own.half[kind].find(objects[i]);
-            ends[i][kind] = own.half[kind].found();
+/// Searches narrowly for those of [begin, end) that were not searched for yet, or whose searches would come elsewhere.
+/// Their ends are what each kind of search has found after half of its steps: a link from there leaves the others for
+/// what lies around the object.
+void TreeGrowth::seek(std::vector<Sought>& sought, std::size_t begin, std::size_t end) {
+    std::vector<Sought*> changed;
+    for (std::size_t i = begin; i < end; ++i)
+        if (comes_elsewhere(sought[i])) changed.push_back(&sought[i]);
+    if (changed.empty()) return;
+    const cpu::Team team{changed.size() > 1 ? threads_ : 1, &callbacks_.interrupt};  // one needs no others to wake
+    team.for_chunks(std::int64_t(changed.size()), 1, [&](int thread, std::int64_t c, std::int64_t) {
+        Sought& one = *changed[c];
+        one.when = times_made_;
+        one.along.assign(1, one.object);  // whose own links tell what is near
+        NarrowSearches& searches = searcher(thread).searches;
+        for (std::size_t kind = 0; kind < searches.size(); ++kind) {
+            BeamSearch& search = searches[kind];
+            one.ends[kind].clear();
+            if (!search.find_near(one.object)) one.ends[kind] = search.found_by_half();
+            one.along.insert(one.along.end(), search.walked().begin(), search.walked().end());
         }
     });
-    return ends;
+}
+
+bool TreeGrowth::comes_elsewhere(const Sought& sought) const {
+    return sought.along.empty() || std::any_of(sought.along.begin(), sought.along.end(), [&](std::int32_t from) {
+               const auto made = made_from_.find(from);
+               return made != made_from_.end() && made->second > sought.when;
+           });
 }
 
 }  // namespace gnnd::detail
