@@ -245,6 +245,7 @@ void GnndIndex<FaissIndex>::reset() {
     linked_ = unmeasured_ = 0;
     missed_ = 0;
     on_gpu_.reset();
+    fit_beam();
 }
 
 template <class FaissIndex>

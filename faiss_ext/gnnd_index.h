@@ -9,6 +9,7 @@
 #include <faiss/IndexHNSW.h>
 #include <faiss/IndexNSG.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <type_traits>
@@ -166,7 +167,10 @@ class GnndNSG : public GnndIndex<FaissIndex> {
   private:
     void fit_beam() override;
 
-    int beam_ = 0, lowered_ = 0;  // search_L as it was set, and what it was lowered to
+    // search_L as it was set, and what it was lowered to. An index that was read does not tell: a beam that is narrower
+    // than FAISS's default and as wide as there are objects was lowered from there.
+    int beam_ = std::max(this->nsg.search_L, faiss::NSG().search_L);
+    int lowered_ = this->nsg.search_L < beam_ && this->nsg.search_L == this->ntotal ? this->nsg.search_L : 0;
 };
 
 /// The common part of the HNSWs. All links are on level 0.

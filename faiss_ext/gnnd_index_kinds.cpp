@@ -49,7 +49,7 @@ void GnndNSG<FaissIndex>::fit_beam() {
     int& beam = this->nsg.search_L;
     if (beam == lowered_) beam = beam_;
     lowered_ = 0;
-    if (beam <= this->ntotal) return;
+    if (beam <= this->ntotal || this->ntotal == 0) return;
     beam_ = beam;
     beam = lowered_ = int(this->ntotal);
 }

@@ -123,6 +123,30 @@ TEST_P(FactoryTest, MakesWhatFaissWouldAndGrowsIt) {
     EXPECT_EQ(read->ntotal, 1501);
 }
 
+/// An NSG's beam is no wider than it has objects, in its file, too: one that was written while it was small searched
+/// with a beam of so many ever after.
+TEST(Factory, AnIndexThatWasWrittenWhileSmallGetsItsBeamBack) {
+    const std::vector<float> rows = gnnd::test::random_rows(100, 8);
+    const auto grown = [&](std::int64_t first, int set_by_hand) {
+        const auto small = faiss_ext::index_factory(8, "GNND8,NSG8");
+        builder_of(*small)->params.device.kind = gnnd::Device::Kind::cpu;
+        small->add(std::max<std::int64_t>(1, first), rows.data());
+        if (first == 0) small->reset();
+        if (set_by_hand > 0) dynamic_cast<IndexNSGGnnd&>(*small).nsg.search_L = set_by_hand;
+        const gnnd::test::TempDir dir;
+        faiss::write_index(small.get(), dir.file("index").c_str());
+        auto read = faiss_ext::with_gnnd(std::unique_ptr<faiss::Index>(faiss::read_index(dir.file("index").c_str())));
+        builder_of(*read)->params.device.kind = gnnd::Device::Kind::cpu;
+        for (std::int64_t begin = first; begin < 100; begin += 5) read->add(5, rows.data() + begin * 8);
+        return dynamic_cast<IndexNSGGnnd&>(*read).nsg.search_L;
+    };
+    const int usual = faiss::NSG().search_L;
+    for (const std::int64_t first : {0, 1, 5, 15, 20})
+        EXPECT_EQ(grown(first, 0), usual) << first << " objects at first";
+    for (const std::int64_t first : {0, 20}) EXPECT_EQ(grown(first, 7), 7) << first << " objects at first";
+    EXPECT_EQ(grown(20, 20), 20);
+}
+
 TEST(Factory, TakesNumbersFromTheDescription) {
     const auto nsg = faiss_ext::index_factory(8, "GNND48,NSG24", faiss::METRIC_INNER_PRODUCT);
     EXPECT_EQ(dynamic_cast<IndexNSGGnnd&>(*nsg).GK, 48);
