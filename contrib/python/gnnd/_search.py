@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import numpy as np
@@ -63,6 +64,12 @@ class Searcher:
                 return found
         return self._exact(queries, k)
 
+    def in_float32(self) -> Searcher:
+        """This one with its rows in float32, for queries that their own type does not hold. The links are the same."""
+        wide = copy.copy(self)
+        wide.x = self.x.astype(np.float32)
+        return wide
+
     def _pays(self, count: int) -> bool:
         """True where searches along links are expected to be faster for so many queries."""
         if self.recall >= 1 or count <= 5 * _SAMPLE:
@@ -113,3 +120,10 @@ class Searcher:
                 )
             self.links = search_links(self.x, self.graph, _DEGREE, entry=0, threads=self.threads)
         return self.links
+
+
+def held_as(queries: np.ndarray, dtype: np.dtype) -> np.ndarray | None:
+    """Queries in another type, None where that does not hold them. float32 takes what is nearest to them."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        converted = queries.astype(dtype, copy=False)
+    return converted if dtype == np.float32 or np.array_equal(converted, queries) else None

@@ -18,7 +18,7 @@ from ._build import build
 from ._digits import narrowed, widened
 from ._graph import Recall
 from ._metrics import distances_of, metric_of, translation_invariant
-from ._search import Searcher
+from ._search import Searcher, held_as
 
 # Others become the first, which holds whole numbers of 32 bits; those of 64 bits are checked before they do.
 _DTYPES = (np.float64, np.float32, np.float16, np.uint8, np.int8, np.int64, np.uint64)
@@ -169,9 +169,8 @@ class KNeighborsTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
 
 def _as(queries: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """Vectors of another type than the fitted ones. :raises ValueError: where that type does not hold them"""
-    with np.errstate(over="ignore", invalid="ignore"):
-        converted = queries.astype(dtype)
-    if dtype != np.float32 and not np.array_equal(converted, queries):
+    converted = held_as(queries, dtype)
+    if converted is None:
         raise ValueError(f"vectors of {queries.dtype} for ones of {dtype}, which does not hold them; fit with float32")
     return converted
 

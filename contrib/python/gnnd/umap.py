@@ -15,7 +15,7 @@ from ._arrays import rows_on_host, vectors
 from ._build import build
 from ._graph import Graph
 from ._metrics import distances_of, metric_of, true_distances
-from ._search import Searcher
+from ._search import Searcher, held_as
 
 
 def knn(x: Any, n_neighbors: int = 15, metric: str = "euclidean", **params: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -88,14 +88,19 @@ def _search_index(searcher: Searcher, metric: str) -> Any:
 
         def __init__(self) -> None:
             self._raw_data = searcher.x
+            self._wide: Searcher | None = None
 
         def prepare(self) -> None:
             """There is nothing to prepare."""
 
         def query(self, query_data: Any, k: int = 10, epsilon: float = 0.1) -> tuple[np.ndarray, np.ndarray]:
             """Ids and distances, m x k. Epsilon is not needed: the recall says how good they are."""
-            queries = np.ascontiguousarray(query_data, dtype=searcher.x.dtype)
-            ids, values = searcher.search(queries, k)
+            found = searcher
+            queries = held_as(np.asarray(query_data), searcher.x.dtype)
+            if queries is None:  # umap-learn's are of float32, whatever it was fitted with
+                found = self._wide = self._wide or searcher.in_float32()
+                queries = np.asarray(query_data, dtype=np.float32)
+            ids, values = found.search(np.ascontiguousarray(queries), k)
             return ids, distances_of(values, metric)
 
         def update(self, *_: Any, **__: Any) -> None:

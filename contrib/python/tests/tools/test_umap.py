@@ -51,3 +51,19 @@ def test_fuzzy_weights_are_its_own(digits: np.ndarray) -> None:
     ours = gnnd.graph.fuzzy_simplicial_set(gnnd.build_exact(digits, 14))
     ours.data[ours.data < ours.data.max() / 500] = 0  # as UMAP.fit() does before it embeds
     assert abs(theirs - ours).max() < 1e-4
+
+
+@pytest.mark.parametrize("search", ["exact", "graph"])
+@pytest.mark.parametrize("dtype", [np.uint8, np.int8, np.float16])
+def test_new_vectors_are_compared_as_they_are(dtype: type, search: str) -> None:
+    """umap-learn hands over float32: fractions were cut off, and what lies beyond the fitted type wrapped around."""
+    random = np.random.default_rng(0)
+    x = random.integers(0, 128, (500, 8)).astype(dtype)
+    new = random.uniform(-100, 300, (20, 8)).astype(np.float32)
+    whole = x[:20].astype(np.float32)
+    given, wide = (gnnd.umap.precomputed_knn(rows, 10, search=search)[2] for rows in (x, x.astype(np.float32)))
+    for queries in (new, whole, new):
+        np.testing.assert_allclose(given.query(queries, 3)[1], wide.query(queries, 3)[1], rtol=1e-6)
+    assert given._raw_data.dtype == dtype
+    with pytest.raises(ValueError, match="NaN"):
+        given.query(np.full((1, 8), np.nan, np.float32), 3)
