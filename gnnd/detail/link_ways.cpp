@@ -93,8 +93,7 @@ void TreeGrowth::link(std::vector<Sought> missed) {
                     if (!found.empty()) spare_link(found, missed[i].object, tree_.degree);
         }
         seek(missed, 0, missed.size());
-        missed.erase(std::remove_if(missed.begin(), missed.end(), [](const Sought& s) { return !s.is_missed(); }),
-                     missed.end());
+        std::erase_if(missed, [](const Sought& s) { return !s.is_missed(); });
     }
 }
 
@@ -118,8 +117,7 @@ std::vector<TreeGrowth::Sought> TreeGrowth::not_found(const std::int32_t* object
     std::vector<Sought> sought(count);
     for (std::int64_t i = 0; i < count; ++i) sought[i].object = objects[i];
     seek(sought, 0, sought.size());
-    sought.erase(std::remove_if(sought.begin(), sought.end(), [](const Sought& s) { return !s.is_missed(); }),
-                 sought.end());
+    std::erase_if(sought, [](const Sought& s) { return !s.is_missed(); });
     return sought;
 }
 
