@@ -23,13 +23,17 @@ class EqualObjects final : public detail::ObjectDistances {
     std::unique_ptr<ObjectDistances> clone() const override { return std::make_unique<EqualObjects>(); }
 };
 
-TEST(LinkTree, AnyNumberOfThreadsFollowsInOneOrder) {
+class FollowTest : public testing::TestWithParam<bool> {};
+
+TEST_P(FollowTest, IsInOneOrderWithAnyNumberOfThreads) {
     constexpr int kObjects = 60000, kDegree = 6, kEntry = 77;
     const int before = omp_get_max_threads();
     std::vector<std::int32_t> links;
     gnnd::Random random(1, 1);
     for (int i = 0; i < kObjects * kDegree; ++i) links.push_back(std::int32_t(random.below(kObjects)));
     for (int i = 0; i < kObjects; i += 3) links[i * kDegree + 2] = -1;  // shorter rows
+    const bool all = GetParam();
+    for (int i = 0; all && i < kObjects; ++i) links[i * kDegree] = (i + 1) % kObjects;
     std::vector<std::int32_t> parents(kObjects, -1), order{kEntry};
     parents[kEntry] = kEntry;
     for (std::size_t at = 0; at < order.size(); ++at)
@@ -41,8 +45,9 @@ TEST(LinkTree, AnyNumberOfThreadsFollowsInOneOrder) {
             order.push_back(link);
         }
     ASSERT_GT(order.size(), 50000u);
+    ASSERT_EQ(order.size() == kObjects, all);
     EqualObjects distances;
-    for (const int threads : {1, 4, 7}) {
+    for (const int threads : {1, 2, 4, 7}) {
         omp_set_num_threads(threads);
         std::vector<std::int32_t> found(kObjects, -1);
         detail::LinkRows rows(links.data(), kDegree, kEntry, found);
@@ -51,6 +56,9 @@ TEST(LinkTree, AnyNumberOfThreadsFollowsInOneOrder) {
     }
     omp_set_num_threads(before);
 }
+
+INSTANTIATE_TEST_SUITE_P(All, FollowTest, testing::Bool(),
+                         [](const auto& info) { return info.param ? "all_are_reached" : "some_are_not_reached"; });
 
 TEST(LinkTree, MakesEdgesOfLinksAndTakesThemBack) {
     // 0 leads to 1 and 2, 1 to 3, 3 to 4.

@@ -15,7 +15,6 @@ namespace {
 constexpr int kBeam = 64;                   // of searches for what is not reached
 constexpr int kSpared = 8;                  // of an object's links one in so many may lead to others, and two at least
 constexpr std::size_t kManyReached = 8192;  // from so many on their links are followed by all threads
-constexpr int kEnoughThreads = 4;           // if there are so many: links are read twice then
 
 }  // namespace
 
@@ -157,13 +156,38 @@ void TreeGrowth::follow_reached() {
     std::size_t next = 0;  // whose links come next
     while (next != reached_.size()) {
         const std::size_t end = reached_.size();
-        if (end - next < kManyReached || threads_ < kEnoughThreads) {
+        if (end - next < kManyReached) {
             follow_links(reached_[next++]);
         } else {
-            follow_level(next, end);
+            if (!mark_unreached()) return;
+            if (threads_ > 1)
+                follow_level(next, end);
+            else
+                for_each_marked(next, end, [&](std::size_t place, std::int32_t to) { reach(to, reached_[place]); });
             next = end;
         }
     }
+}
+
+/// \return whether there are any
+bool TreeGrowth::mark_unreached() {
+    constexpr std::int64_t kWords = 256;
+    const auto words = (tree_.n() + 63) / 64;
+    unreached_.resize(words);
+    std::atomic<bool> any{false};
+    const cpu::Team team{threads_, &callbacks_.interrupt};
+    team.for_chunks(words, kWords, [&](int, std::int64_t begin, std::int64_t end) {
+        std::uint64_t some = 0;
+        for (std::int64_t word = begin; word < end; ++word) {
+            std::uint64_t bits = 0;
+            const std::int64_t first = 64 * word, last = std::min(first + 64, tree_.n());
+            for (std::int64_t i = first; i < last; ++i) bits |= std::uint64_t(tree_.parents[i] < 0) << (i - first);
+            unreached_[word] = bits;
+            some |= bits;
+        }
+        if (some != 0) any = true;
+    });
+    return any;
 }
 
 void TreeGrowth::follow_links(std::int32_t from) {
@@ -177,43 +201,53 @@ void TreeGrowth::reach(std::int32_t object, std::int32_t from) {
     reached_.push_back(object);
 }
 
+/// Calls use(place, object) for each link from the places [first, end) of reached_ to an object that is marked.
+template <class Use>
+void TreeGrowth::for_each_marked(std::size_t first, std::size_t end, const Use& use) const {
+    constexpr std::size_t kAhead = 8;  // rows lie in no order that a processor foresees
+    for (std::size_t place = first; place < end; ++place) {
+        if (place + kAhead < end) tree_.prefetch(reached_[place + kAhead]);
+        const std::int32_t* links = tree_.of(reached_[place]);
+        for (int j = 0; j < tree_.degree && links[j] >= 0; ++j)
+            if ((unreached_[links[j] / 64] >> (links[j] % 64) & 1) != 0) use(place, links[j]);
+    }
+}
+
 /// The same for the places [first, end) of reached_ on all threads: every object that they link to is claimed by the
 /// first of them, and comes in the order in which one thread would have come to it.
 void TreeGrowth::follow_level(std::size_t first, std::size_t end) {
     constexpr std::int64_t kPlaces = 1024;
+    struct Claim {
+        std::size_t place;
+        std::int32_t to;
+    };
     const cpu::Team team{threads_, &callbacks_.interrupt};
     const auto places = std::int64_t(end - first);
-    const auto for_each_link = [&](std::int64_t begin, std::int64_t stop, const auto& use) {
-        for (std::size_t place = first + std::size_t(begin); place < first + std::size_t(stop); ++place) {
-            const std::int32_t* links = tree_.of(reached_[place]);
-            for (int j = 0; j < tree_.degree && links[j] >= 0; ++j)
-                if (tree_.parents[links[j]] < 0) use(std::uint32_t(place), links[j]);
-        }
-    };
+    std::vector<std::vector<Claim>> found((places + kPlaces - 1) / kPlaces);
     claims_.resize(tree_.parents.size(), ~0U);
     team.for_chunks(places, kPlaces, [&](int, std::int64_t begin, std::int64_t stop) {
-        for_each_link(begin, stop, [&](std::uint32_t place, std::int32_t object) {
-            const std::atomic_ref<std::uint32_t> claim(claims_[object]);
+        std::vector<Claim>& here = found[begin / kPlaces];
+        for_each_marked(first + std::size_t(begin), first + std::size_t(stop), [&](std::size_t place, std::int32_t to) {
+            const std::atomic_ref<std::uint32_t> claim(claims_[to]);
             std::uint32_t seen = claim.load(std::memory_order_relaxed);
-            while (place < seen && !claim.compare_exchange_weak(seen, place, std::memory_order_relaxed)) {
-            }
+            while (place < seen)
+                if (claim.compare_exchange_weak(seen, std::uint32_t(place), std::memory_order_relaxed)) {
+                    here.push_back({place, to});
+                    break;
+                }
         });
     });
-    std::vector<std::vector<std::int32_t>> found((places + kPlaces - 1) / kPlaces);
-    team.for_chunks(places, kPlaces, [&](int, std::int64_t begin, std::int64_t stop) {
-        std::vector<std::int32_t>& here = found[begin / kPlaces];
-        for_each_link(begin, stop, [&](std::uint32_t place, std::int32_t object) {
-            if (claims_[object] == place && (here.empty() || here.back() != object)) here.push_back(object);
-        });
+    team.for_chunks(std::int64_t(found.size()), 1, [&](int, std::int64_t chunk, std::int64_t) {
+        std::erase_if(found[chunk], [&](const Claim& claim) { return claims_[claim.to] != claim.place; });
     });
     std::vector<std::size_t> offsets{end};
     for (const auto& here : found) offsets.push_back(offsets.back() + here.size());
     reached_.resize(offsets.back());
     team.for_chunks(std::int64_t(found.size()), 1, [&](int, std::int64_t chunk, std::int64_t) {
         std::size_t place = offsets[chunk];
-        for (const std::int32_t object : found[chunk]) {
-            tree_.parents[object] = reached_[claims_[object]];
-            reached_[place++] = object;
+        for (const Claim& claim : found[chunk]) {
+            tree_.parents[claim.to] = reached_[claim.place];
+            reached_[place++] = claim.to;
         }
     });
 }

@@ -29,6 +29,9 @@ class LinkRows {
     std::int64_t n() const { return std::int64_t(parents.size()); }
     const std::int32_t* of(std::int64_t i) const { return links_ + i * degree; }
     std::int32_t* row(std::int64_t i) { return links_ + i * degree; }
+    void prefetch(std::int64_t i) const {
+        for (int j = 0; j < degree; j += 16) __builtin_prefetch(of(i) + j);
+    }
     /// True where the link is an edge of the tree.
     bool is_edge(std::int32_t from, std::int32_t to) const { return parents[to] == from; }
     /// Links one object to another behind those it has; false where it is linked already, or all places are taken.
@@ -105,6 +108,9 @@ class TreeGrowth {
     void follow_reached();
     void reach(std::int32_t object, std::int32_t from);
     void follow_links(std::int32_t from);
+    bool mark_unreached();
+    template <class Use>
+    void for_each_marked(std::size_t first, std::size_t end, const Use& use) const;
     void follow_level(std::size_t first, std::size_t end);
     void mend(const std::vector<std::int32_t>& attached);
     bool make_link(std::int32_t from, std::int32_t to, int most);
@@ -122,7 +128,9 @@ class TreeGrowth {
     const Callbacks callbacks_;
     std::vector<std::int32_t> reached_;  // from the object that is followed, in the order in which they were reached
     std::vector<std::uint32_t> claims_;  // n: the first place in reached_ that links to an object, until it is reached
-    std::int32_t spare_ = 0;             // the object that is asked next for a link to spare
+    /// n bits, for a level of many: small enough for a processor's caches, which parents are not
+    std::vector<std::uint64_t> unreached_;
+    std::int32_t spare_ = 0;  // the object that is asked next for a link to spare
     BeamSearch search_;
     const int threads_;
     std::vector<std::unique_ptr<Searcher>> searchers_;         // of each thread, once it has any
