@@ -7,8 +7,8 @@
 
 namespace gnnd::test {
 
-/// This thread gets `from_bytes` or more of memory from `new` so many times more and then never. Smaller pieces it gets,
-/// and other threads get what they ask for.
+/// This thread gets `from_bytes` or more of memory from `new` so many times more and then never. Smaller pieces it
+/// gets, and other threads get what they ask for.
 class FailingMemory {
   public:
     explicit FailingMemory(int allowed, std::size_t from_bytes = 0);
