@@ -137,7 +137,8 @@ TEST(Factory, AnIndexThatWasWrittenWhileSmallGetsItsBeamBack) {
         faiss::write_index(small.get(), dir.file("index").c_str());
         auto read = faiss_ext::with_gnnd(std::unique_ptr<faiss::Index>(faiss::read_index(dir.file("index").c_str())));
         builder_of(*read)->params.device.kind = gnnd::Device::Kind::cpu;
-        for (std::int64_t begin = first; begin < 100; begin += 5) read->add(5, rows.data() + begin * 8);
+        for (std::int64_t begin = first; begin < 100; begin += 5)
+            read->add(std::min<std::int64_t>(5, 100 - begin), rows.data() + begin * 8);
         return dynamic_cast<IndexNSGGnnd&>(*read).nsg.search_L;
     };
     const int usual = faiss::NSG().search_L;
