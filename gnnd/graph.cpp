@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <new>
 #include <string>
 #include <utility>
 
@@ -30,10 +29,7 @@ void resize_array(Array<T>& array, std::int64_t size) {
     const auto before = std::int64_t(array.size());
     if (before == 0 || size <= std::int64_t(array.capacity())) return array.resize(size);
     Array<T> larger;
-    try {
-        larger.reserve(size + size / 2);
-    } catch (const std::bad_alloc&) {  // where address space is limited it does without
-    }
+    cpu::take_room(larger, cpu::with_room(size));
     larger.resize(size);
     cpu::copy_parallel(array.data(), std::size_t(before), larger.data());
     array = std::move(larger);

@@ -160,15 +160,15 @@ TEST(LinkTree, TellsWhatASearchHadFoundByHalf) {
     }
 }
 
-/// Counts what all clones of it are asked for.
-class CountedByAll final : public OnALine {
+/// Counts what it and all clones of it are asked for.
+class Counted final : public OnALine {
   public:
-    explicit CountedByAll(std::atomic<int>& count) : count_(count) {}
+    explicit Counted(std::atomic<int>& count) : count_(count) {}
     float between(std::int32_t a, std::int32_t b) override {
         ++count_;
         return OnALine::between(a, b);
     }
-    std::unique_ptr<ObjectDistances> clone() const override { return std::make_unique<CountedByAll>(count_); }
+    std::unique_ptr<ObjectDistances> clone() const override { return std::make_unique<Counted>(count_); }
 
   private:
     std::atomic<int>& count_;
@@ -181,7 +181,7 @@ TEST(LinkTree, SearchesAgainOnlyWhereLinksHaveChanged) {
     std::vector<std::int32_t> links(kObjects, -1), parents(kObjects, -1);
     std::iota(links.begin(), links.end() - 1, 1);
     std::atomic<int> count = 0;
-    CountedByAll distances(count);
+    Counted distances(count);
     detail::LinkRows rows(links.data(), 1, 0, parents);
     detail::TreeGrowth growth(distances, rows);
     growth.follow(0);
@@ -190,20 +190,11 @@ TEST(LinkTree, SearchesAgainOnlyWhereLinksHaveChanged) {
     EXPECT_LE(count, kObjects * kKinds * kAsked);
 }
 
-/// Distances that have been asked for.
-class Counted : public OnALine {
-  public:
-    float between(std::int32_t a, std::int32_t b) override {
-        ++count;
-        return OnALine::between(a, b);
-    }
-    int count = 0;
-};
-
 TEST(LinkTree, SearchesThatOnlyTellEndWhereTheAnswerIsKnown) {
     constexpr int kObjects = 500, kDegree = 8;
     const std::vector<std::int32_t> links = links_on_a_line(kObjects, kDegree);
-    Counted whole_distances, told_distances;
+    std::atomic<int> whole_count = 0, told_count = 0;
+    Counted whole_distances(whole_count), told_distances(told_count);
     detail::BeamSearch whole({links.data(), kDegree, 0, kDegree}, 16, 16, whole_distances),
         told({links.data(), kDegree, 0, kDegree}, 16, 16, told_distances);
     int found = 0;
@@ -217,7 +208,7 @@ TEST(LinkTree, SearchesThatOnlyTellEndWhereTheAnswerIsKnown) {
     }
     EXPECT_GT(found, 5);
     EXPECT_LT(found, kObjects);
-    EXPECT_LT(told_distances.count, whole_distances.count);
+    EXPECT_LT(told_count, whole_count);
 }
 
 /// Objects from `line` on lie between others that are on a line, and are nobody's neighbours.

@@ -2,12 +2,12 @@
 #include "faiss_ext/detail/index_change.h"
 
 #include <algorithm>
-#include <new>
 #include <utility>
 
 #include "faiss_ext/detail/faiss_links.h"
 #include "faiss_ext/detail/grow_links.h"
 #include "faiss_ext/detail/pages.h"
+#include "gnnd/cpu/copy.h"
 
 namespace faiss_ext::detail {
 
@@ -34,10 +34,7 @@ gnnd::KnnGraph graph_of_one(const float* x, int d, gnnd::Metric metric, int k, G
 
 gnnd::KnnGraph graph_that_grows(std::int64_t n, int k, gnnd::Metric metric) {
     gnnd::KnnGraph graph(0, k, metric);
-    try {
-        graph.reserve(std::int64_t(with_room(std::size_t(n))));
-    } catch (const std::bad_alloc&) {  // where address space is limited it does without
-    }
+    gnnd::cpu::take_room(graph, gnnd::cpu::with_room(n));
     graph.resize(n);
     return graph;
 }
@@ -117,7 +114,7 @@ LinkChange<GraphIndex>::~LinkChange() {
 template <class GraphIndex>
 void LinkChange<GraphIndex>::make_room_for_all(std::int64_t n) {
     n_ = n;
-    all_ = room_for_links(n, degree_of(index_), std::int64_t(with_room(std::size_t(n))));
+    all_ = room_for_links(n, degree_of(index_), gnnd::cpu::with_room(n));
 }
 
 template <class GraphIndex>

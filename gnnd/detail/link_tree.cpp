@@ -213,8 +213,8 @@ void TreeGrowth::for_each_marked(std::size_t first, std::size_t end, const Use& 
     }
 }
 
-/// The same for the places [first, end) of reached_ on all threads: every object that they link to is claimed by the
-/// first of them, and comes in the order in which one thread would have come to it.
+/// Follows the links of the places [first, end) of reached_ on all threads: every object that they link to is claimed
+/// by the first of them, and comes in the order in which one thread would have come to it.
 void TreeGrowth::follow_level(std::size_t first, std::size_t end) {
     constexpr std::int64_t kPlaces = 1024;
     struct Claim {

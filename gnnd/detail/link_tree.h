@@ -101,7 +101,7 @@ class TreeGrowth {
         std::size_t when = 0;             // links had been made so many times
         std::array<Found, 2> ends;        // of each kind: nothing where it gets near to the object
         std::vector<std::int32_t> along;  // while their links are the same the searches come to the same
-        bool is_missed() const { return !ends[0].empty() || !ends[1].empty(); }
+        bool is_found() const { return ends[0].empty() && ends[1].empty(); }
     };
 
     void check_interrupt() const;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <iterator>
 #include <memory>
 #include <utility>
@@ -93,7 +94,7 @@ void TreeGrowth::link(std::vector<Sought> missed) {
                     if (!found.empty()) spare_link(found, missed[i].object, tree_.degree);
         }
         seek(missed, 0, missed.size());
-        std::erase_if(missed, [](const Sought& s) { return !s.is_missed(); });
+        std::erase_if(missed, std::mem_fn(&Sought::is_found));
     }
 }
 
@@ -117,7 +118,7 @@ std::vector<TreeGrowth::Sought> TreeGrowth::not_found(const std::int32_t* object
     std::vector<Sought> sought(count);
     for (std::int64_t i = 0; i < count; ++i) sought[i].object = objects[i];
     seek(sought, 0, sought.size());
-    std::erase_if(sought, [](const Sought& s) { return !s.is_missed(); });
+    std::erase_if(sought, std::mem_fn(&Sought::is_found));
     return sought;
 }
 
