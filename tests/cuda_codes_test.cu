@@ -22,7 +22,7 @@ constexpr int kN = 2000;
 /// Vectors as prepare_space() and pack_again() leave them, on the host.
 struct Packed {
     std::int64_t n, d;
-    std::vector<float> mean;
+    std::vector<float> mean, errors;
     std::vector<std::uint8_t> halves, halves_again, codes;
     std::vector<u32> norms, code_norms;
     SpaceInfo of_halves, of_codes;
@@ -38,16 +38,18 @@ struct Packed {
         const OnDevice<u32> bias{std::size_t(n)};
         const OnDevice<float> work(std::size_t(2 * d + kCodeErrorBytes / 4));
         const OnDevice<SpaceInfo> info(1);
+        const OnDevice<float> code_errors{std::size_t(n)};
         prepare_space(raw, metric, half_form, rows, bias, work, info, nullptr);
         halves = rows.read();
         norms = bias.read();
         of_halves = info.read()[0];
-        pack_again(raw, metric, form, rows, bias, work, info, nullptr);
+        pack_again(raw, metric, form, rows, bias, code_errors, work, info, nullptr);
+        errors = code_errors.read();
         codes = rows.read();
         code_norms = bias.read();
         of_codes = info.read()[0];
         mean = work.read();
-        pack_again(raw, metric, half_form, rows, bias, work, info, nullptr);
+        pack_again(raw, metric, half_form, rows, bias, nullptr, work, info, nullptr);
         halves_again = rows.read();
         EXPECT_EQ(bias.read(), norms);
         const SpaceInfo again = info.read()[0];
@@ -149,6 +151,25 @@ TEST_P(CudaKernelCodes, HaveTheScaleOfTheLeastError) {
     EXPECT_LE(error_of(rows, kN, d, scale), 1.001 * least);
     EXPECT_NEAR(double(packed.of_codes.code_error), least * scale * scale / kCodeRows,
                 0.01 * packed.of_codes.code_error);
+}
+
+/// What all pairs may be off by when they are compared as codes.
+TEST_P(CudaKernelCodes, DifferFromTheirRowsByNoMoreThanTheySay) {
+    const Coded coded(GetParam());
+    const auto& [metric, d, vectors, packed, rows, scale] = coded;
+    float largest = 0;
+    for (std::int64_t i = 0; i < kN; ++i) {
+        double square = 0;
+        for (std::int64_t c = 0; c < d; ++c) {
+            const double rest = rows[std::size_t(i * d + c)] * scale - packed.code(i, c);
+            square += rest * rest;
+        }
+        const double told = double(packed.errors[std::size_t(i)]);
+        ASSERT_GE(told, std::sqrt(square)) << i;
+        ASSERT_LE(told, 1.001 * std::sqrt(square) + 1e-3) << i;
+        largest = std::max(largest, packed.errors[std::size_t(i)]);
+    }
+    EXPECT_EQ(__builtin_bit_cast(float, packed.of_codes.largest_error), largest);
 }
 
 /// Distances of codes are off by the errors of both rows, at most.

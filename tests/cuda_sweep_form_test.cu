@@ -4,10 +4,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
+#include <random>
 #include <vector>
 
 #include "benchs/hard.h"
 #include "gnnd/builder.h"
+#include "gnnd/cuda/memory/layout.h"
+#include "gnnd/cuda/space/codes.h"
 #include "gnnd/cuda/sweep/sweep.h"
 #include "gnnd/cuda/sweep/swept_set.h"
 #include "tests/cuda_lists.h"
@@ -18,8 +22,48 @@
 namespace gnnd::cuda {
 namespace {
 
-/// The graph made exact in this form.
-KnnGraph exact_in(SweepForm form, const VectorView& vectors, const KnnGraph& start) {
+/// The space of a set, in memory where its rows can become codes.
+struct PackingSpace {
+    const RawVectors raw;
+    const Metric metric;
+    const VectorForm halves;
+    OnDevice<std::uint8_t> rows;
+    OnDevice<u32> norms;
+    OnDevice<float> errors, work;
+    OnDevice<SpaceInfo> info{1};
+
+    PackingSpace(const SweepSpace& from, const VectorView& vectors)
+        : raw(from.raw),
+          metric(from.metric),
+          halves(form_of(vectors, false, metric)),
+          rows(std::size_t(raw.n * halves.row_bytes)),
+          norms(std::size_t(raw.n)),
+          errors(std::size_t(raw.n)),
+          work(std::size_t(2 * raw.d + kCodeErrorBytes / 4)) {
+        prepare_space(raw, metric, halves, rows, norms, work, info, nullptr);
+    }
+    SweepSpace space() {
+        SweepSpace space{.raw = raw,
+                         .metric = metric,
+                         .packed = halves.packed,
+                         .rows = {rows, raw.n, halves.row_bytes},
+                         .norms = norms,
+                         .info = info,
+                         .columns = raw.n,
+                         .errors = errors};
+        space.pack = [this](bool codes) -> SweptRows {
+            const VectorForm form = codes ? code_form(raw.d) : halves;
+            pack_again(raw, metric, form, rows, norms, errors, work, info, nullptr);
+            return {rows, raw.n, form.row_bytes};
+        };
+        return space;
+    }
+};
+
+/// The graph made exact.
+/// \param form  in this one; or codes first, if they do, which `ended` tells
+KnnGraph exact_in(std::optional<SweepForm> form, const VectorView& vectors, const KnnGraph& start,
+                  SweepForm* ended = nullptr) {
     const std::int64_t n = start.n(), k = start.k();
     const test::OnDevice<std::int32_t> ids(std::size_t(n * k), start.ids());
     const test::OnDevice<float> distances(std::size_t(n * k), start.distances()), bounds(std::size_t(n), nullptr);
@@ -32,13 +76,18 @@ KnnGraph exact_in(SweepForm form, const VectorView& vectors, const KnnGraph& sta
     const OwnedStream stream(heap);
     const detail::Input input{{vectors, {}}, {}};
     const SweptSet set(input, start.metric(), heap, stream);
-    SweepSpace space = set.space();
+    GNND_CUDA(cudaStreamSynchronize(stream));
+    PackingSpace packing(set.space(), vectors);
+    SweepSpace space = packing.space();
     space.spare = std::size_t(1) << 30;
+    GNND_CUDA(cudaDeviceSynchronize());
     open_graph(start.metric(), lists, n, stream);
     {
         Sweep sweep(space, int(k), heap, stream);
+        if (!form) sweep.begin_with_codes();
         sweep.make_exact(lists, form, {});
-        EXPECT_EQ(int(sweep.form()), int(form));
+        if (form) EXPECT_EQ(int(sweep.form()), int(*form));
+        if (ended != nullptr) *ended = sweep.form();
     }
     close_graph(start.metric(), lists, n, stream);
     GNND_CUDA(cudaStreamSynchronize(stream));
@@ -58,12 +107,48 @@ TEST(CudaKernelSweep, IsExactInEveryForm) {
             params.iterations = 1;
             const KnnGraph start = build(vectors, params).graph;
             const test::Truth truth(vectors, metric);
-            for (const SweepForm form : {SweepForm::halves, SweepForm::split, SweepForm::floats}) {
+            for (const SweepForm form : {SweepForm::codes, SweepForm::halves, SweepForm::split, SweepForm::floats}) {
                 SCOPED_TRACE(testing::Message() << name_of(metric) << ", d = " << d << ", form " << int(form));
                 const KnnGraph graph = exact_in(form, vectors, start);
                 test::expect_valid_graph(graph, vectors);
                 EXPECT_GE(truth.recall_of(graph), 0.9995);  // float32 may take two for equally far
             }
+        }
+}
+
+/// Codes are given up where they tell little: where a twentieth of the rows is so much longer that they are cut, and
+/// where neighbours are nearer than what codes add. Rows of few dimensions have few hits.
+TEST(CudaKernelSweep, GivesUpCodesThatHaveTooManyHits) {
+    SKIP_WITHOUT_GPU();
+    constexpr std::int64_t kN = 6000, kD = 100, kFew = 6, kCentres = 40;
+    std::mt19937 random(1);
+    for (const Metric metric : {Metric::L2, Metric::InnerProduct, Metric::Cosine})
+        for (const int kind : {0, 1, 2}) {
+            SCOPED_TRACE(testing::Message() << name_of(metric) << ", " << kind);
+            const test::Vectors given = test::vectors_for(metric, kN, kD, DType::f32);
+            std::vector<float> rows(std::size_t(kN * kD));
+            copy_as_f32(given, 0, kN, rows.data());
+            const std::vector<float> centres(rows.begin(), rows.begin() + kCentres * kD);
+            std::vector<float> of_few(std::size_t(kN * kFew));
+            for (float& x : of_few) x = std::uniform_real_distribution<float>(-1, 1)(random);
+            for (std::int64_t i = 0; i < kN; ++i)
+                for (std::int64_t c = 0; c < kD; ++c) {
+                    float& x = rows[std::size_t(i * kD + c)];
+                    if (kind == 0) x = of_few[std::size_t(i * kFew + c % kFew)];
+                    if (kind == 1 && i % 20 == 0) x *= 300;
+                    if (kind == 2) x = centres[std::size_t(i % kCentres * kD + c)] + 0.05F * x;
+                }
+            const VectorView vectors{rows.data(), kN, kD, DType::f32, 0};
+            BuildParams params = test::converging(test::gpu_params(10, metric));
+            params.iterations = 2;
+            const KnnGraph start = build(vectors, params).graph;
+            SweepForm ended{};
+            const KnnGraph graph = exact_in(std::nullopt, vectors, start, &ended);
+            test::expect_valid_graph(graph, vectors);
+            EXPECT_GE(test::Truth(vectors, metric).recall_of(graph), 0.999);
+            const bool cut = kind == 1 && metric != Metric::Cosine;  // which makes all as long
+            if (kind == 0 && metric != Metric::InnerProduct) EXPECT_EQ(int(ended), int(SweepForm::codes));
+            if (cut || kind == 2) EXPECT_NE(int(ended), int(SweepForm::codes));
         }
 }
 

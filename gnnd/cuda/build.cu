@@ -120,6 +120,22 @@ void iterate_from_short_rows(BuildState& state, const Callbacks& callbacks, Reca
         go_on_in(state, state.plan, callbacks, meter, may_give_up, stats);
 }
 
+/// \param codes  all pairs may be compared as these
+Prediction predict(const detail::Input& input, const BuildParams& params, const Choices& choices, bool codes = true) {
+    if (!detail::is_predictable(params.metric)) return {};
+    const VectorForm form = form_of(input.vectors[0], false, params.metric);
+    return detail::predict_on_gpu(traits_of(params.device.index),
+                                  {.n = input.n(),
+                                   .row_bytes = form.row_bytes,
+                                   .bytes = form.packed != PackedType::f16,
+                                   .codes = codes && may_sweep_codes(form, params.metric, input.d()),
+                                   .projected = may_project(choices.codes, input.n(), input.d()),
+                                   .k = params.k,
+                                   .list_size = std::max(choices.list_size, detail::list_size_of(params)),
+                                   .samples = choices.samples,
+                                   .parts = choices.parts});
+}
+
 void run_gnnd(const detail::Input& input, const BuildParams& params, const Callbacks& callbacks, Resources& resources,
               std::int32_t* ids, float* distances, BuildStats& stats) {
     check_update(params.update);
@@ -137,6 +153,8 @@ void run_gnnd(const detail::Input& input, const BuildParams& params, const Callb
     if (params.recall > 0) {
         const Stopwatch::Piece piece(measuring);
         meter.emplace(state, measuring);
+        meter->predict_all_pairs(predict(input, params, stats.choices).all_pairs,
+                                 predict(input, params, stats.choices, false).all_pairs);
     }
     // Lists without what was set aside say little of the graph.
     RecallMeter* const in_between = meter && !detail::sets_aside(input, params) ? &*meter : nullptr;
@@ -191,19 +209,6 @@ void run_all_pairs(const detail::Input& input, const BuildParams& params, const 
         stats.choices = choices;
         run_in_parts(input, params, callbacks, resources, ids, distances, stats);
     }
-}
-
-Prediction predict(const detail::Input& input, const BuildParams& params, const Choices& choices) {
-    if (!detail::is_predictable(params.metric)) return {};
-    const VectorForm form = form_of(input.vectors[0], false, params.metric);
-    return detail::predict_on_gpu(traits_of(params.device.index),
-                                  {.n = input.n(),
-                                   .row_bytes = form.row_bytes,
-                                   .bytes = form.packed != PackedType::f16,
-                                   .k = params.k,
-                                   .list_size = std::max(choices.list_size, detail::list_size_of(params)),
-                                   .samples = choices.samples,
-                                   .parts = choices.parts});
 }
 
 /// True where all pairs are to be compared before any iteration has said what iterations find.

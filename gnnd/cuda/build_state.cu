@@ -75,6 +75,8 @@ BuildState make_state(const detail::Input& input, const BuildParams& params, con
             .counters = counters,
             .records = records,
             .info = info,
+            .code_errors =
+                plan.code_errors.bytes != 0 && plan.packed == PackedType::f16 ? floats(plan.code_errors) : nullptr,
             .restart = nullptr,
             .restart_width = 0,
             .ids = ids,
@@ -94,8 +96,8 @@ void use_form(BuildState& state, const VectorForm& form) {
         state.has_projection = true;
         project(state.points, projection, rows, bias, state.info, work, state.stream);
     } else {
-        pack_again(state.raw, state.params.metric, form, rows, bias, reinterpret_cast<float*>(work), state.info,
-                   state.stream);
+        pack_again(state.raw, state.params.metric, form, rows, bias, state.code_errors, reinterpret_cast<float*>(work),
+                   state.info, state.stream);
     }
     state.form = form;
     state.engine = &engine_for(form.packed, state.params.metric);

@@ -40,6 +40,7 @@ struct BuildState {
     Counters* counters;  ///< kSpread
     Record* records;     ///< kAhead + 1, in turn
     SpaceInfo* info;     ///< one
+    float* code_errors;  ///< n: of rows that are codes; null: all pairs are compared without codes
     /// n x the width: neighbours that lists which are built once more start from; null: they start from the input.
     const std::int32_t* restart;
     int restart_width;
@@ -67,6 +68,11 @@ void use_float16(BuildState& state);
 /// The kind of codes that rows of a form are.
 inline Codes codes_in(const VectorForm& form) {
     return form.components != 0 ? Codes::pca : form.codes ? Codes::int8 : Codes::none;
+}
+
+/// True where the rows are codes that all pairs can be compared in: of all components.
+inline bool can_sweep_codes(const BuildState& state) {
+    return state.code_errors != nullptr && state.form.codes && state.form.components == 0;
 }
 
 /// Reads the facts about the vectors that the device has found. Waits for the stream.

@@ -143,11 +143,10 @@ void Iterations::measure(int iteration, std::int64_t objects) {
     Record* const record = state_.records + iteration % (kAhead + 1);
     if (objects > 0 || !meter_->has_truth()) {
         const VectorForm form = state_.form;
-        use_float16(state_);
         if (objects > 0)
             meter_->grow(objects, lists.ids, lists.length, lists.length);
         else
-            meter_->find_truth(lists.ids, lists.length, lists.length);
+            meter_->find_truth(lists.ids, lists.length, lists.length, can_sweep_codes(state_));
         use_form(state_, form);
     }
     const u64 full = u64(state_.n) * u64(std::min<std::int64_t>(state_.params.k, state_.n - 1));

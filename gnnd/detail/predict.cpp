@@ -31,10 +31,12 @@ struct Rates {
 constexpr int kManySamples = 32;
 /// Lists settle after about six iterations, of which the later ones take less: so many times as long as after three.
 constexpr double kUntilSettled = 1.5;
+/// Where so much is asked for three iterations are the least, and all pairs may take so many times as long.
+constexpr double kHighestRecall = 0.9985, kAtLeast = 1.15;
 constexpr double kMicro = 1e-6, kNano = 1e-9, kPico = 1e-12;
 
 /// With vectors in its memory; of bytes measured with rows of 128 and taken for floats of as many bytes beyond.
-constexpr Rates of_h200(double pair) {
+constexpr Rates of_h200(double pair, double many_samples) {
     return {.machine = "an H200",
             .start = 1.3e-3,
             .object = 20 * kNano,
@@ -49,7 +51,7 @@ constexpr Rates of_h200(double pair) {
             .gnnd_object = 0,
             .gnnd_byte = 0.16 * kNano,
             .gnnd_place = 0.4 * kNano,
-            .gnnd_many_samples = 1.4};
+            .gnnd_many_samples = many_samples};
 }
 
 /// One thread; a step is a component. Iterations' rates hold for as many samples as are chosen.
@@ -73,7 +75,14 @@ constexpr Rates of_cpu(std::string_view machine, bool bytes, double neighbor, do
 }
 
 /// Measured (benchs/NOTEBOOK.md): of floats, and of bytes.
-constexpr Rates kGpuRates[] = {of_h200(0.25 * kPico), of_h200(0.15 * kPico)};
+constexpr Rates kGpuRates[] = {of_h200(0.25 * kPico, 2.1), of_h200(0.15 * kPico, 1.4)};
+
+/// All pairs of codes, beside those of bytes: what an object takes, by byte, and for each neighbour, of which there are
+/// more that may be one.
+constexpr double kCodeByte = 0.8, kCodeNeighbor = 2.1;
+/// Lists of projections: bytes of a row, and what each byte of a float16 takes once and for each neighbour, for vectors
+/// are packed, projected, measured and finished.
+constexpr double kProjectedBytes = 128, kProjecting = 0.008 * kNano, kFinishing = 0.0006 * kNano;
 
 /// Of one EPYC with its kernels of each instruction set, floats and bytes.
 struct CpuRates {
@@ -158,8 +167,9 @@ double seconds_of_all_pairs(const Rates& rates, const ComparedSet& set) {
 }
 
 double seconds_of_iterations(const Rates& rates, const ComparedSet& set) {
-    const double of_object =
-        rates.gnnd_object + rates.gnnd_byte * double(set.row_bytes) + rates.gnnd_place * set.list_size;
+    const double bytes = set.projected ? kProjectedBytes : double(set.row_bytes);
+    const double beside = set.projected ? double(set.row_bytes) * (kProjecting + kFinishing * set.k) : 0;
+    const double of_object = rates.gnnd_object + rates.gnnd_byte * bytes + rates.gnnd_place * set.list_size + beside;
     return rates.gnnd_start + double(set.n) * of_object * (set.samples > kManySamples ? rates.gnnd_many_samples : 1);
 }
 
@@ -173,8 +183,17 @@ Prediction predict_on_gpu(const GpuTraits& gpu, const ComparedSet& set) {
     const bool measured = gpu.name.starts_with(kMeasured) && gpu.wgmma &&
                           gpu.multiprocessors == kMultiprocessors;  // not so of a part of one
     const Rates rates = measured ? gpu_rates(set.bytes) : derived(gpu, set.bytes);
+    double all_pairs = seconds_of_all_pairs(rates, set);
+    if (set.codes) {
+        Rates codes = measured ? gpu_rates(true) : derived(gpu, true);
+        codes.object_byte *= kCodeByte;
+        codes.object_neighbor *= kCodeNeighbor;
+        ComparedSet coded = set;
+        coded.row_bytes /= 2;
+        all_pairs = std::min(all_pairs, seconds_of_all_pairs(codes, coded));
+    }
     const std::string whose = std::string(rates.machine);
-    return {seconds_of_all_pairs(rates, set), seconds_of_iterations(rates, set),
+    return {all_pairs, seconds_of_iterations(rates, set),
             measured ? "rates of " + whose : "rates derived from those of " + whose + " for " + gpu.name};
 }
 
@@ -201,7 +220,8 @@ bool all_pairs_cost_less(const Prediction& prediction, std::int64_t n, const Bui
     if (prediction.all_pairs == 0) return false;
     const std::int64_t objects = std::min(n, objects_to_measure(n, double(params.recall)));
     const bool shown = shows({n, objects, recall_at_of(params)}, double(params.recall), kSamplesOfGpu);
-    return prediction.all_pairs <= prediction.iterations * (shown ? 1 : kUntilSettled);
+    const double least = double(params.recall) >= kHighestRecall ? kAtLeast : 1;
+    return prediction.all_pairs <= prediction.iterations * (shown ? least : kUntilSettled);
 }
 
 std::string explain(const Choices& choices, const BuildParams& params, bool gpu, bool room) {

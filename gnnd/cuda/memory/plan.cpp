@@ -75,6 +75,11 @@ VectorForm projected_form() {
     return form;
 }
 
+bool may_sweep_codes(const VectorForm& form, Metric metric, std::int64_t d) {
+    const bool product = visit(metric, [](auto m) { return m.is_product; });
+    return form.packed == PackedType::f16 && product && d > kTileBytes / 2 && d <= kMaxSweptBytes;
+}
+
 BuildPlan make_build_plan(const detail::Input& input, const InPlace& in_place, const BuildParams& params,
                           const Choices& choices, std::size_t sort_bytes, std::size_t beside, std::size_t all_pairs,
                           std::size_t free) {
@@ -99,6 +104,7 @@ BuildPlan make_build_plan(const detail::Input& input, const InPlace& in_place, c
             plan.graph_distances = layout.take(n * k * 4);
         }
         plan.bias = layout.take(n * 4);
+        if (may_sweep_codes(plan, params.metric, d)) plan.code_errors = layout.take(n * 4);
         plan.bounds = layout.take(n * 8);
         plan.small = layout.take(kSmallBytes);
         Layout finished = layout;

@@ -37,6 +37,10 @@ struct VectorForm {
 /// The form of vectors of u8 or i8, or of floats that are such integers (space.h).
 VectorForm integer_form(PackedType packed, std::int64_t d);
 
+/// True where all pairs of floats may be compared as codes: those of rows that are one tile as float16 take as many
+/// products.
+bool may_sweep_codes(const VectorForm& form, Metric metric, std::int64_t d);
+
 /// The form of floats as codes.
 VectorForm code_form(std::int64_t d);
 /// The form of codes of a projection.
@@ -65,6 +69,7 @@ struct BuildPlan : VectorForm {
     Part given[2];                 ///< before: the graphs to start from, or the columns of them that stay in the lists
     Part set_aside[2];             ///< at the end: the other columns
     Part projection;               ///< of rows that may be projected
+    Part code_errors;              ///< where all pairs may be compared as codes
     Part all_pairs;                ///< after the end, to compare them; empty: there is no room, or nobody wants it
     std::size_t total = 0;
     std::size_t beside = 0;  ///< taken in other blocks

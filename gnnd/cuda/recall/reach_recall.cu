@@ -18,7 +18,7 @@ namespace {
 /// Lists get kLonger times as long, and at least kLong, at most kRounds times. That takes about as long as
 /// kIterationsLeft of the slowest iterations.
 constexpr int kLonger = 2, kLong = 128, kRounds = 2;
-constexpr double kIterationsLeft = 8;
+constexpr double kIterationsLeft = 12;
 /// Where more than kHopeless is missing, but no more than kWithoutHope, longer lists are tried nevertheless if
 /// comparing all pairs takes so many times as long.
 constexpr double kWithoutHope = 0.5, kWorthTrying = 4;
@@ -58,13 +58,6 @@ int entries_to_finish(const BuildState& state, RecallMeter& meter) {
     return lists.length;
 }
 
-/// The whole sample is measured from now on.
-/// \param ids  n x stride, of which the first `width` are looked at
-void grow(BuildState& state, const u32* ids, int stride, int width, RecallMeter& meter) {
-    use_float16(state);
-    meter.grow(detail::kAnyNumber, ids, stride, width);
-}
-
 /// Measures rows of ids that are the graph, or lists that hold it: on all objects of the sample, or more, where a part
 /// of them does not tell.
 /// \param stride, width  of the rows, of which so many entries count
@@ -72,17 +65,14 @@ void grow(BuildState& state, const u32* ids, int stride, int width, RecallMeter&
 bool measure(BuildState& state, const u32* ids, int stride, int width, RecallMeter& meter, BuildStats& stats) {
     const Stopwatch::Piece piece(meter.watch());
     const auto estimate = [&](RecallMeter& with) {
-        if (!with.has_truth()) {
-            use_float16(state);
-            with.find_truth(ids, stride, width);
-        }
+        if (!with.has_truth()) with.find_truth(ids, stride, width, can_sweep_codes(state));
         with.start(ids, stride, width);
         stats.recall = with.estimate();
     };
     const double wanted = double(state.params.recall);
     estimate(meter);
     if (meter.may_grow() && !detail::is_decided(stats.recall, wanted)) {
-        grow(state, ids, stride, width, meter);
+        meter.grow(detail::kAnyNumber, ids, stride, width);
         estimate(meter);
     }
     stats.recall_all = meter.estimate_all();
@@ -94,7 +84,6 @@ bool measure(BuildState& state, const u32* ids, int stride, int width, RecallMet
                       space.spare >= bytes;
     if (more && !detail::is_decided(stats.recall, wanted)) {
         space.spare -= bytes;
-        use_float16(state);
         RecallMeter sharper(space, state.params, state.input.measured(), kObjects, state.resources, meter.watch(),
                             state.stream);
         estimate(sharper);
@@ -107,11 +96,10 @@ bool smaller_reached(BuildState& state, const RecallMeter& meter) {
     const detail::ObjectRange part = detail::held_apart(state.input);
     if (part.count == 0) return true;
     const Stopwatch::Piece piece(meter.watch());
-    use_float16(state);
     RecallMeter apart(sweep_space_of(state, meter.taken()), state.params, part, detail::kEnoughMeasured,
                       state.resources, meter.watch(), state.stream);
     const auto* graph = reinterpret_cast<const u32*>(state.ids);
-    apart.find_truth(graph, state.params.k, state.params.k);
+    apart.find_truth(graph, state.params.k, state.params.k, can_sweep_codes(state));
     apart.start(graph, state.params.k, state.params.k);
     return detail::is_reached(apart.estimate(), double(state.params.recall));
 }
@@ -120,7 +108,6 @@ bool smaller_reached(BuildState& state, const RecallMeter& meter) {
 /// \param meter  null: none
 void compare_pairs(BuildState& state, const RecallMeter* meter, const Callbacks& callbacks,
                    const detail::Pairs& pairs) {
-    use_float16(state);
     SweepSpace space = sweep_space_of(state, meter != nullptr ? meter->taken() : 0);
     space.border = pairs.border;
     const Lists lists{.ids = reinterpret_cast<u32*>(state.ids),
@@ -133,7 +120,9 @@ void compare_pairs(BuildState& state, const RecallMeter* meter, const Callbacks&
     Piece memory(state.memory + part.offset, part.bytes, true, state.resources);
     std::optional<SweepForm> form;
     if (meter != nullptr && meter->has_truth()) form = meter->form();
-    Sweep(space, state.params.k, memory, state.stream).make_exact(lists, form, callbacks);
+    Sweep sweep(space, state.params.k, memory, state.stream);
+    if (space.errors != nullptr) sweep.begin_with_codes();
+    sweep.make_exact(lists, form, callbacks);
     close_graph(state.params.metric, lists, state.n, state.stream);
 }
 
@@ -249,8 +238,9 @@ void reach_recall(BuildState& state, RecallMeter& meter, const Callbacks& callba
             from.k = state.lists.length;
             from.ids = reinterpret_cast<const std::int32_t*>(state.lists.ids);
         }
-        // Longer lists have packed rows of their own, and what is left of the sample is compared with these here.
-        if (meter.may_grow()) grow(state, reinterpret_cast<const u32*>(from.ids), int(from.k), int(from.k), meter);
+        // Longer lists are measured on the whole sample.
+        if (meter.may_grow())
+            meter.grow(detail::kAnyNumber, reinterpret_cast<const u32*>(from.ids), int(from.k), int(from.k));
         if (!lengthen(state, from, length, round + 1 < kRounds ? form : plain, meter, callbacks, stats)) break;
         finished = true;
         reached = measure(state, graph, state.params.k, state.params.k, meter, stats);

@@ -8,6 +8,9 @@
 namespace gnnd::cuda {
 namespace {
 
+/// All pairs may take so many times as long as rates say (benchs/NOTEBOOK.md).
+constexpr double kRatesMayLack = 1.1;
+
 /// Bytes that may be taken beside all that is planned for a build.
 /// \param taken  so many of them are already
 std::size_t spare_memory(const BuildState& state, std::size_t taken) {
@@ -36,7 +39,11 @@ int columns_of(const BuildParams& params, const std::optional<BuildParams>& all)
 
 }  // namespace
 
-SweepSpace sweep_space_of(const BuildState& state, std::size_t taken) {
+SweepSpace sweep_space_of(BuildState& state, std::size_t taken) {
+    const auto pack = [&state](bool codes) -> SweptRows {
+        (codes ? use_codes : use_float16)(state);
+        return {state.points.rows, state.n, state.form.row_bytes};
+    };
     return {.raw = state.raw,
             .metric = state.params.metric,
             .packed = state.plan.packed,
@@ -44,7 +51,9 @@ SweepSpace sweep_space_of(const BuildState& state, std::size_t taken) {
             .norms = reinterpret_cast<const u32*>(state.memory + state.plan.bias.offset),
             .info = state.info,
             .columns = state.n,
-            .spare = spare_memory(state, taken)};
+            .spare = spare_memory(state, taken),
+            .errors = state.code_errors,
+            .pack = state.plan.packed == PackedType::f16 ? pack : std::function<SweptRows(bool)>()};
 }
 
 RecallMeter::RecallMeter(const SweepSpace& space, const BuildParams& params, const detail::ObjectRange& part,
@@ -80,7 +89,7 @@ RecallMeter::RecallMeter(const SweepSpace& space, const BuildParams& params, con
       comparisons_(stream),
       drain_(stream) {}
 
-RecallMeter::RecallMeter(const BuildState& state, Stopwatch& watch)
+RecallMeter::RecallMeter(BuildState& state, Stopwatch& watch)
     : RecallMeter(sweep_space_of(state), state.params, detail::of_all_columns(state.params), state.input.measured(),
                   sample_of(state), state.resources, watch, state.stream,
                   detail::objects_at_first(std::min(state.input.measured().count, sample_of(state)), state.n,
@@ -98,7 +107,8 @@ std::size_t RecallMeter::bytes(const SweepSpace& shape, const BuildParams& param
     return Sweep::bytes_of_some(shape, u32(objects), at) + bytes_of_objects(objects, at);
 }
 
-void RecallMeter::find_truth(const u32* ids, int stride, int width) {
+void RecallMeter::find_truth(const u32* ids, int stride, int width, bool codes) {
+    if (codes) sweep_.begin_with_codes();
     // Not before they are needed: now the device works on the first iteration meanwhile.
     objects_ = first_ < sampled_ || whole_ != 0 ? detail::sample_in_any_order(part_.count, sampled_, seed_)
                                                 : detail::sample_objects(part_.count, sampled_, seed_);
@@ -130,7 +140,11 @@ void RecallMeter::grow(std::int64_t count, const u32* ids, int stride, int width
 }
 
 double RecallMeter::seconds_of_all_pairs() const {
-    return (truth_watch_.seconds() + seconds_left_out_) * double(space_.raw.n) / (2 * double(sampled_));
+    const double measured =
+        (truth_watch_.seconds() + seconds_left_out_) * double(space_.raw.n) / (2 * double(sampled_));
+    const bool by_rates = form() == SweepForm::codes || form() == SweepForm::halves || form() == SweepForm::integers;
+    const double predicted = form() == SweepForm::codes ? as_codes_ : otherwise_;
+    return by_rates && predicted > 0 ? std::clamp(kRatesMayLack * predicted, measured / 2, measured) : measured;
 }
 
 /// \param objects  the first so many

@@ -15,9 +15,9 @@
 
 namespace gnnd::cuda {
 
-/// The vectors of a build for a sweep, which does not work while they are codes.
+/// The vectors of a build for a sweep, which packs them as it wants them. Whoever goes on then calls use_form().
 /// \param taken  bytes of the spare memory that others have taken
-SweepSpace sweep_space_of(const BuildState& state, std::size_t taken = 0);
+SweepSpace sweep_space_of(BuildState& state, std::size_t taken = 0);
 
 /// Sums over the sample, made by the device.
 struct RecallSums {
@@ -42,12 +42,13 @@ class RecallMeter {
                 std::int64_t sample, Resources& resources, Stopwatch& watch, cudaStream_t stream,
                 std::int64_t first = detail::kAnyNumber);
     /// Of a build: beside the columns that count all of them, of the first of the objects.
-    RecallMeter(const BuildState& state, Stopwatch& watch);
+    RecallMeter(BuildState& state, Stopwatch& watch);
 
     /// Finds the true neighbours of the first objects, once; waits for the stream. The nearer the given neighbours are
     /// the faster.
-    /// \param ids  device: n x stride, of which the first `width` are looked at
-    void find_truth(const u32* ids, int stride, int width);
+    /// \param ids    device: n x stride, of which the first `width` are looked at
+    /// \param codes  the rows are, and they are compared first
+    void find_truth(const u32* ids, int stride, int width, bool codes = false);
     bool has_truth() const { return counted_ != 0; }
     /// Likewise of others, of which there are some: `count` are measured from then on, or all.
     void grow(std::int64_t count, const u32* ids, int stride, int width);
@@ -79,7 +80,13 @@ class RecallMeter {
     Stopwatch& watch() const { return watch_; }
     /// Comparing all pairs would take about so long, as find_truth() took at first: objects that it left out count with
     /// what comparing their pairs would have taken beside the others'.
+    /// Few rows take longer each than all do, at most twice as long: within that, as rates say.
     double seconds_of_all_pairs() const;
+    /// \param as_codes, otherwise  seconds of all pairs by rates; 0: there are none
+    void predict_all_pairs(double as_codes, double otherwise) {
+        as_codes_ = as_codes;
+        otherwise_ = otherwise;
+    }
 
     /// Device memory that it takes for so many objects.
     static std::size_t bytes(const SweepSpace& shape, const BuildParams& params, std::int64_t sample);
@@ -118,6 +125,7 @@ class RecallMeter {
     Stopwatch& watch_;
     Stopwatch truth_watch_, comparisons_;  ///< of the first objects
     double seconds_left_out_ = 0;          ///< that the others would have taken, too
+    double as_codes_ = 0, otherwise_ = 0;  ///< see predict_all_pairs()
     PinnedArray<RecallSums, 1> here_;
     Drain drain_;
 };

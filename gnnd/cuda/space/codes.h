@@ -31,9 +31,11 @@ struct CodeSource {
 
 /// \param rows    n x row_bytes, written, zeros behind the components
 /// \param bias    n, written: squared norms of the codes
-/// \param errors  kCodeErrorBytes
+/// \param errors  n, written: what a row, times the scale, differs from its code by at most; the largest goes into
+///                info. Null: nobody wants them
+/// \param work    kCodeErrorBytes
 void pack_codes(const RawVectors& vectors, const CodeSource& source, std::uint8_t* rows, int row_bytes,
-                std::uint32_t* bias, float* errors, cudaStream_t stream);
+                std::uint32_t* bias, float* errors, float* work, cudaStream_t stream);
 
 /// Twice a code's squared error, times this, is the least distance between codes that says much of that of the vectors.
 /// Chosen by measurement (benchs/NOTEBOOK.md).

@@ -40,7 +40,7 @@ Traits traits_of(Metric metric) {
 }
 
 __global__ void reset_kernel(SpaceInfo* info) {
-    *info = {~0ull, 0, 0, 1, 1, 0, 0, 0};
+    *info = {~0ull, 0, 0, 1, 1, 0, 0, 0, 0};
 }
 
 /// The mean of some rows: distances that only see differences lose fewer digits to f16 near 0. Behind the means, the
@@ -202,11 +202,11 @@ void find_mean(const RawVectors& vectors, const Traits& traits, float* mean, cud
 
 template <class T>
 void scale_and_pack(const RawVectors& vectors, const Traits& traits, const VectorForm& form, std::uint8_t* rows,
-                    u32* bias, float* mean, SpaceInfo* info, cudaStream_t stream) {
+                    u32* bias, float* errors, float* mean, SpaceInfo* info, cudaStream_t stream) {
     scale_kernel<<<1, kScaleThreads, 0, stream>>>(info, mean, vectors.d, traits, form.packed == PackedType::f16);
     GNND_LAUNCHED("scale_kernel");
     if (form.codes)
-        return pack_codes(vectors, {mean, info, traits.normalized, traits.degree}, rows, form.row_bytes, bias,
+        return pack_codes(vectors, {mean, info, traits.normalized, traits.degree}, rows, form.row_bytes, bias, errors,
                           mean + 2 * vectors.d, stream);
     visit(form.packed, [&](auto packed) {
         pack_kernel<T, packed.value><<<blocks_for(vectors.n, kWarps), kWarps * kWarp, 0, stream>>>(
@@ -270,17 +270,17 @@ void prepare_space(const RawVectors& vectors, Metric metric, const VectorForm& f
             scan_kernel<T><<<blocks_for(vectors.n, kWarps), kWarps * kWarp, 0, stream>>>(vectors, traits, mean, info);
             GNND_LAUNCHED("scan_kernel");
         }
-        scale_and_pack<T>(vectors, traits, form, rows, bias, mean, info, stream);
+        scale_and_pack<T>(vectors, traits, form, rows, bias, nullptr, mean, info, stream);
     });
 }
 
 void pack_again(const RawVectors& vectors, Metric metric, const VectorForm& form, std::uint8_t* rows, u32* bias,
-                float* mean, SpaceInfo* info, cudaStream_t stream) {
+                float* errors, float* mean, SpaceInfo* info, cudaStream_t stream) {
     const Traits traits = traits_of(metric);
     visit_dtype(vectors.dtype, [&](auto component) {
         using T = decltype(component);
         find_mean<T>(vectors, traits, mean, stream);
-        scale_and_pack<T>(vectors, traits, form, rows, bias, mean, info, stream);
+        scale_and_pack<T>(vectors, traits, form, rows, bias, errors, mean, info, stream);
     });
 }
 

@@ -20,6 +20,7 @@ struct SpaceInfo {
     float unit, offset;            ///< a list's distance times unit plus offset is the metric's value
     unsigned coarse;               ///< of codes: objects whose neighbours they can hardly tell from others
     float code_error;              ///< of codes: what a row differs from its code by, squared, on average over some
+    unsigned largest_error;        ///< of codes whose errors were written: bits of the largest
 };
 
 /// The vectors as they came, on the device.
@@ -45,9 +46,10 @@ void prepare_space(const RawVectors& vectors, Metric metric, const VectorForm& f
                    std::uint32_t* bias, float* mean, SpaceInfo* info, cudaStream_t stream);
 
 /// Floats that prepare_space() has packed to float16, once more, to float16 or to codes.
-/// \param mean  2 d floats and kCodeErrorBytes (codes.h) to work in
+/// \param mean    2 d floats and kCodeErrorBytes (codes.h) to work in
+/// \param errors  n, written for codes, see pack_codes(); null: nobody wants them
 void pack_again(const RawVectors& vectors, Metric metric, const VectorForm& form, std::uint8_t* rows,
-                std::uint32_t* bias, float* mean, SpaceInfo* info, cudaStream_t stream);
+                std::uint32_t* bias, float* errors, float* mean, SpaceInfo* info, cudaStream_t stream);
 
 /// The same rows once more, each component as the sum of two float16, which together are as fine as a float32: the
 /// first ones of a row in its first half, the second ones behind it. After prepare_space() in the form of f16.

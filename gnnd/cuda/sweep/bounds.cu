@@ -16,15 +16,24 @@ constexpr u32 kFewRows = 1024;
 // No pair is a hit where one of these is a threshold. Products of integers are less than 2^29 (kMaxSweptBytes).
 constexpr int kNever = -(1 << 30), kAlways = 1 << 29;
 
-/// \param norms    n
-/// \param largest  1, 0 before
-__global__ void largest_norm_kernel(const u32* norms, std::int64_t n, float* largest) {
-    float mine = 0;
+/// \param norms     n, int or bits of float, none of them negative, so that both have the order of u32
+/// \param integers  which of the two
+/// \param out       1, zeros before
+__global__ void norms_kernel(const u32* norms, std::int64_t n, bool integers, RowNorms* out) {
+    u32 mine = 0;
+    u64 sum = 0;
     for (std::int64_t i = std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x; i < n;
-         i += std::int64_t(gridDim.x) * blockDim.x)
-        mine = fmaxf(mine, __uint_as_float(norms[i]));
-    for (int step = kWarp / 2; step > 0; step /= 2) mine = fmaxf(mine, __shfl_xor_sync(kAllLanes, mine, step));
-    if (lane_id() == 0) atomicMax(reinterpret_cast<u32*>(largest), __float_as_uint(mine));
+         i += std::int64_t(gridDim.x) * blockDim.x) {
+        mine = max(mine, norms[i]);
+        sum += integers ? norms[i] : 0;
+    }
+    for (int step = kWarp / 2; step > 0; step /= 2) {
+        mine = max(mine, __shfl_xor_sync(kAllLanes, mine, step));
+        sum += __shfl_xor_sync(kAllLanes, sum, step);
+    }
+    if (lane_id() != 0) return;
+    atomicMax(&out->largest, mine);
+    if (integers) atomicAdd(reinterpret_cast<unsigned long long*>(&out->sum), sum);
 }
 
 __device__ Threshold of_integers(bool l2, int norm, float bound) {
@@ -35,14 +44,52 @@ __device__ Threshold of_integers(bool l2, int norm, float bound) {
     return {u32(offset), u32(int(ceil(l2 ? (wide - double(norm)) / 2 : wide)))};
 }
 
-struct HalfTerms {
+struct Terms {
     bool l2, normalized;
     float scale;
+    float underflow;  ///< error of a bound whose terms are
+    float largest;    ///< norm
+
+    /// The squared distance of a bound under l2, or at most so much. Of vectors of norm 1 it is 2 - 2 cos.
+    __device__ float distance(float bound) const {
+        return normalized ? fmaxf(2 + 2 * bound, 0.0f) + 0x1p-19f : bound * (1 + 0x1p-18f) + underflow;
+    }
+};
+
+struct CodeTerms : Terms {
+    double usual, largest_error;  ///< of codes
+    double far;                   ///< the distance R of bounds.h
+};
+
+/// \param above  as integers are compared: what the sum has to pass is one less
+__device__ u32 as_threshold(double above) {
+    return u32(int(fmax(double(-kAlways), fmin(double(kAlways), above))));
+}
+
+/// \param square  of the code's norm
+__device__ Threshold of_codes(const CodeTerms& terms, int square, double error, float bound) {
+    constexpr double kSlack = 1 + 1e-12;  // for what is computed here
+    const double scale = double(terms.scale);
+    if (!terms.l2) {
+        const double margin =
+            error * (double(terms.largest) + terms.largest_error) + sqrt(double(square)) * terms.largest_error;
+        const double least = (double(bound) + fabs(double(bound)) * 0x1p-18 + double(terms.underflow)) * scale * scale;
+        return {0, bound == INFINITY ? u32(kAlways) : as_threshold(floor((least + margin) * kSlack) + 1)};
+    }
+    const double more = fmax(error - terms.usual, 0.0);
+    const double less = more > 0 ? (2 * (terms.far + terms.usual) + more) * more * kSlack : 0.0;
+    const u32 offset = as_threshold(ceil((less - double(square)) / 2));
+    if (bound == INFINITY) return {offset, u32(kAlways)};
+    if (!terms.normalized && bound <= 0) return {offset, u32(kNever)};  // nothing is nearer
+    const double own = sqrt(double(terms.distance(bound))) * scale + error;
+    const double radius = own + (own <= terms.far ? terms.usual : terms.largest_error);
+    return {offset, as_threshold(floor((radius * radius * kSlack - double(square)) / 2) + 1)};
+}
+
+struct HalfTerms : Terms {
     float steps;      ///< of the tensor cores
     float rounding;   ///< error of a row, of its norm
     float subnormal;  ///< and of numbers that are subnormal
-    float underflow;  ///< error of a bound whose terms are
-    float largest;    ///< norm
 
     __device__ float error(float norm) const {
         return rounding * norm + subnormal + (normalized ? 0x1p-20f * scale : 0.0f);
@@ -66,10 +113,7 @@ __device__ Threshold of_halves(const HalfTerms& terms, float square, float bound
     if (bound == INFINITY) return {__float_as_uint(offset), __float_as_uint(INFINITY)};
     if (!terms.normalized && bound <= 0)
         return {__float_as_uint(offset), __float_as_uint(-INFINITY)};  // nothing is nearer
-    // Of vectors of norm 1 the squared distance is 2 - 2 cos.
-    const float distance =
-        terms.normalized ? fmaxf(2 + 2 * bound, 0.0f) + 0x1p-19f : bound * (1 + 0x1p-18f) + terms.underflow;
-    const float scaled = sqrtf(distance) * terms.scale * (1 + 0x1p-20f);
+    const float scaled = sqrtf(terms.distance(bound)) * terms.scale * (1 + 0x1p-20f);
     const float radius = scaled + terms.error(norm) + terms.error(terms.largest_within(scaled, norm));
     return {__float_as_uint(offset), __float_as_uint(offset + 0.5f * radius * radius * (1 + 0x1p-20f))};
 }
@@ -78,12 +122,24 @@ __device__ Threshold of_floats(float bound) {
     return {0, __float_as_uint(bound + fabsf(bound) * 0x1p-18f)};
 }
 
-/// A thread a place. \param norms  n, see SweepSpace
-__global__ void thresholds_kernel(SweepForm form, BoundArgs args, const u32* norms, const SpaceInfo* info,
-                                  HalfTerms terms) {
+/// More than most codes' errors, whose mean is that of squares.
+__device__ CodeTerms code_terms(const HalfTerms& terms, const SpaceInfo& info, const RowNorms& norms, std::int64_t n) {
+    constexpr double kMoreThanMost = 1.1;
+    CodeTerms codes{};
+    static_cast<Terms&>(codes) = terms;
+    codes.largest = sqrtf(float(norms.largest)) * (1 + 0x1p-20f);
+    codes.usual = kMoreThanMost * sqrt(double(info.code_error));
+    codes.largest_error = double(__uint_as_float(info.largest_error));
+    codes.far = sqrt(2 * double(norms.sum) / double(n));
+    return codes;
+}
+
+/// A thread a place. \param norms, errors  n, see SweepSpace
+__global__ void thresholds_kernel(SweepForm form, BoundArgs args, const u32* norms, const float* errors, std::int64_t n,
+                                  const SpaceInfo* info, HalfTerms terms) {
     const u32 i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= args.padded) return;
-    const bool integers = form == SweepForm::integers;
+    const bool integers = form == SweepForm::integers || form == SweepForm::codes;
     const u32 never = integers ? u32(kNever) : __float_as_uint(-INFINITY);
     Threshold made{never, never};
     if (i < args.count) {
@@ -93,11 +149,14 @@ __global__ void thresholds_kernel(SweepForm form, BoundArgs args, const u32* nor
         if (lists.bounds != nullptr)
             bound = i < args.wanted.whole ? lists.bounds[i]
                                           : lists.distances[std::int64_t(i) * lists.length + args.wanted.at - 1];
-        if (integers) {
+        terms.scale = info->scale;
+        if (form == SweepForm::integers) {
             made = of_integers(terms.l2, int(norms[object]), bound);
+        } else if (form == SweepForm::codes) {
+            made =
+                of_codes(code_terms(terms, *info, *args.norms, n), int(norms[object]), double(errors[object]), bound);
         } else if (form != SweepForm::floats) {
-            terms.scale = info->scale;
-            terms.largest = sqrtf(*args.largest_norm);
+            terms.largest = sqrtf(__uint_as_float(args.norms->largest));
             made = of_halves(terms, __uint_as_float(norms[object]), bound);
         } else {
             made = of_floats(bound);
@@ -211,9 +270,10 @@ __global__ void factors_kernel(RawVectors vectors, float* factors) {
 
 }  // namespace
 
-void find_largest_norm(const SweepSpace& space, float* largest, cudaStream_t stream) {
-    largest_norm_kernel<<<512, kThreads, 0, stream>>>(space.norms, space.raw.n, largest);
-    GNND_LAUNCHED("largest_norm_kernel");
+void sum_up_norms(SweepForm form, const SweepSpace& space, RowNorms* norms, cudaStream_t stream) {
+    GNND_CUDA(cudaMemsetAsync(norms, 0, sizeof(RowNorms), stream));
+    norms_kernel<<<512, kThreads, 0, stream>>>(space.norms, space.raw.n, form == SweepForm::codes, norms);
+    GNND_LAUNCHED("norms_kernel");
 }
 
 void make_thresholds(SweepForm form, const SweepSpace& space, const BoundArgs& args, cudaStream_t stream) {
@@ -227,8 +287,8 @@ void make_thresholds(SweepForm form, const SweepSpace& space, const BoundArgs& a
     terms.rounding = split ? 0x1.7p-22f : 0x1.01p-11f;
     terms.underflow = float(space.raw.d) * 0x1p-149f;
     terms.subnormal = std::sqrt(float(space.raw.d)) * (split ? 0x1p-25f : 0x1p-24f);
-    thresholds_kernel<<<blocks_for(args.padded, kThreads), kThreads, 0, stream>>>(form, args, space.norms, space.info,
-                                                                                  terms);
+    thresholds_kernel<<<blocks_for(args.padded, kThreads), kThreads, 0, stream>>>(form, args, space.norms, space.errors,
+                                                                                  space.raw.n, space.info, terms);
     GNND_LAUNCHED("thresholds_kernel");
 }
 

@@ -7,6 +7,13 @@
 /// The products that a sweep sees may be so far from the true ones, and no neighbour is lost:
 ///
 ///  - integers: they are exact. Halved norms are rounded down, which lets pairs pass that are one unit too far.
+///  - codes (int8, codes.h): a row's code differs from the scaled row a by at most e(a), which was found as it was
+///    packed, and products of codes are exact. So a pair within the distance r of a is one within r + e(a) + e(b) as
+///    codes. Most rows have about the same error: in the place of e(b) stands `usual`, which is more than most, and a
+///    row with more of it, by x, is compared as if its squared norm were less by 2 (R + usual) x + x^2, which is what
+///    (R + usual + x)^2 is more than (R + usual)^2 for all r + e(a) up to R, the distance of rows that have nothing to
+///    do with each other. The few whose r + e(a) is larger take the largest error of all for e(b). For inner products
+///    as below, without what a tensor core cuts.
 ///  - halves (float16): a packed row a' differs from the scaled and centred row a by at most e(a) = 2^-11 |a'| (each
 ///    component by half a unit of its 11 bits), and by 2^-25 a component where numbers are subnormal. So, by the
 ///    triangle inequality, |a - b| >= |a' - b'| - e(a) - e(b): a pair within the distance r of a is one within
@@ -24,13 +31,15 @@
 /// A list's bound itself is a float32 sum, for which 2^-18 of it is added in all but the first, and 2^-149 for each
 /// term, which counts where squares are subnormal.
 
+#include <functional>
+
 #include "gnnd/cuda/space/space.h"
 #include "gnnd/cuda/sweep/sweep_launch.h"
 
 namespace gnnd::cuda {
 
 /// The numbers that a sweep compares.
-enum class SweepForm { integers, halves, split, floats };
+enum class SweepForm { integers, codes, halves, split, floats };
 
 /// The vectors, as prepare_space() left them.
 struct SweepSpace {
@@ -43,6 +52,15 @@ struct SweepSpace {
     std::int64_t columns;   ///< the first so many objects are what others are compared with; the rest are rows only
     u32 border = 0;         ///< pairs among the objects before it, and from it on, are known; 0: none
     std::size_t spare = 0;  ///< device memory that may be taken for rows that are split
+    const float* errors = nullptr;  ///< n: of codes, see pack_codes(); null: rows do not become codes
+    /// Packs the rows as codes, or as float16 again. Null: they are what they are.
+    std::function<SweptRows(bool codes)> pack{};
+};
+
+/// Of the packed rows.
+struct RowNorms {
+    u32 largest;  ///< squared, as the norms are: int or bits of float
+    u64 sum;      ///< squared, of codes
 };
 
 /// So many of its nearest each row wants: `at`, but the first `whole` of the rows all that their lists have places for.
@@ -59,8 +77,8 @@ struct BoundArgs {
     /// offsets count.
     Lists lists;
     Wanted wanted;
-    const float* largest_norm;  ///< of all rows, of halves
-    Threshold* out;             ///< padded
+    const RowNorms* norms;  ///< of all rows; not of integers and floats
+    Threshold* out;         ///< padded
 };
 
 /// Lists and hits of all objects, or of chosen ones.
@@ -74,8 +92,7 @@ struct ScoreArgs {
     u32* is_overflowed;  ///< count: flags
 };
 
-/// The largest squared norm, as float; the word is 0 before.
-void find_largest_norm(const SweepSpace&, float* largest, cudaStream_t);
+void sum_up_norms(SweepForm, const SweepSpace&, RowNorms*, cudaStream_t);
 void make_thresholds(SweepForm, const SweepSpace&, const BoundArgs&, cudaStream_t);
 /// Hits become candidates that apply_candidates() takes: with exact distances, and without those that the list has.
 void score_hits(const SweepSpace&, const ScoreArgs&, cudaStream_t);

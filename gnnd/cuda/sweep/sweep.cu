@@ -19,9 +19,6 @@ int hits_of_all(int k) {
 /// The first step of chosen rows that have lists compares so many times less than all, to see better bounds.
 constexpr u32 kFirstStep = 16;
 
-/// Rows of integers that are longer could overflow the sums' comparison, see bounds.cu.
-constexpr int kMaxSweptBytes = 8192;
-
 /// A step of make_exact() should take some tenths of a second: bytes of rows that are compared in one.
 constexpr double kBytesOfStep = 1e14;
 /// None of its steps is a larger part of it.
@@ -59,19 +56,18 @@ Sweep::Sweep(const SweepSpace& space, int k, Resources& resources, cudaStream_t 
     columns_ = reinterpret_cast<Threshold*>(shared_.data() + layout.thresholds.offset);
     std::byte* small = shared_.data() + layout.small.offset;
     GNND_CUDA(cudaMemsetAsync(small, 0, layout.small.bytes, stream));
-    largest_norm_ = reinterpret_cast<float*>(small);
-    overflows_ = reinterpret_cast<u32*>(small + 4);
-    stop_ = reinterpret_cast<StopFlag*>(small + 8);
+    norms_ = reinterpret_cast<RowNorms*>(small);
+    overflows_ = reinterpret_cast<u32*>(small + 64);
+    stop_ = reinterpret_cast<StopFlag*>(small + 128);
     counters_ = reinterpret_cast<Counters*>(small + 256);
     if (is_normalized(space.metric)) {
         factors_ = reinterpret_cast<float*>(shared_.data() + layout.factors.offset);
         make_factors(space, factors_, stream);
     }
-    if (form_ == SweepForm::halves) find_largest_norm(space, largest_norm_, stream);
-    use_form(form_);
 }
 
 SweepForm Sweep::finer_form() const {
+    if (form_ == SweepForm::codes) return SweepForm::halves;
     const bool splits = form_ == SweepForm::halves && SplitLayout(space_.raw).total <= space_.spare;
     return splits ? SweepForm::split : SweepForm::floats;
 }
@@ -89,20 +85,28 @@ void Sweep::split() {
     space_.norms = norms;
     split_space(space_.raw, space_.metric, space_.info, rows, space_.rows.row_bytes, norms,
                 reinterpret_cast<float*>(split_.data() + layout.mean.offset), stream_);
-    GNND_CUDA(cudaMemsetAsync(largest_norm_, 0, sizeof(float), stream_));
-    find_largest_norm(space_, largest_norm_, stream_);
+}
+
+void Sweep::prepare() {
+    if (!in_use_) return use_form(form_);
+    if (!space_.pack) return;
+    const SweptRows rows = space_.pack(form_ == SweepForm::codes);
+    if (split_.data() == nullptr) space_.rows = rows;
 }
 
 void Sweep::use_form(SweepForm form) {
     form_ = form;
+    in_use_ = true;
+    if (split_.data() == nullptr && space_.pack) space_.rows = space_.pack(form == SweepForm::codes);
     if (form == SweepForm::split && split_.data() == nullptr) split();
+    if (form != SweepForm::integers && form != SweepForm::floats) sum_up_norms(form, space_, norms_, stream_);
     make_thresholds(form, space_,
                     {.objects = nullptr,
                      .count = u32(space_.columns),
                      .padded = padded(space_.columns),
                      .lists = {},
                      .wanted = {},
-                     .largest_norm = largest_norm_,
+                     .norms = norms_,
                      .out = columns_},
                     stream_);
 }
@@ -152,7 +156,7 @@ void Sweep::compare(const SweepRows& rows, u32 begin, u32 end) {
                      .padded = padded(rows.count),
                      .lists = rows.lists,
                      .wanted = rows.wanted,
-                     .largest_norm = largest_norm_,
+                     .norms = norms_,
                      .out = rows.thresholds},
                     stream_);
     const SweepArgs args{.of_rows = rows.thresholds,
@@ -170,7 +174,8 @@ void Sweep::compare(const SweepRows& rows, u32 begin, u32 end) {
     if (form_ == SweepForm::floats)
         sweep_floats(space_.metric, args, space_.raw, factors_, stream_);
     else
-        sweep_packed(space_.packed, args, rows.packed, space_.rows, stream_);
+        sweep_packed(form_ == SweepForm::codes ? PackedType::i8 : space_.packed, args, rows.packed, space_.rows,
+                     stream_);
 }
 
 void Sweep::take_hits(const SweepRows& rows) {
@@ -196,11 +201,12 @@ std::vector<u32> Sweep::even_steps(const SweepRows& rows, u32 steps) const {
 
 /// All columns of a step are hits while lists are not full, or full of what is far. After that, of columns in no order,
 /// about k times as many as there are beside those seen before: half of the places should do.
-std::vector<u32> Sweep::growing_steps(const SweepRows& rows, u32 least) const {
+std::vector<u32> Sweep::growing_steps(const SweepRows& rows, u32 least, u32 first) const {
     const u32 width = width_of(rows), places = u32(rows.hits.capacity), growth = std::max(1u, places / 2 / u32(k_));
     const u32 most = std::max(1u, width / least);
     std::vector<u32> ends;
-    for (u32 end = std::max(1u, places / panel_rows()); end < width; end += u32(std::min<u64>(u64(end) * growth, most)))
+    for (u32 end = std::max({1u, first, places / panel_rows()}); end < width;
+         end += u32(std::min<u64>(u64(end) * growth, most)))
         ends.push_back(end);
     ends.push_back(width);
     return ends;
@@ -229,15 +235,25 @@ u32 Sweep::compare_all(const SweepRows& rows, const std::vector<u32>& ends, cons
 
 void Sweep::make_exact(const Lists& lists, std::optional<SweepForm> form, const Callbacks& callbacks) {
     const std::int64_t n = space_.raw.n;
-    if (form && *form != form_) use_form(*form == SweepForm::split ? finer_form() : *form);
-    if (!form && form_ == SweepForm::halves) {
-        const std::vector<std::int32_t> probes = detail::sample_objects(n, kProbes, 1);
-        nearest_of(probes.data(), u32(probes.size()), lists.ids, lists.length, lists.length);
+    const bool tries_codes = form_ == SweepForm::codes && !in_use_;
+    if (tries_codes && (form == SweepForm::codes || form == SweepForm::halves)) form.reset();  // few objects tell less
+    if (form == SweepForm::split && SplitLayout(space_.raw).total > space_.spare) form = SweepForm::floats;
+    if (form)
+        use_form(*form);
+    else
+        prepare();
+    if (!form && (form_ == SweepForm::codes || form_ == SweepForm::halves)) {
+        const std::vector<std::int32_t> probes = detail::sample_in_any_order(n, kProbes, 1);
+        if (form_ == SweepForm::codes) try_codes(probes.data(), lists.ids, lists.length, lists.length);
+        if (form_ == SweepForm::halves)
+            nearest_of(probes.data(), u32(probes.size()), lists.ids, lists.length, lists.length);
     }
     SweepRows rows = allocate_rows(u32(n), hits_of_all(k_), &lists);
     const double bytes = double(n) * double(n) / 2 * double(space_.rows.row_bytes);
     u32 steps = std::max(kSteps, u32(bytes / kBytesOfStep));
-    u32 overflowed = compare_all(rows, growing_steps(rows, steps), callbacks);
+    // Codes were found to have few hits.
+    const u32 first = form_ == SweepForm::codes ? width_of(rows) / kFirstStep : 0;
+    u32 overflowed = compare_all(rows, growing_steps(rows, steps, first), callbacks);
     // Their bounds are better now, but for those of objects that have very many others at the same distance.
     for (int again = 0; again < kMostRepeats && overflowed > u32(n / kFewOverflow); ++again)
         overflowed = compare_all(rows, even_steps(rows, steps *= 4), callbacks);

@@ -33,6 +33,10 @@ class Sweep {
     /// \param resources  the memory is theirs
     Sweep(const SweepSpace& space, int k, Resources& resources, cudaStream_t stream);
 
+    /// Begins with codes, before anything is compared. Where they have too many hits beside neighbours float16 follows.
+    /// Only of a space that packs them.
+    void begin_with_codes() { form_ = SweepForm::codes; }
+
     /// Takes the memory for as many chosen objects, which nearest_of() takes otherwise.
     void make_room(u32 count);
     /// The nearest k of chosen objects, exact.
@@ -65,6 +69,14 @@ class Sweep {
   private:
     SweepRows allocate_rows(u32 count, int capacity, const Lists* lists);
     void use_form(SweepForm form);
+    /// The rows in the form that is in use: whoever packs them may have changed it since.
+    void prepare();
+    /// So many objects tell whether codes have so many hits that they cost more than they save in all pairs; then
+    /// float16 is used from now on.
+    static constexpr u32 kTrialObjects = 256;
+    void try_codes(const std::int32_t* objects, const u32* ids, int stride, int width);
+    u32 compare_chosen(const std::int32_t* objects, u32 count, const u32* ids, int stride, int width, Wanted wanted,
+                       int places);
     /// The next one that rounds less and that there is memory for.
     SweepForm finer_form() const;
     void split();
@@ -79,8 +91,10 @@ class Sweep {
     u32 width_of(const SweepRows& rows) const;
     /// The ends of so many steps of one size.
     std::vector<u32> even_steps(const SweepRows& rows, u32 steps) const;
-    /// And of steps that grow, for lists that are empty or bad. \param least  no step is larger than one of so many
-    std::vector<u32> growing_steps(const SweepRows& rows, u32 least) const;
+    /// And of steps that grow, for lists that are empty or bad.
+    /// \param least  no step is larger than one of so many
+    /// \param first  where the first one ends, at least
+    std::vector<u32> growing_steps(const SweepRows& rows, u32 least, u32 first = 0) const;
     /// And of a small one and the rest, for lists whose bounds are good.
     std::vector<u32> two_steps(const SweepRows& rows) const;
     u32 panel_rows() const { return form_ == SweepForm::floats ? kFloatRows : kPanelRows; }
@@ -90,11 +104,12 @@ class Sweep {
     Resources& resources_;
     cudaStream_t stream_;
     SweepForm form_;
+    bool in_use_ = false;  ///< it has thresholds of columns
     Stopwatch* watch_ = nullptr;
     DeviceMemory shared_, split_;
     Threshold* columns_;
     float* factors_ = nullptr;  ///< n, of normalised metrics
-    float* largest_norm_;
+    RowNorms* norms_;
     u32* overflows_;
     StopFlag* stop_;
     Counters* counters_;

@@ -15,6 +15,13 @@ namespace {
 /// Where some are compared again they have the places of the others, up to so many times as many.
 constexpr u32 kMorePlaces = 16;
 
+/// A hit beside the neighbours reads a row, which takes as long as codes save, beside float16, of so many pairs of its
+/// object. Rows that have more of them count against codes.
+constexpr std::int64_t kObjectsOfHit = 2000;
+
+/// A form that more than one row in so many overflow in tells too little.
+constexpr u32 kManyOverflow = 32;
+
 }  // namespace
 
 /// The rows of chosen objects in the form that is in use.
@@ -59,9 +66,18 @@ void Sweep::make_room(u32 count) {
     room_ = count;
 }
 
-Lists Sweep::nearest_of(const std::int32_t* objects, u32 count, const u32* ids, int stride, int width, Wanted wanted) {
-    const int capacity = hits_of_some(k_);
+void Sweep::try_codes(const std::int32_t* objects, const u32* ids, int stride, int width) {
+    const int places = int(std::min<std::int64_t>(k_ + k_ / 4 + space_.raw.n / kObjectsOfHit, hits_of_some(k_)));
+    const u32 overflowed = compare_chosen(objects, kTrialObjects, ids, stride, width, {}, places);
+    if (overflowed > kTrialObjects / kManyOverflow) use_form(finer_form());
+}
+
+/// Once. \return how many had more hits than places in a step
+u32 Sweep::compare_chosen(const std::int32_t* objects, u32 count, const u32* ids, int stride, int width, Wanted wanted,
+                          int places) {
+    prepare();
     make_room(count);
+    some_.hits.capacity = places;
     some_.count = count;
     some_.wanted = wanted;
     GNND_CUDA(cudaMemcpyAsync(const_cast<u32*>(some_.objects), objects, std::size_t(count) * sizeof(u32),
@@ -69,15 +85,20 @@ Lists Sweep::nearest_of(const std::int32_t* objects, u32 count, const u32* ids, 
     gather(some_);
     clear(some_.lists, some_.hits, count, stream_);
     if (ids != nullptr) {
-        lists_as_hits(some_.objects, count, ids, stride, std::min(width, capacity), wanted, k_, some_.hits, stream_);
+        lists_as_hits(some_.objects, count, ids, stride, std::min(width, places), wanted, k_, some_.hits, stream_);
         take_hits(some_);
     }
-    u32 overflowed = compare_all(some_, ids != nullptr ? two_steps(some_) : growing_steps(some_, 1), {});
+    return compare_all(some_, ids != nullptr ? two_steps(some_) : growing_steps(some_, 1), {});
+}
+
+Lists Sweep::nearest_of(const std::int32_t* objects, u32 count, const u32* ids, int stride, int width, Wanted wanted) {
+    u32 overflowed = compare_chosen(objects, count, ids, stride, width, wanted, hits_of_some(k_));
     if (overflowed == 0) return some_.lists;
 
     // Only rows that overflow are compared again; where many do after that, in a finer form. In the end no step has
     // more columns than there are places.
-    const u32 few = count / 32;
+    const u32 few = count / kManyOverflow;
+    if (form_ == SweepForm::codes && overflowed > few) use_form(finer_form());
     std::vector<u32> places(count);
     std::iota(places.begin(), places.end(), 0u);
     const auto compare_again = [&](u32 steps) {
