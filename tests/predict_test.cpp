@@ -45,6 +45,20 @@ TEST(Predict, IsNearWhatWasMeasuredOnTheH200) {
                                                             {floats16(100000, 50, 64), 0.0110},
                                                             {floats16(100000, 50, 10), 0.0068}})
         EXPECT_NEAR(predict_on_gpu(kH200, set).all_pairs, seconds, 0.25 * seconds) << set.n << " x " << set.row_bytes;
+    for (auto [set, seconds] : std::vector<Measured>{{floats16(516921, 256, 64), 0.128},
+                                                     {floats16(516921, 256, 10), 0.082},
+                                                     {floats16(500000, 256, 64), 0.110},
+                                                     {floats16(300000, 960, 10), 0.118}}) {
+        set.codes = true;
+        EXPECT_NEAR(predict_on_gpu(kH200, set).all_pairs, seconds, 0.25 * seconds) << set.n << " x " << set.row_bytes;
+    }
+    for (auto [set, seconds] : std::vector<Measured>{{floats16(1000000, 960, 64), 0.138},
+                                                     {floats16(300000, 960, 10), 0.0229},
+                                                     {floats16(200000, 768, 10), 0.0180}}) {
+        set.projected = true;
+        set.list_size = std::max(set.k, 48);
+        EXPECT_NEAR(predict_on_gpu(kH200, set).iterations, seconds, 0.25 * seconds) << set.n << " x " << set.row_bytes;
+    }
     ComparedSet sift = bytes(1000000, 128, 64);
     EXPECT_NEAR(predict_on_gpu(kH200, sift).iterations, 0.0466, 0.005);
     sift.samples = 64;
