@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // A graph that stays on a GPU: what is told of an append is what has changed, and it is a graph as any other. Without a
 // GPU all of it is skipped.
+#include <cuda_runtime_api.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -96,6 +97,22 @@ TEST_F(CudaDeviceGraph, TellsWhatAnAppendHasChanged) {
             before = std::move(after);
         }
     }
+}
+
+/// Else more than the pool is to keep would be in use in it, and all work memory go back and come again in every call.
+TEST_F(CudaDeviceGraph, GrowsOutsideOfThePool) {
+    const Vectors vectors = random_vectors(3000, 8, DType::f32);
+    const BuildParams params = converging(gpu_params(kColumns));
+    const auto there = make(8, Metric::L2);
+    there->build(rows_of(vectors, 0, 2000), params, {}, resources);
+    there->append(rows_of(vectors, 2000, 100), 0, params, {}, resources);
+    ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+    cudaMemPool_t pool = nullptr;
+    ASSERT_EQ(cudaDeviceGetMemPool(&pool, 0), cudaSuccess);
+    std::uint64_t used = 0;
+    ASSERT_EQ(cudaMemPoolGetAttribute(pool, cudaMemPoolAttrUsedMemCurrent, &used), cudaSuccess);
+    EXPECT_EQ(used, 0U);
+    EXPECT_GT(there->bytes(), 0U);
 }
 
 TEST_F(CudaDeviceGraph, TakesAGraphFromElsewhere) {

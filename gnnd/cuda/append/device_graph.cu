@@ -12,6 +12,7 @@
 
 #include "gnnd/cuda/append/tell_rows.cuh"
 #include "gnnd/cuda/backend.h"
+#include "gnnd/cuda/memory/lasting.h"
 #include "gnnd/cuda/memory/layout.h"
 #include "gnnd/cuda/memory/memory.h"
 #include "gnnd/cuda/memory/transfer.h"
@@ -74,7 +75,7 @@ class GraphOnDevice final : public detail::DeviceGraph {
     BuildStats merge(const VectorView& x1, const KnnGraphView& g1, const VectorView& x2, const KnnGraphView& g2,
                      const BuildParams& params, const Callbacks& callbacks, Resources& resources) override {
         const UseDevice use(device_);
-        const DeviceMemory given = take_memory(std::size_t(g1.n * g1.k + g2.n * g2.k) * 8);
+        const DeviceMemory given = take_memory(memory_, std::size_t(g1.n * g1.k + g2.n * g2.k) * 8);
         KnnGraphView graphs[] = {g1, g2};
         {
             const OwnedStream stream(resources);
@@ -101,7 +102,7 @@ class GraphOnDevice final : public detail::DeviceGraph {
             copy_vectors(added, resources, stream);
         }
         const int next = 1 - now_;
-        if (graphs_[next].data() == nullptr) graphs_[next] = take_memory(std::size_t(capacity_ * k_) * 8);
+        if (graphs_[next].data() == nullptr) graphs_[next] = take_memory(lasting_, std::size_t(capacity_ * k_) * 8);
         const BuildStats stats =
             append_into(vectors(), graph(), rows(n_, added.n), params, arrays(next).ids, arrays(next).distances,
                         callbacks, &resources, AppendMethod::automatic, unmeasured);
@@ -231,21 +232,23 @@ class GraphOnDevice final : public detail::DeviceGraph {
     }
 
     /// In order with the null stream, which outlives the memory.
-    DeviceMemory take_memory(std::size_t bytes) {
-        DeviceMemory memory(memory_, bytes, nullptr);
+    static DeviceMemory take_memory(Resources& from, std::size_t bytes) {
+        DeviceMemory memory(from, bytes, nullptr);
         GNND_CUDA(cudaStreamSynchronize(nullptr));
         return memory;
     }
 
-    /// Room for so many objects, and a quarter more where it has to grow, so that objects are copied now and then only.
+    /// Room for so many objects, and a quarter more where it has to grow, so that objects are copied now and then only;
+    /// who grows stays.
     void reserve(std::int64_t n, cudaStream_t stream) {
         if (n <= capacity_) return;
         if (n > room_)
             throw OutOfDeviceMemory("DeviceGraph: " + std::to_string(n) + " objects, the bytes that it may take hold " +
                                     std::to_string(room_));
         const std::int64_t capacity = n_ == 0 ? n : std::min(n + n / 4, room_);
+        Resources& from = n_ == 0 ? static_cast<Resources&>(memory_) : lasting_;
         const auto grow = [&](DeviceMemory& block, std::int64_t row_bytes, const auto& fill) {
-            DeviceMemory larger = take_memory(std::size_t(capacity * row_bytes));
+            DeviceMemory larger = take_memory(from, std::size_t(capacity * row_bytes));
             fill(larger.data());
             GNND_CUDA(cudaStreamSynchronize(stream));
             block = std::move(larger);
@@ -266,7 +269,8 @@ class GraphOnDevice final : public detail::DeviceGraph {
     const std::int64_t d_, k_;
     const Metric metric_;
     const std::int64_t room_;
-    HeapResources memory_;  // whose device memory is gnnd's own
+    HeapResources memory_;   // whose device memory is gnnd's own
+    LastingMemory lasting_;  // of a graph that grows
     DeviceMemory vectors_, graphs_[2];
     std::int64_t n_ = 0, before_ = 0, capacity_ = 0;  // objects now, before the last append(), and there is room for
     int now_ = 0;                                     // which of the graphs

@@ -8,6 +8,7 @@
 #include <set>
 #include <string>
 
+#include "gnnd/cuda/memory/lasting.h"
 #include "gnnd/error.h"
 
 namespace gnnd {
@@ -77,6 +78,16 @@ void let_pool_keep(int device) {
         GNND_CUDA(cudaMemPoolSetAttribute(pool_of(device), cudaMemPoolAttrReleaseThreshold, &wanted));
 }
 
+/// What an allocation has said; there may be none.
+void check_allocation(cudaError_t error, std::size_t bytes, Resources& resources) {
+    if (error == cudaErrorMemoryAllocation) {
+        cudaGetLastError();
+        throw OutOfDeviceMemory("out of device memory: asked for " + std::to_string(bytes) + " bytes, " +
+                                std::to_string(resources.free_device_memory()) + " are free");
+    }
+    GNND_CUDA(error);
+}
+
 }  // namespace
 
 void let_pools_serve(bool wanted) {
@@ -109,6 +120,23 @@ PinnedMemory::~PinnedMemory() {
     }
 }
 
+void* LastingMemory::allocate_device(std::size_t bytes, Stream /*stream*/) {
+    void* pointer = nullptr;
+    const int device = current_device();
+    cudaError_t error = cudaMalloc(&pointer, bytes);
+    if (error == cudaErrorMemoryAllocation && has_pool(device)) {  // which may lie in the pool, given back
+        cudaGetLastError();
+        GNND_CUDA(cudaMemPoolTrimTo(pool_of(device), 0));
+        error = cudaMalloc(&pointer, bytes);
+    }
+    check_allocation(error, bytes, *this);
+    return pointer;
+}
+
+void LastingMemory::deallocate_device(void* pointer, std::size_t /*bytes*/, Stream /*stream*/) noexcept {
+    ignore(cudaFree(pointer));
+}
+
 }  // namespace cuda
 
 void* Resources::allocate_device(std::size_t bytes, Stream stream) {
@@ -116,13 +144,8 @@ void* Resources::allocate_device(std::size_t bytes, Stream stream) {
     const int device = cuda::current_device();
     const bool pooled = cuda::has_pool(device);
     if (pooled) cuda::let_pool_keep(device);
-    const cudaError_t error = pooled ? cudaMallocAsync(&pointer, bytes, stream) : cudaMalloc(&pointer, bytes);
-    if (error == cudaErrorMemoryAllocation) {
-        cudaGetLastError();
-        throw OutOfDeviceMemory("out of device memory: asked for " + std::to_string(bytes) + " bytes, " +
-                                std::to_string(free_device_memory()) + " are free");
-    }
-    GNND_CUDA(error);
+    cuda::check_allocation(pooled ? cudaMallocAsync(&pointer, bytes, stream) : cudaMalloc(&pointer, bytes), bytes,
+                           *this);
     return pointer;
 }
 
