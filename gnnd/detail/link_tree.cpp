@@ -79,6 +79,7 @@ void TreeGrowth::check_interrupt() const {
 void TreeGrowth::attach_others(std::int64_t first, const std::vector<std::int32_t>& former) {
     std::vector<std::int32_t> attached;
     spare_ = std::int32_t(first);  // those before may have given what they can
+    all_reached_ = first;
     for (std::int64_t i = first; i < tree_.n(); ++i) {
         if (tree_.parents[i] >= 0) continue;
         if (attached.size() % 1024 == 0) check_interrupt();
@@ -125,6 +126,7 @@ void TreeGrowth::follow(const std::vector<std::int32_t>& objects, std::int64_t f
     struct Link {
         std::int32_t from, to;
     };
+    all_reached_ = first;
     const cpu::Team team{threads_, &callbacks_.interrupt};
     const auto count = std::int64_t(objects.size());
     std::vector<std::vector<Link>> found((count + kObjects - 1) / kObjects);
@@ -196,7 +198,7 @@ void TreeGrowth::follow_links(std::int32_t from) {
 }
 
 void TreeGrowth::reach(std::int32_t object, std::int32_t from) {
-    if (tree_.parents[object] >= 0) return;
+    if (object < all_reached_ || tree_.parents[object] >= 0) return;
     tree_.parents[object] = from;
     reached_.push_back(object);
 }

@@ -126,6 +126,7 @@ class TreeGrowth {
     LinkRows& tree_;
     ObjectDistances& distances_;
     const Callbacks callbacks_;
+    std::int64_t all_reached_ = 0;       // all before this one are
     std::vector<std::int32_t> reached_;  // from the object that is followed, in the order in which they were reached
     std::vector<std::uint32_t> claims_;  // n: the first place in reached_ that links to an object, until it is reached
     /// n bits, for a level of many: small enough for a processor's caches, which parents are not
