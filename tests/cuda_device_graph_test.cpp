@@ -7,11 +7,14 @@
 #include <algorithm>
 #include <limits>
 #include <memory>
+#include <numeric>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "gnnd/detail/device_graph.h"
 #include "gnnd/error.h"
+#include "gnnd/search_links.h"
 #include "tests/append_cases.h"
 #include "tests/gpu.h"
 
@@ -95,6 +98,47 @@ TEST_F(CudaDeviceGraph, TellsWhatAnAppendHasChanged) {
             ASSERT_NO_FATAL_FAILURE(expect_told(before, after, *told));
             EXPECT_FALSE(there->changed(std::int64_t(told->objects.size()) - 1, resources).has_value());
             before = std::move(after);
+        }
+    }
+}
+
+/// Those are the added objects, the changed ones and whom the added are linked to; their rows are those of
+/// prune_rows().
+TEST_F(CudaDeviceGraph, PrunesWhatAnAppendConcerns) {
+    constexpr int kDegree = 12;
+    for (const Metric metric : {Metric::L2, Metric::InnerProduct, Metric::L1}) {
+        SCOPED_TRACE(name_of(metric));
+        const Vectors vectors = random_vectors(4000, 12, DType::f32);
+        const auto there = make(12, metric);
+        const BuildParams params = converging(gpu_params(kColumns, metric));
+        there->build(rows_of(vectors, 0, 3000), params, {}, resources);
+        for (const std::int64_t count : {1, 60, 600}) {
+            const std::int64_t old = there->n();
+            SCOPED_TRACE(testing::Message() << count << " to " << old);
+            there->append(rows_of(vectors, old, count), 0, params, {}, resources);
+            for (const std::int64_t share : {0, 3, 1}) {  // one in so many of those that have changed
+                std::vector<std::int32_t> changed;
+                const std::vector<std::int32_t> all = there->changed(old, resources)->objects;
+                for (std::size_t i = 0; share != 0 && i < all.size(); i += std::size_t(share))
+                    changed.push_back(all[i]);
+                const auto prune = [&](const std::vector<std::int32_t>& objects) {
+                    std::vector<std::int32_t> links(objects.size() * kDegree);
+                    prune_rows(there->vectors(), there->graph(), objects.data(), std::int64_t(objects.size()),
+                               {kDegree, {}, 0}, links.data());
+                    return links;
+                };
+                std::vector<std::int32_t> objects(static_cast<std::size_t>(count));
+                std::iota(objects.begin(), objects.end(), std::int32_t(old));
+                std::set<std::int32_t> others(changed.begin(), changed.end());
+                for (const std::int32_t target : prune(objects))
+                    if (target >= 0 && target < old) others.insert(target);
+                objects.insert(objects.end(), others.begin(), others.end());
+                const detail::PrunedObjects pruned = there->prune_around(changed, kDegree, resources);
+                ASSERT_EQ(pruned.count, std::int64_t(objects.size()));
+                EXPECT_TRUE(std::equal(objects.begin(), objects.end(), pruned.objects()));
+                const std::vector<std::int32_t> links = prune(objects);
+                EXPECT_TRUE(std::equal(links.begin(), links.end(), pruned.links()));
+            }
         }
     }
 }

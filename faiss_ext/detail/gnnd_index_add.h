@@ -18,6 +18,7 @@
 #include "faiss_ext/detail/index_change.h"
 #include "faiss_ext/detail/index_rows.h"
 #include "faiss_ext/gnnd_index.h"
+#include "gnnd/cpu/parallel.h"
 #include "gnnd/cuda/backend.h"
 #include "gnnd/detail/checks.h"
 #include "gnnd/merge.h"
@@ -53,7 +54,8 @@ void GnndIndex<FaissIndex>::add(idx_t n, const float* x) {
 
 template <class FaissIndex>
 void GnndIndex<FaissIndex>::append(const faiss::IndexFlat& rows, idx_t old) {
-    constexpr idx_t kShare = 100;  // of the objects: to measure the recall takes longer than to add a few
+    constexpr idx_t kShare = 100;     // of the objects: to measure the recall takes longer than to add a few
+    constexpr idx_t kFewPruned = 16;  // rows for each thread, which take less time than what a GPU does for any
     idx_t unmeasured = unmeasured_ + rows.ntotal - old;
     const bool measured =
         !detail::compresses(*this->storage) && (builder.params.recall == 1 || unmeasured * kShare >= old);
@@ -69,13 +71,18 @@ void GnndIndex<FaissIndex>::append(const faiss::IndexFlat& rows, idx_t old) {
     // Of farther ones hardly any are linked. Measured: with 8, 16, 32 and 64 columns searches find as much.
     const std::vector<std::int32_t> changed = graph.changed(std::max(detail::degree_of(*this) / 2, 1));
     const idx_t concerned = idx_t(changed.size()) + rows.ntotal - old;
-    if (idx_t(parents_.size()) != old || links_all(rows.ntotal, concerned)) {
+    const bool of_all = idx_t(parents_.size()) != old || links_all(rows.ntotal, concerned);
+    std::future<gnnd::detail::PrunedObjects> pruned;
+    if (!of_all && there != nullptr && concerned > kFewPruned * gnnd::cpu::Team::resolve(0))
+        pruned = std::async(std::launch::async, [&] {
+            return there->prune_around(changed, detail::degree_of(*this), gnnd::detail::or_heap(builder.resources()));
+        });
+    graph.put_in();
+    if (of_all) {
         link_all(rows, there);
     } else {
         detail::LinkChange links(static_cast<GraphIndex&>(*this), parents_, missed_);
-        std::optional<detail::PrunedRows> there_too;
-        if (there != nullptr) there_too = {there->vectors(), there->graph(), builder.resources()};
-        keep(links, rows.ntotal, links.choose_added(rows, graph_, there_too, changed));
+        keep(links, rows.ntotal, links.choose_added(rows, graph_, std::move(pruned), changed));
     }
     graph.keep();
     if (there != nullptr) on_gpu.keep();

@@ -15,18 +15,26 @@ namespace faiss_ext::detail {
 
 namespace {
 
-constexpr std::int64_t kChunk = 256;     // objects
-constexpr std::int64_t kFewPruned = 64;  // rows for each thread: so many take less time than what a GPU does for any
+constexpr std::int64_t kChunk = 256;  // objects
 
 class LinkGrowth {
   public:
-    LinkGrowth(const PrunedRows& on_host, const std::optional<PrunedRows>& on_gpu, std::int64_t old,
+    /// The host prunes.
+    LinkGrowth(const gnnd::VectorView& vectors, const gnnd::KnnGraphView& graph, std::int64_t old,
                const std::vector<std::int32_t>& changed, LinkRows& tree)
-        : on_host_(on_host), on_gpu_(on_gpu), graph_(on_host.graph), tree_(tree), old_(old), degree_(tree.degree) {
+        : LinkGrowth(graph, old, tree) {
         for (std::int64_t i = old_; i < tree.n(); ++i) objects_.push_back(std::int32_t(i));
-        prune();
+        prune(vectors);
         add_targets(changed);
-        prune();
+        prune(vectors);
+        links_ = pruned_.data();
+    }
+    /// It is done.
+    LinkGrowth(const gnnd::detail::PrunedObjects& pruned, const gnnd::KnnGraphView& graph, std::int64_t old,
+               LinkRows& tree)
+        : LinkGrowth(graph, old, tree) {
+        objects_.assign(pruned.objects(), pruned.objects() + pruned.count);
+        links_ = pruned.links();
     }
 
     void run() {
@@ -44,18 +52,19 @@ class LinkGrowth {
     const std::vector<std::int32_t>& objects() const { return objects_; }
 
   private:
+    LinkGrowth(const gnnd::KnnGraphView& graph, std::int64_t old, LinkRows& tree)
+        : graph_(graph), tree_(tree), old_(old), degree_(tree.degree) {}
+
     std::int64_t count() const { return std::int64_t(objects_.size()); }
 
     /// Prunes the rows of those objects that have joined since.
-    void prune() {
+    void prune(const gnnd::VectorView& vectors) {
         const std::size_t done = pruned_.size() / degree_;
-        const std::int64_t rows = count() - std::int64_t(done);
-        const PrunedRows& from = !on_gpu_ || rows <= kFewPruned * team_.threads ? on_host_ : *on_gpu_;
         pruned_.resize(objects_.size() * degree_);
         gnnd::LinkParams params;
         params.degree = degree_;
-        gnnd::prune_rows(from.vectors, from.graph, objects_.data() + done, rows, params,
-                         pruned_.data() + done * degree_, hooks_, from.resources);
+        gnnd::prune_rows(vectors, graph_, objects_.data() + done, count() - std::int64_t(done), params,
+                         pruned_.data() + done * degree_, hooks_);
     }
 
     /// Beside those whose rows have changed, the old ones that added objects are linked to: they get opposites.
@@ -75,7 +84,7 @@ class LinkGrowth {
     void take_pruned(std::int64_t c) {
         const std::int32_t object = objects_[c];
         std::int32_t* row = tree_.row(object);
-        const std::int32_t *before = before_ + c * degree_, *pruned = &pruned_[std::size_t(c) * degree_];
+        const std::int32_t *before = before_ + c * degree_, *pruned = links_ + c * degree_;
         const std::int32_t* end = std::find(pruned, pruned + degree_, -1);
         const auto is_lost = [&](std::int32_t link) {
             return link >= 0 && tree_.is_edge(object, link) && std::find(pruned, end, link) == end;
@@ -101,6 +110,7 @@ class LinkGrowth {
                 }
         });
         // A row is changed by one thread, in the order of the ranks.
+        constexpr std::size_t kAhead = 8;
         const auto parts = std::uint32_t(team_.threads);
         team_.for_chunks(parts, 1, [&](int, std::int64_t part, std::int64_t) {
             std::vector<Link> mine;
@@ -108,7 +118,10 @@ class LinkGrowth {
                 std::copy_if(here.begin(), here.end(), std::back_inserter(mine),
                              [&](const Link& link) { return std::uint32_t(link.to) % parts == part; });
             std::stable_sort(mine.begin(), mine.end(), [](const Link& a, const Link& b) { return a.rank < b.rank; });
-            for (const Link& link : mine) tree_.add(link.to, link.from);
+            for (std::size_t i = 0; i < mine.size(); ++i) {
+                if (i + kAhead < mine.size()) tree_.prefetch(mine[i + kAhead].to);
+                tree_.add(mine[i].to, mine[i].from);
+            }
         });
     }
 
@@ -130,8 +143,6 @@ class LinkGrowth {
         add_all(graph_.ids_of(object), graph_.k);
     }
 
-    const PrunedRows& on_host_;
-    const std::optional<PrunedRows>& on_gpu_;
     const gnnd::KnnGraphView graph_;
     LinkRows& tree_;
     const std::int64_t old_;  // so many objects were there before
@@ -139,7 +150,8 @@ class LinkGrowth {
     const gnnd::Callbacks hooks_ = interrupt_hooks();
     const gnnd::cpu::Team team_{gnnd::cpu::Team::resolve(0), &hooks_.interrupt};
     std::vector<std::int32_t> objects_;  // whose links are chosen: the added ones, then the others by number
-    gnnd::Array<std::int32_t> pruned_;   // a row for each of them
+    gnnd::Array<std::int32_t> pruned_;   // a row for each of them, where the host prunes
+    const std::int32_t* links_;          // what pruning has left, likewise
     const std::int32_t* before_;         // the links that they had, likewise
     std::vector<int> kept_;              // so many of what pruning has left are in the row
 };
@@ -163,11 +175,11 @@ std::vector<std::int32_t> changed_rows(const gnnd::KnnGraphView& before, const g
 }
 
 std::int64_t grow_links(const faiss::IndexFlat& storage, const gnnd::KnnGraphView& graph,
-                        const std::optional<PrunedRows>& on_gpu, std::int64_t old,
+                        const gnnd::detail::PrunedObjects* pruned, std::int64_t old,
                         const std::vector<std::int32_t>& changed, LinkRows& tree, double missed) {
     const VectorSource rows = view_rows(storage, 0, storage.ntotal, graph.metric);
-    const PrunedRows on_host{rows.on_host(), graph};
-    LinkGrowth links(on_host, on_gpu, old, changed, tree);
+    LinkGrowth links = pruned != nullptr ? LinkGrowth(*pruned, graph, old, tree)
+                                         : LinkGrowth(rows.on_host(), graph, old, changed, tree);
     links.run();
     StorageDistances distances(storage);
     TreeGrowth growth(distances, tree, interrupt_hooks());

@@ -64,9 +64,13 @@ GraphChange::GraphChange(gnnd::KnnGraph& graph, gnnd::KnnGraph whole)
 }
 
 GraphChange::GraphChange(gnnd::KnnGraph& graph, gnnd::detail::AppendedRows rows)
-    : graph_(graph), old_(graph.n()), rows_(std::move(rows)) {
-    const std::int64_t added = rows_->added.n(), k = graph.k();
+    : graph_(graph), old_(graph.n()), rows_(std::move(rows)) {}
+
+void GraphChange::put_in() {
+    if (!rows_) return;
+    const std::int64_t added = rows_->added.n(), k = graph_.k();
     graph_.resize(old_ + added);
+    put_in_ = true;
     for_each_row(*rows_, [&](std::size_t c, std::int64_t object) {
         rows_->put_in(c, graph_.ids() + object * k, graph_.distances() + object * k, k);
     });
@@ -80,6 +84,7 @@ GraphChange::~GraphChange() {
         std::swap(graph_, whole_);
         return;
     }
+    if (!put_in_) return;
     const std::int64_t k = graph_.k();
     for_each_row(*rows_, [&](std::size_t c, std::int64_t object) {
         rows_->take_out(c, graph_.ids() + object * k, graph_.distances() + object * k, k);
@@ -90,16 +95,18 @@ GraphChange::~GraphChange() {
 std::vector<std::int32_t> GraphChange::changed(std::int64_t columns) const {
     if (!rows_) return changed_rows(whole_, graph_, columns);
     columns = std::min(columns, graph_.k());
-    std::vector<std::int32_t> changed = rows_->objects;  // -1 for those that have not
-    for_each_row(*rows_, [&](std::size_t c, std::int64_t object) {
+    std::vector<std::int32_t> changed(rows_->objects.size());
+    std::size_t count = 0;
+    for (std::size_t c = 0; c < changed.size(); ++c) {
+        const std::int32_t object = changed[count] = rows_->objects[c];
         const gnnd::detail::RowEntry *entries = rows_->entries.data() + rows_->begin_of(c), *before = entries;
         const bool whole = rows_->ends[c] - rows_->begin_of(c) == graph_.k();  // else of added objects
         const bool same = whole ? std::all_of(graph_.ids_of(object), graph_.ids_of(object) + columns,
                                               [&](std::int32_t id) { return id == (before++)->id; })
                                 : entries->column >= columns;
-        if (same) changed[c] = -1;
-    });
-    changed.erase(std::remove(changed.begin(), changed.end(), -1), changed.end());
+        count += std::size_t(!same);
+    }
+    changed.resize(count);
     return changed;
 }
 
@@ -129,7 +136,7 @@ void LinkChange<GraphIndex>::choose_all(const VectorSource& source, const faiss:
 
 template <class GraphIndex>
 std::int64_t LinkChange<GraphIndex>::choose_added(const faiss::IndexFlat& rows, const gnnd::KnnGraphView& graph,
-                                                  const std::optional<PrunedRows>& on_gpu,
+                                                  std::future<gnnd::detail::PrunedObjects> pruned,
                                                   const std::vector<std::int32_t>& changed) {
     n_ = graph.n;
     old_ = std::int64_t(parents_.size());
@@ -141,7 +148,9 @@ std::int64_t LinkChange<GraphIndex>::choose_added(const faiss::IndexFlat& rows, 
         parents_.resize(old_);
         throw;
     }
-    return grow_links(rows, graph, on_gpu, old_, changed, *grown_, missed_);
+    if (!pruned.valid()) return grow_links(rows, graph, nullptr, old_, changed, *grown_, missed_);
+    const gnnd::detail::PrunedObjects there = pruned.get();
+    return grow_links(rows, graph, &there, old_, changed, *grown_, missed_);
 }
 
 template <class GraphIndex>

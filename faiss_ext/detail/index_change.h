@@ -7,6 +7,7 @@
 #include <faiss/IndexHNSW.h>
 #include <faiss/IndexNSG.h>
 
+#include <future>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -87,7 +88,7 @@ class GraphChange {
   public:
     /// Another comes in its place.
     GraphChange(gnnd::KnnGraph& graph, gnnd::KnnGraph whole);
-    /// Some rows change, and some come behind.
+    /// Some rows change, and some come behind, once put_in() is called.
     GraphChange(gnnd::KnnGraph& graph, gnnd::detail::AppendedRows rows);
     GraphChange(const GraphChange&) = delete;
     GraphChange& operator=(const GraphChange&) = delete;
@@ -96,6 +97,8 @@ class GraphChange {
     /// The objects that were there before and have others among their nearest now, ascending.
     /// \param columns  of a row that count
     std::vector<std::int32_t> changed(std::int64_t columns) const;
+    /// Changes the rows, unless another graph has come in the place of all.
+    void put_in();
     void keep() { kept_ = true; }
 
   private:
@@ -103,7 +106,7 @@ class GraphChange {
     gnnd::KnnGraph whole_;                            // the one before
     std::int64_t old_;                                // objects that there were
     std::optional<gnnd::detail::AppendedRows> rows_;  // with what has left the rows
-    bool kept_ = false;
+    bool put_in_ = false, kept_ = false;
 };
 
 /// Links of an index that change.
@@ -132,8 +135,10 @@ class LinkChange {
     void choose_all(const VectorSource& source, const faiss::IndexFlat& rows, const gnnd::KnnGraphView& graph,
                     const LinkPlace& place, const std::vector<std::int32_t>& former = {});
     /// Chooses those of added objects and where these make a difference: grow_links(). \return how many were chosen
+    /// \param pruned  as for grow_links(), on its way; not valid: not there
     std::int64_t choose_added(const faiss::IndexFlat& rows, const gnnd::KnnGraphView& graph,
-                              const std::optional<PrunedRows>& on_gpu, const std::vector<std::int32_t>& changed);
+                              std::future<gnnd::detail::PrunedObjects> pruned,
+                              const std::vector<std::int32_t>& changed);
     /// An exception leaves all as it was.
     void keep();
 

@@ -5,6 +5,7 @@
 /// headers.
 
 #include <memory>
+#include <vector>
 
 #include "gnnd/builder.h"
 #include "gnnd/detail/input.h"
@@ -12,6 +13,7 @@
 
 namespace gnnd::detail {
 class DeviceGraph;
+struct PrunedObjects;
 struct GpuTraits;
 }  // namespace gnnd::detail
 
@@ -61,6 +63,12 @@ void search_links(const VectorView& vectors, const KnnGraphView& graph, const Li
 /// Vectors and the graph's ids lie on the host or on the device, objects and links on the host.
 void prune_rows(const VectorView& vectors, const KnnGraphView& graph, const std::int32_t* objects, std::int64_t count,
                 const LinkParams& params, std::int32_t* links, const Callbacks& callbacks, Resources& resources);
+
+/// Vectors and the graph lie on the device. What is pruned are the rows of the objects from `old` on, of those that
+/// have changed, and of the old ones that the first are linked to by it.
+detail::PrunedObjects prune_around(const VectorView& vectors, const KnnGraphView& graph,
+                                   const std::vector<std::int32_t>& changed, std::int64_t old, const LinkParams& params,
+                                   Resources& resources);
 
 /// See detail/device_graph.h. \param most  bytes; 0: a quarter of what is free
 std::unique_ptr<detail::DeviceGraph> make_device_graph(int device, std::int64_t d, std::int64_t k, Metric metric,

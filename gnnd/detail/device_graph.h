@@ -8,11 +8,23 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "gnnd/builder.h"
 #include "gnnd/detail/append_rows.h"
 
 namespace gnnd::detail {
+
+/// Objects whose links an append() concerns, and what step 1 of search_links() leaves of their rows.
+struct PrunedObjects {
+    std::int64_t count = 0;
+    std::shared_ptr<const std::int32_t[]> memory;  ///< both
+
+    const std::int32_t* objects() const { return memory.get(); }  ///< the added ones, then old ones, by number
+    const std::int32_t* links() const {
+        return memory.get() + count;
+    }  ///< count x degree, -1 at the end of shorter ones
+};
 
 /// float32 vectors and their k-NN graph on a GPU. cuda::make_device_graph() makes one of no objects, of which the GPU's
 /// memory, gnnd's own, holds at most so many bytes: 4 d + 16 k an object, before the first append() 4 d + 8 k. After
@@ -43,6 +55,10 @@ class DeviceGraph {
                               const Callbacks& callbacks, Resources& resources) = 0;
     /// The changes of the last append(), without statistics; none if these are more than `most` old rows.
     virtual std::optional<AppendedRows> changed(std::int64_t most, Resources& resources) = 0;
+    /// Step 1 of search_links() for the objects of the last append(), for these old ones, whose rows it has changed,
+    /// and for those that the first are linked to by it.
+    virtual PrunedObjects prune_around(const std::vector<std::int32_t>& changed, int degree,
+                                       Resources& resources) const = 0;
     /// The graph to host memory, n x k each. Another thread may read the graph meanwhile.
     virtual void copy_graph(std::int32_t* ids, float* distances) = 0;
 };

@@ -171,6 +171,12 @@ class GraphOnDevice final : public detail::DeviceGraph {
         return told;
     }
 
+    detail::PrunedObjects prune_around(const std::vector<std::int32_t>& changed, int degree,
+                                       Resources& resources) const override {
+        return cuda::prune_around(vectors(), graph(), changed, before_, {degree, {Device::Kind::cuda, device_}, 0},
+                                  resources);
+    }
+
     void copy_graph(std::int32_t* ids, float* distances) override {
         const UseDevice use(device_);
         const OwnedStream stream(memory_);
