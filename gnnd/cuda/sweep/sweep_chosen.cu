@@ -67,16 +67,18 @@ void Sweep::make_room(u32 count) {
 }
 
 void Sweep::try_codes(const std::int32_t* objects, const u32* ids, int stride, int width) {
-    const int places = int(std::min<std::int64_t>(k_ + k_ / 4 + space_.raw.n / kObjectsOfHit, hits_of_some(k_)));
-    const u32 overflowed = compare_chosen(objects, kTrialObjects, ids, stride, width, {}, places);
+    const u32 overflowed = compare_chosen(objects, kTrialObjects, ids, stride, width, {});
     if (overflowed > kTrialObjects / kManyOverflow) use_form(finer_form());
 }
 
 /// Once. \return how many had more hits than places in a step
-u32 Sweep::compare_chosen(const std::int32_t* objects, u32 count, const u32* ids, int stride, int width, Wanted wanted,
-                          int places) {
+u32 Sweep::compare_chosen(const std::int32_t* objects, u32 count, const u32* ids, int stride, int width,
+                          Wanted wanted) {
     prepare();
     make_room(count);
+    const int most = hits_of_some(k_);
+    const std::int64_t worthwhile = k_ + k_ / 4 + space_.raw.n / kObjectsOfHit;
+    const int places = form_ == SweepForm::codes ? int(std::min<std::int64_t>(worthwhile, most)) : most;
     some_.hits.capacity = places;
     some_.count = count;
     some_.wanted = wanted;
@@ -92,13 +94,14 @@ u32 Sweep::compare_chosen(const std::int32_t* objects, u32 count, const u32* ids
 }
 
 Lists Sweep::nearest_of(const std::int32_t* objects, u32 count, const u32* ids, int stride, int width, Wanted wanted) {
-    u32 overflowed = compare_chosen(objects, count, ids, stride, width, wanted, hits_of_some(k_));
+    u32 overflowed = compare_chosen(objects, count, ids, stride, width, wanted);
     if (overflowed == 0) return some_.lists;
 
     // Only rows that overflow are compared again; where many do after that, in a finer form. In the end no step has
     // more columns than there are places.
     const u32 few = count / kManyOverflow;
     if (form_ == SweepForm::codes && overflowed > few) use_form(finer_form());
+    some_.hits.capacity = hits_of_some(k_);
     std::vector<u32> places(count);
     std::iota(places.begin(), places.end(), 0u);
     const auto compare_again = [&](u32 steps) {
