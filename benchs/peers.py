@@ -6,13 +6,16 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import os
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 
-AT_ONCE = 1 << 28  # distances that are held at a time
+AT_ONCE = 1 << 27  # distances that a thread holds at a time
+WARM_UP = 1_000_000  # rows of a larger set that are enough for what is compiled or loaded at first
 TYPES = {"u8bin": np.uint8, "i8bin": np.int8, "fbin": np.float32}
 
 
@@ -43,8 +46,10 @@ def recalls(x: np.ndarray, ids: np.ndarray, queries: int, at: list[int], metric:
         x = x / np.linalg.norm(x, axis=1, keepdims=True)
     sample = np.sort(np.random.default_rng(1).choice(len(x), min(queries, len(x)), replace=False))
     norms = np.einsum("ij,ij->i", x, x)
-    hits, most = dict.fromkeys(at, 0), max(at)
-    for part in np.array_split(sample, max(1, len(sample) * len(x) // AT_ONCE)):
+    most = max(at)
+
+    def hits_of(part: np.ndarray) -> list[int]:
+        hits = [0] * len(at)
         distances = (-2 * x[part]) @ x.T
         distances += norms
         distances += norms[part, None]
@@ -56,11 +61,16 @@ def recalls(x: np.ndarray, ids: np.ndarray, queries: int, at: list[int], metric:
             # The nearest are no farther than as many that were found: few are left to sort.
             near = row[row <= row[others[:most]].max()] if len(others) >= most else row
             nearest = np.sort(np.partition(near, most - 1)[:most])
-            for count in at:
+            for place, count in enumerate(at):
                 # Products of floats round: a millionth of the norms apart counts as equal.
                 limit = nearest[count - 1] + 1e-6 * norms[object_]
-                hits[count] += int((row[others[:count]] <= limit).sum())
-    return {f"recall@{count}": hit / (len(sample) * count) for count, hit in hits.items()}, len(sample)
+                hits[place] += int((row[others[:count]] <= limit).sum())
+        return hits
+
+    parts = np.array_split(sample, max(1, len(sample) * len(x) // AT_ONCE))
+    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:  # numpy lets go of the interpreter
+        shares = np.sum(list(pool.map(hits_of, parts)), 0) / (len(sample) * np.array(at))
+    return {f"recall@{count}": float(share) for count, share in zip(at, shares, strict=True)}, len(sample)
 
 
 def memory(field: str) -> int:
@@ -88,7 +98,7 @@ def main(
 
     prepare adds options. build is given vectors, options and a seed, and returns ids, n x k or more columns, -1 where
     there is none; it is called once before, so that what is compiled at first is not timed: on a GPU on all rows, since
-    kernels may be chosen for their number.
+    kernels may be chosen for their number, or a million.
     """
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("base", help="u8bin, i8bin or fbin")
@@ -101,7 +111,7 @@ def main(
     prepare(parser)
     options = parser.parse_args()
     x = read(options.base, options.rows)
-    build(x[:5000] if device == "cpu" else x, options, 0)
+    build(x[: 5000 if device == "cpu" else WARM_UP], options, 0)
     at = sorted({1, min(10, options.k), options.k})
     for seed in range(options.repeat):
         before = reset_peak_memory()
