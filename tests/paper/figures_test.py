@@ -89,6 +89,19 @@ class Figures(unittest.TestCase):
         self.assertEqual(done.returncode, 1)
         self.assertIn("no exact graph", done.stderr)
 
+    def test_few_steps_are_compared_where_all_of_them_get_to(self) -> None:
+        def step(number: int, recall: float) -> dict:
+            found = {"recall": {"10": recall}, "buildtime": 1.0}
+            return {"series": f"step {number}", "about": {"step": number}, **found}
+
+        for recalls, target in (([0.995, 0.99, 0.96], "0.95"), ([0.995, 0.99, 0.991, 0.96, 0.9], "0.99")):
+            path = self.write("ablation.jsonl", [step(at, recall) for at, recall in enumerate(recalls, 1)])
+            subprocess.run(
+                [sys.executable, SCRIPT, path, "-o", self.folder / "figures"], check=True, capture_output=True
+            )
+            (panel,) = json.loads((self.folder / "figures/ablation_waterfall.json").read_text())
+            self.assertIn(f"Recall@10 of {target} or more", panel["xlabel"])
+
     def test_files_that_are_no_results_are_named(self) -> None:
         other = {"million.jsonl": '{"key": 1}\n', "crossing.jsonl": "", "nonsense.jsonl": "{}\n", "merge.jsonl": "x\n"}
         for name, text in other.items():
