@@ -15,7 +15,7 @@ namespace faiss_ext::detail {
 
 namespace {
 
-constexpr std::int64_t kChunk = 256;  // objects
+constexpr std::int64_t kChunk = 256, kAhead = 8;  // objects
 
 class LinkGrowth {
   public:
@@ -40,13 +40,9 @@ class LinkGrowth {
     void run() {
         before_ = tree_.keep(objects_);
         kept_.resize(count());
-        team_.for_chunks(count(), kChunk, [&](int, std::int64_t begin, std::int64_t end) {
-            for (std::int64_t c = begin; c < end; ++c) take_pruned(c);
-        });
+        for_objects([&](std::int64_t c) { take_pruned(c); });
         add_opposites();
-        team_.for_chunks(count(), kChunk, [&](int, std::int64_t begin, std::int64_t end) {
-            for (std::int64_t c = begin; c < end; ++c) fill_up(c);
-        });
+        for_objects([&](std::int64_t c) { fill_up(c); });
     }
 
     const std::vector<std::int32_t>& objects() const { return objects_; }
@@ -56,6 +52,17 @@ class LinkGrowth {
         : graph_(graph), tree_(tree), old_(old), degree_(tree.degree) {}
 
     std::int64_t count() const { return std::int64_t(objects_.size()); }
+
+    /// use(c) for all objects, by all threads. Rows lie in no order that a processor foresees.
+    template <class Use>
+    void for_objects(const Use& use) const {
+        team_.for_chunks(count(), kChunk, [&](int, std::int64_t begin, std::int64_t end) {
+            for (std::int64_t c = begin; c < end; ++c) {
+                if (c + kAhead < end) tree_.prefetch(objects_[c + kAhead]);
+                use(c);
+            }
+        });
+    }
 
     /// Prunes the rows of those objects that have joined since.
     void prune(const gnnd::VectorView& vectors) {
@@ -102,24 +109,23 @@ class LinkGrowth {
             std::int32_t from, to;
         };
         std::vector<std::vector<Link>> found((count() + kChunk - 1) / kChunk);
-        team_.for_chunks(count(), kChunk, [&](int, std::int64_t begin, std::int64_t end) {
-            for (std::int64_t c = begin; c < end; ++c)
-                for (int j = 0; j < kept_[c]; ++j) {
-                    const std::int32_t from = objects_[c], to = tree_.of(from)[j];
-                    if (from >= old_ || to >= old_) found[begin / kChunk].push_back({j, from, to});
-                }
+        for_objects([&](std::int64_t c) {
+            for (int j = 0; j < kept_[c]; ++j) {
+                const std::int32_t from = objects_[c], to = tree_.of(from)[j];
+                if (from >= old_ || to >= old_) found[c / kChunk].push_back({j, from, to});
+            }
         });
-        // A row is changed by one thread, in the order of the ranks.
-        constexpr std::size_t kAhead = 8;
-        const auto parts = std::uint32_t(team_.threads);
-        team_.for_chunks(parts, 1, [&](int, std::int64_t part, std::int64_t) {
+        // A row is changed by one thread, in the order of the ranks. A product finds its part in less time than a rest.
+        const auto parts = std::uint64_t(team_.threads);
+        const auto part_of = [&](const Link& link) { return (std::uint32_t(link.to) * 0x9e3779b1u) * parts >> 32; };
+        team_.for_chunks(std::int64_t(parts), 1, [&](int, std::int64_t part, std::int64_t) {
             std::vector<Link> mine;
             for (const std::vector<Link>& here : found)
                 std::copy_if(here.begin(), here.end(), std::back_inserter(mine),
-                             [&](const Link& link) { return std::uint32_t(link.to) % parts == part; });
+                             [&](const Link& link) { return part_of(link) == std::uint64_t(part); });
             std::stable_sort(mine.begin(), mine.end(), [](const Link& a, const Link& b) { return a.rank < b.rank; });
-            for (std::size_t i = 0; i < mine.size(); ++i) {
-                if (i + kAhead < mine.size()) tree_.prefetch(mine[i + kAhead].to);
+            for (std::int64_t i = 0; i < std::int64_t(mine.size()); ++i) {
+                if (i + kAhead < std::int64_t(mine.size())) tree_.prefetch(mine[i + kAhead].to);
                 tree_.add(mine[i].to, mine[i].from);
             }
         });

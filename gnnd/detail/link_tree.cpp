@@ -14,6 +14,7 @@ namespace {
 
 constexpr int kBeam = 64;                   // of searches for what is not reached
 constexpr int kSpared = 8;                  // of an object's links one in so many may lead to others, and two at least
+constexpr int kAhead = 8;                   // rows lie in no order that a processor foresees
 constexpr std::size_t kManyReached = 8192;  // from so many on their links are followed by all threads
 
 }  // namespace
@@ -132,6 +133,7 @@ void TreeGrowth::follow(const std::vector<std::int32_t>& objects, std::int64_t f
     std::vector<std::vector<Link>> found((count + kObjects - 1) / kObjects);
     team.for_chunks(count, kObjects, [&](int, std::int64_t begin, std::int64_t end) {
         for (std::int64_t i = begin; i < end; ++i) {
+            if (i + kAhead < end) tree_.prefetch(objects[i + kAhead]);
             if (tree_.parents[objects[i]] < 0) continue;
             const std::int32_t* links = tree_.of(objects[i]);
             for (int j = 0; j < tree_.degree && links[j] >= 0; ++j)
@@ -206,7 +208,6 @@ void TreeGrowth::reach(std::int32_t object, std::int32_t from) {
 /// Calls use(place, object) for each link from the places [first, end) of reached_ to an object that is marked.
 template <class Use>
 void TreeGrowth::for_each_marked(std::size_t first, std::size_t end, const Use& use) const {
-    constexpr std::size_t kAhead = 8;  // rows lie in no order that a processor foresees
     for (std::size_t place = first; place < end; ++place) {
         if (place + kAhead < end) tree_.prefetch(reached_[place + kAhead]);
         const std::int32_t* links = tree_.of(reached_[place]);
