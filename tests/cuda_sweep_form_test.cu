@@ -11,6 +11,7 @@
 #include "benchs/hard.h"
 #include "gnnd/builder.h"
 #include "gnnd/cuda/memory/layout.h"
+#include "gnnd/cuda/memory/piece.h"
 #include "gnnd/cuda/space/codes.h"
 #include "gnnd/cuda/sweep/sweep.h"
 #include "gnnd/cuda/sweep/swept_set.h"
@@ -60,10 +61,44 @@ struct PackingSpace {
     }
 };
 
-/// The graph made exact.
-/// \param form  in this one; or codes first, if they do, which `ended` tells
+/// n x d floats of few dimensions, of which codes tell the neighbours.
+std::vector<float> rows_of_few_dimensions(std::int64_t n, std::int64_t d) {
+    constexpr std::int64_t kFew = 6;
+    std::mt19937 random(1);
+    std::vector<float> few(std::size_t(n * kFew)), rows(std::size_t(n * d));
+    for (float& x : few) x = std::uniform_real_distribution<float>(-1, 1)(random);
+    for (std::int64_t i = 0; i < n; ++i)
+        for (std::int64_t c = 0; c < d; ++c) rows[std::size_t(i * d + c)] = few[std::size_t(i * kFew + c % kFew)];
+    return rows;
+}
+
+/// The squared distances of an object's k nearest.
+std::vector<float> nearest_by_definition(const std::vector<float>& rows, std::int64_t n, std::int64_t d,
+                                         std::int64_t object, int k) {
+    std::vector<float> exact(std::size_t(n), 0.0F);
+    for (std::int64_t other = 0; other < n; ++other)
+        for (std::int64_t c = 0; c < d; ++c) {
+            const float apart = rows[std::size_t(object * d + c)] - rows[std::size_t(other * d + c)];
+            exact[std::size_t(other)] += apart * apart;
+        }
+    exact[std::size_t(object)] = INFINITY;
+    std::partial_sort(exact.begin(), exact.begin() + k, exact.end());
+    exact.resize(std::size_t(k));
+    return exact;
+}
+
+/// The graph of a few iterations.
+KnnGraph after_iterations(int iterations, const VectorView& vectors, Metric metric) {
+    BuildParams params = test::converging(test::gpu_params(10, metric));
+    params.iterations = iterations;
+    return build(vectors, params).graph;
+}
+
+/// The graph made exact, in the memory that is planned for it, beside which rows that are split may take some.
+/// \param form   in this one; or codes first, if they do, which `ended` tells
+/// \param spare  for rows that are split
 KnnGraph exact_in(std::optional<SweepForm> form, const VectorView& vectors, const KnnGraph& start,
-                  SweepForm* ended = nullptr) {
+                  SweepForm* ended = nullptr, std::size_t spare = std::size_t(1) << 30) {
     const std::int64_t n = start.n(), k = start.k();
     const test::OnDevice<std::int32_t> ids(std::size_t(n * k), start.ids());
     const test::OnDevice<float> distances(std::size_t(n * k), start.distances()), bounds(std::size_t(n), nullptr);
@@ -79,15 +114,19 @@ KnnGraph exact_in(std::optional<SweepForm> form, const VectorView& vectors, cons
     GNND_CUDA(cudaStreamSynchronize(stream));
     PackingSpace packing(set.space(), vectors);
     SweepSpace space = packing.space();
-    space.spare = std::size_t(1) << 30;
+    space.spare = spare;
+    const OnDevice<std::byte> block(Sweep::bytes_of_all(space, int(k)));
+    CountedResources beside(heap);
+    Piece piece(block, Sweep::bytes_of_all(space, int(k)), true, beside);
     GNND_CUDA(cudaDeviceSynchronize());
     open_graph(start.metric(), lists, n, stream);
     {
-        Sweep sweep(space, int(k), heap, stream);
+        Sweep sweep(space, int(k), piece, stream);
         if (!form) sweep.begin_with_codes();
         sweep.make_exact(lists, form, {});
         if (form) EXPECT_EQ(int(sweep.form()), int(*form));
         if (ended != nullptr) *ended = sweep.form();
+        if (sweep.bytes_of_split() == 0) EXPECT_EQ(beside.peak(), 0u);
     }
     close_graph(start.metric(), lists, n, stream);
     GNND_CUDA(cudaStreamSynchronize(stream));
@@ -103,9 +142,7 @@ TEST(CudaKernelSweep, IsExactInEveryForm) {
     for (const std::int64_t d : {20, 100, 700})
         for (const Metric metric : {Metric::L2, Metric::InnerProduct, Metric::Cosine}) {
             const test::Vectors vectors = test::vectors_for(metric, 3000, d, DType::f32);
-            BuildParams params = test::converging(test::gpu_params(10, metric));
-            params.iterations = 1;
-            const KnnGraph start = build(vectors, params).graph;
+            const KnnGraph start = after_iterations(1, vectors, metric);
             const test::Truth truth(vectors, metric);
             for (const SweepForm form : {SweepForm::codes, SweepForm::halves, SweepForm::split, SweepForm::floats}) {
                 SCOPED_TRACE(testing::Message() << name_of(metric) << ", d = " << d << ", form " << int(form));
@@ -120,8 +157,8 @@ TEST(CudaKernelSweep, IsExactInEveryForm) {
 /// where neighbours are nearer than what codes add. Rows of few dimensions have few hits.
 TEST(CudaKernelSweep, GivesUpCodesThatHaveTooManyHits) {
     SKIP_WITHOUT_GPU();
-    constexpr std::int64_t kN = 6000, kD = 100, kFew = 6, kCentres = 40;
-    std::mt19937 random(1);
+    constexpr std::int64_t kN = 6000, kD = 100, kCentres = 40;
+    const std::vector<float> of_few = rows_of_few_dimensions(kN, kD);
     for (const Metric metric : {Metric::L2, Metric::InnerProduct, Metric::Cosine})
         for (const int kind : {0, 1, 2}) {
             SCOPED_TRACE(testing::Message() << name_of(metric) << ", " << kind);
@@ -129,19 +166,15 @@ TEST(CudaKernelSweep, GivesUpCodesThatHaveTooManyHits) {
             std::vector<float> rows(std::size_t(kN * kD));
             copy_as_f32(given, 0, kN, rows.data());
             const std::vector<float> centres(rows.begin(), rows.begin() + kCentres * kD);
-            std::vector<float> of_few(std::size_t(kN * kFew));
-            for (float& x : of_few) x = std::uniform_real_distribution<float>(-1, 1)(random);
             for (std::int64_t i = 0; i < kN; ++i)
                 for (std::int64_t c = 0; c < kD; ++c) {
                     float& x = rows[std::size_t(i * kD + c)];
-                    if (kind == 0) x = of_few[std::size_t(i * kFew + c % kFew)];
+                    if (kind == 0) x = of_few[std::size_t(i * kD + c)];
                     if (kind == 1 && i % 20 == 0) x *= 300;
                     if (kind == 2) x = centres[std::size_t(i % kCentres * kD + c)] + 0.05F * x;
                 }
             const VectorView vectors{rows.data(), kN, kD, DType::f32, 0};
-            BuildParams params = test::converging(test::gpu_params(10, metric));
-            params.iterations = 2;
-            const KnnGraph start = build(vectors, params).graph;
+            const KnnGraph start = after_iterations(2, vectors, metric);
             SweepForm ended{};
             const KnnGraph graph = exact_in(std::nullopt, vectors, start, &ended);
             test::expect_valid_graph(graph, vectors);
@@ -150,6 +183,65 @@ TEST(CudaKernelSweep, GivesUpCodesThatHaveTooManyHits) {
             if (kind == 0 && metric != Metric::InnerProduct) EXPECT_EQ(int(ended), int(SweepForm::codes));
             if (cut || kind == 2) EXPECT_NE(int(ended), int(SweepForm::codes));
         }
+}
+
+/// Few rows have more neighbours within what codes add than places, which 256 objects do not show: more of them than
+/// these are left, in another form and in the same memory.
+TEST(CudaKernelSweep, ComparesInAnotherFormWhatCodesLeave) {
+    SKIP_WITHOUT_GPU();
+    constexpr std::int64_t kN = 18000, kD = 100, kClose = 260;
+    std::vector<float> rows = rows_of_few_dimensions(kN, kD);
+    std::mt19937 random(2);
+    for (std::int64_t i = kD; i < kClose * kD; ++i)
+        rows[std::size_t(i)] = rows[std::size_t(i % kD)] + std::uniform_real_distribution<float>(-1e-3F, 1e-3F)(random);
+    const VectorView vectors{rows.data(), kN, kD, DType::f32, 0};
+    const KnnGraph start = after_iterations(2, vectors, Metric::L2);
+    SweepForm ended{};
+    const KnnGraph graph = exact_in(std::nullopt, vectors, start, &ended, 0),
+                   wanted = exact_in(SweepForm::floats, vectors, start, nullptr, 0);
+    EXPECT_NE(int(ended), int(SweepForm::codes));
+    test::expect_valid_graph(graph, vectors);
+    for (std::int64_t i = 0; i < kN * graph.k(); ++i)
+        ASSERT_FLOAT_EQ(graph.distances()[i], wanted.distances()[i]) << "object " << i / graph.k();
+}
+
+/// A sample's objects one part after the other, between which iterations have packed the rows as they want them.
+TEST(CudaKernelSweep, PacksCodesAgainWhereOthersHavePackedTheRows) {
+    SKIP_WITHOUT_GPU();
+    constexpr std::int64_t kN = 6000, kD = 100;
+    constexpr int kK = 10;
+    constexpr u32 kObjects = 150;
+    const std::vector<float> rows = rows_of_few_dimensions(kN, kD);
+    const VectorView vectors{rows.data(), kN, kD, DType::f32, 0};
+    const KnnGraph start = after_iterations(3, vectors, Metric::L2);
+    const test::OnDevice<std::int32_t> ids(std::size_t(kN * kK), start.ids());
+    HeapResources heap;
+    const OwnedStream stream(heap);
+    const detail::Input input{{vectors, {}}, {}};
+    const SweptSet set(input, Metric::L2, heap, stream);
+    GNND_CUDA(cudaStreamSynchronize(stream));
+    PackingSpace packing(set.space(), vectors);
+    const SweepSpace space = packing.space();
+    GNND_CUDA(cudaDeviceSynchronize());
+    Sweep sweep(space, kK, heap, stream);
+    sweep.begin_with_codes();
+    for (const std::int32_t first : {0, 3000}) {
+        space.pack(false);
+        std::vector<std::int32_t> objects;
+        for (u32 i = 0; i < kObjects; ++i) objects.push_back(first + 20 * std::int32_t(i));
+        const Lists found = sweep.nearest_of(objects.data(), kObjects, reinterpret_cast<const u32*>(ids.get()), kK, kK);
+        EXPECT_EQ(int(sweep.form()), int(SweepForm::codes));
+        std::vector<float> distances(kObjects * kK);
+        GNND_CUDA(cudaMemcpyAsync(distances.data(), found.distances, distances.size() * sizeof(float),
+                                  cudaMemcpyDeviceToHost, stream));
+        GNND_CUDA(cudaStreamSynchronize(stream));
+        for (u32 i = 0; i < kObjects; ++i) {
+            const std::vector<float> exact = nearest_by_definition(rows, kN, kD, objects[i], kK);
+            for (int j = 0; j < kK; ++j)
+                ASSERT_NEAR(distances[i * kK + u32(j)], exact[std::size_t(j)], 1e-5 * exact[std::size_t(j)])
+                    << "object " << objects[i] << ", neighbour " << j;
+        }
+    }
 }
 
 /// Rows in the order of a walk, so that the columns that come first say little of those behind them; lists that hold
@@ -183,17 +275,9 @@ TEST(CudaKernelSweep, FindsAsManyAsAreWantedFromAnyLists) {
         GNND_CUDA(cudaMemcpyAsync(distances.data(), found.distances, distances.size() * sizeof(float),
                                   cudaMemcpyDeviceToHost, stream));
         GNND_CUDA(cudaStreamSynchronize(stream));
-        std::vector<float> exact(kN);
         for (u32 i = 0; i < count; ++i) {
             const std::int64_t object = objects[first + i];
-            for (std::int64_t other = 0; other < kN; ++other) {
-                exact[std::size_t(other)] = other == object ? INFINITY : 0;
-                for (std::int64_t c = 0; c < d; ++c) {
-                    const float apart = rows[std::size_t(object * d + c)] - rows[std::size_t(other * d + c)];
-                    exact[std::size_t(other)] += apart * apart;
-                }
-            }
-            std::partial_sort(exact.begin(), exact.begin() + kK, exact.end());
+            const std::vector<float> exact = nearest_by_definition(rows, kN, d, object, kK);
             for (int j = 0; j < (i < wanted.whole ? kK : wanted.at); ++j)
                 ASSERT_NEAR(distances[i * kK + u32(j)], exact[std::size_t(j)], 1e-5 * exact[std::size_t(j)])
                     << "object " << object << ", neighbour " << j;

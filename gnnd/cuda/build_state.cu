@@ -26,7 +26,7 @@ BuildState make_state(const detail::Input& input, const BuildParams& params, con
     find_integers(raw, params.metric, plan, &info->largest, stream);
     std::uint8_t* rows = plan.vectors_in_place ? nullptr : at(plan.rows, static_cast<std::uint8_t*>(nullptr));
     u32* bias = words(plan.bias);
-    float* mean = floats(plan.candidates);  // needed before the first list is, and no longer
+    float* mean = floats(plan.packing);
     prepare_space(raw, params.metric, plan, rows, bias, mean, info, stream);
 
     if (plan.graph_ids.bytes != 0) {
@@ -87,17 +87,17 @@ void use_form(BuildState& state, const VectorForm& form) {
     if (state.form.codes == form.codes && state.form.components == form.components) return;
     auto* rows = reinterpret_cast<std::uint8_t*>(state.memory + state.plan.rows.offset);
     auto* bias = reinterpret_cast<u32*>(state.memory + state.plan.bias.offset);
-    std::byte* work = state.memory + state.plan.candidates.offset;  // none wait there
     if (form.components != 0) {
         use_float16(state);
         std::byte* projection = state.memory + state.plan.projection.offset;
+        std::byte* work = state.memory + state.plan.candidates.offset;  // none wait there
         if (!state.has_projection)
             find_projection(state.points, state.seed_of(0x40000u), projection, work, state.stream);
         state.has_projection = true;
         project(state.points, projection, rows, bias, state.info, work, state.stream);
     } else {
-        pack_again(state.raw, state.params.metric, form, rows, bias, state.code_errors, reinterpret_cast<float*>(work),
-                   state.info, state.stream);
+        auto* work = reinterpret_cast<float*>(state.memory + state.plan.packing.offset);
+        pack_again(state.raw, state.params.metric, form, rows, bias, state.code_errors, work, state.info, state.stream);
     }
     state.form = form;
     state.engine = &engine_for(form.packed, state.params.metric);

@@ -58,8 +58,8 @@ BuildState make_state(const detail::Input& input, const BuildParams& params, con
                       bool vectors_in_place, Resources& resources, std::byte* memory, cudaStream_t stream,
                       std::int32_t* ids, float* distances);
 
-/// Packs the vectors in another form: as codes, of all components or of a projection, or as float16 again, which all
-/// but the iterations need. Distances in the lists stay those of the form before. Between iterations.
+/// Packs the vectors in another form: as codes, of all components or of a projection, or as float16 again. Distances in
+/// the lists stay those of the form before. Between iterations; of a projection not where all pairs are compared.
 void use_form(BuildState& state, const VectorForm& form);
 void use_codes(BuildState& state);
 void use_projection(BuildState& state);

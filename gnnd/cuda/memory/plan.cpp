@@ -105,6 +105,7 @@ BuildPlan make_build_plan(const detail::Input& input, const InPlace& in_place, c
         }
         plan.bias = layout.take(n * 4);
         if (may_sweep_codes(plan, params.metric, d)) plan.code_errors = layout.take(n * 4);
+        if (plan.packed == PackedType::f16) plan.packing = layout.take(d * 8 + kCodeErrorBytes);
         plan.bounds = layout.take(n * 8);
         plan.small = layout.take(kSmallBytes);
         Layout finished = layout;
@@ -119,15 +120,14 @@ BuildPlan make_build_plan(const detail::Input& input, const InPlace& in_place, c
         if (buffered) plan.filter = layout.take(n * kFilterBytes);
         if (!buffered || params.deterministic) plan.locks = layout.take(n * plan.segments * 4);
         if (params.deterministic) plan.offsets = layout.take(n * 16 + 8);
-        // Holds in turn: means (2 d floats) and what codes are scaled by, or what projections are made in, candidates,
-        // and the edges of reverse samples.
+        // Holds in turn: what projections are made in, candidates, and the edges of reverse samples.
         const std::int64_t edges = params.deterministic ? n * 2 * plan.samples * 4 : 0;
         std::int64_t projecting = 0;
         if (may_project(choices.codes, n, d)) {
             plan.projection = layout.take(projection_bytes(round_up(d * 2, kStep)));
             projecting = projection_work_bytes(n, round_up(d * 2, kStep));
         }
-        plan.candidates = layout.take(std::max({n * capacity * 8, edges, d * 8 + kCodeErrorBytes, projecting}));
+        plan.candidates = layout.take(std::max({n * capacity * 8, edges, projecting}));
         Layout starting = layout, growing = layout, ending = layout;
         plan.sample_ids = layout.take(n * 16 * plan.samples);
         for (Part& part : plan.keys) part = growing.take(n * 4);

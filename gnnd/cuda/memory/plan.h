@@ -70,6 +70,7 @@ struct BuildPlan : VectorForm {
     Part set_aside[2];             ///< at the end: the other columns
     Part projection;               ///< of rows that may be projected
     Part code_errors;              ///< where all pairs may be compared as codes
+    Part packing;                  ///< means (2 d floats) and what codes are scaled by: floats are packed at any time
     Part all_pairs;                ///< after the end, to compare them; empty: there is no room, or nobody wants it
     std::size_t total = 0;
     std::size_t beside = 0;  ///< taken in other blocks

@@ -244,7 +244,9 @@ void Sweep::make_exact(const Lists& lists, std::optional<SweepForm> form, const 
         prepare();
     if (!form && (form_ == SweepForm::codes || form_ == SweepForm::halves)) {
         const std::vector<std::int32_t> probes = detail::sample_in_any_order(n, kProbes, 1);
-        if (form_ == SweepForm::codes) try_codes(probes.data(), lists.ids, lists.length, lists.length);
+        make_room(
+            u32(probes.size()));  // as many may be left: behind the memory of all rows there is room for no others
+        if (form_ == SweepForm::codes) try_codes(probes, lists.ids, lists.length, lists.length);
         if (form_ == SweepForm::halves)
             nearest_of(probes.data(), u32(probes.size()), lists.ids, lists.length, lists.length);
     }

@@ -74,7 +74,7 @@ class Sweep {
     /// So many objects tell whether codes have so many hits that they cost more than they save in all pairs; then
     /// float16 is used from now on.
     static constexpr u32 kTrialObjects = 256;
-    void try_codes(const std::int32_t* objects, const u32* ids, int stride, int width);
+    void try_codes(const std::vector<std::int32_t>& objects, const u32* ids, int stride, int width);
     u32 compare_chosen(const std::int32_t* objects, u32 count, const u32* ids, int stride, int width, Wanted wanted);
     /// The next one that rounds less and that there is memory for.
     SweepForm finer_form() const;

@@ -66,9 +66,9 @@ void Sweep::make_room(u32 count) {
     room_ = count;
 }
 
-void Sweep::try_codes(const std::int32_t* objects, const u32* ids, int stride, int width) {
-    const u32 overflowed = compare_chosen(objects, kTrialObjects, ids, stride, width, {});
-    if (overflowed > kTrialObjects / kManyOverflow) use_form(finer_form());
+void Sweep::try_codes(const std::vector<std::int32_t>& objects, const u32* ids, int stride, int width) {
+    const u32 count = std::min(kTrialObjects, u32(objects.size()));
+    if (compare_chosen(objects.data(), count, ids, stride, width, {}) > count / kManyOverflow) use_form(finer_form());
 }
 
 /// Once. \return how many had more hits than places in a step
