@@ -209,21 +209,80 @@ TEST(Predict, FollowsWhatOtherGpusTell) {
     EXPECT_GT(guessed.iterations, predict_on_gpu(kH200, many).iterations);
 }
 
+/// All pairs of floats as codes take no longer than as float16, of long rows half as long at least, and no less than
+/// bytes: and more with more components and neighbours.
+TEST(Predict, OfCodesLiesBetweenFloatsAndBytes) {
+    const auto coded = [](std::int64_t n, std::int64_t d, int k) {
+        ComparedSet set = floats16(n, d, k);
+        set.codes = true;
+        return set;
+    };
+    for (const GpuTraits& gpu : {kH200, kH100, kA100, kL40S, kRtx, kB200})
+        for (const std::int64_t n : {2000, 50000, 1000000})
+            for (std::int64_t d = 96; d <= 8192; d += d / 32 * 32)
+                for (const int k : {10, 64}) {
+                    SCOPED_TRACE(testing::Message() << gpu.name << ", " << n << " x " << d << ", k = " << k);
+                    const double codes = predict_on_gpu(gpu, coded(n, d, k)).all_pairs,
+                                 floats = predict_on_gpu(gpu, floats16(n, d, k)).all_pairs;
+                    EXPECT_LE(codes, floats);
+                    EXPECT_GE(codes, floats / 4);
+                    EXPECT_GE(codes, 0.75 * predict_on_gpu(gpu, bytes(n, d, k)).all_pairs);
+                    EXPECT_LT(codes, predict_on_gpu(gpu, coded(n, 2 * d, k)).all_pairs);
+                    EXPECT_LT(codes, predict_on_gpu(gpu, coded(n, d, 2 * k)).all_pairs);
+                    EXPECT_DOUBLE_EQ(predict_on_gpu(gpu, coded(n, d, k)).iterations,
+                                     predict_on_gpu(gpu, floats16(n, d, k)).iterations);
+                }
+    EXPECT_LT(predict_on_gpu(kH200, coded(1000000, 2048, 10)).all_pairs,
+              0.55 * predict_on_gpu(kH200, floats16(1000000, 2048, 10)).all_pairs);
+}
+
+/// Lists of projections take less than those of the vectors, all the less the longer these are.
+TEST(Predict, OfProjectionsTakesLess) {
+    double before = 1;
+    for (std::int64_t d = 512; d <= 8192; d *= 2) {
+        ComparedSet set = floats16(1000000, d, 32);
+        const double rows = predict_on_gpu(kH200, set).iterations;
+        set.projected = true;
+        const double part = predict_on_gpu(kH200, set).iterations / rows;
+        EXPECT_LT(part, before) << d;
+        before = part;
+    }
+    EXPECT_LT(before, 0.3);
+}
+
+/// Where three iterations are the least all pairs may take a little longer.
+TEST(Predict, TakesMoreForTheHighestRecall) {
+    const auto less = [](double all_pairs, float recall) {
+        BuildParams params;
+        params.recall = recall;
+        return detail::all_pairs_cost_less({.all_pairs = all_pairs, .iterations = 1, .rates = "any"}, 4000, params);
+    };
+    EXPECT_TRUE(less(1.1, 0.9986F));
+    EXPECT_FALSE(less(1.2, 0.9986F));
+    EXPECT_FALSE(less(1.1, 0.998F));
+}
+
 /// Small sets are compared, large ones are not, wherever.
 TEST(Predict, DecidesSensiblyOnEveryGpu) {
     BuildParams params;
     params.k = 10;
+    struct Kind {
+        const char* name;
+        bool bytes, codes;
+    };
     for (const GpuTraits& gpu : {kH200, kH100, kA100, kL40S, kRtx, kB200})
-        for (const bool of_bytes : {false, true}) {
-            SCOPED_TRACE(testing::Message() << gpu.name << (of_bytes ? ", bytes" : ", floats"));
+        for (const Kind& kind :
+             {Kind{"floats", false, false}, {"floats as codes", false, true}, {"bytes", true, false}}) {
+            SCOPED_TRACE(gpu.name + ", " + kind.name);
             const auto less = [&](std::int64_t n) {
-                ComparedSet set = of_bytes ? bytes(n, 128, 10) : floats16(n, 128, 10);
+                ComparedSet set = kind.bytes ? bytes(n, 128, 10) : floats16(n, 128, 10);
+                set.codes = kind.codes;
                 set.list_size = 48;
                 return detail::all_pairs_cost_less(predict_on_gpu(gpu, set), n, params);
             };
             EXPECT_TRUE(less(5000));
-            EXPECT_FALSE(less(300000));
-            for (std::int64_t n = 2500, last = true; n < 1000000; n *= 2) {
+            EXPECT_FALSE(less(kind.codes ? 1000000 : 300000));
+            for (std::int64_t n = 2500, last = true; n < 2000000; n *= 2) {
                 EXPECT_LE(less(n), last) << "what is compared is not dearer with fewer";
                 last = less(n);
             }

@@ -120,20 +120,21 @@ void iterate_from_short_rows(BuildState& state, const Callbacks& callbacks, Reca
         go_on_in(state, state.plan, callbacks, meter, may_give_up, stats);
 }
 
-/// \param codes  all pairs may be compared as these
+/// \param codes  all pairs may be compared as these: of a set that the device holds
 Prediction predict(const detail::Input& input, const BuildParams& params, const Choices& choices, bool codes = true) {
     if (!detail::is_predictable(params.metric)) return {};
     const VectorForm form = form_of(input.vectors[0], false, params.metric);
-    return detail::predict_on_gpu(traits_of(params.device.index),
-                                  {.n = input.n(),
-                                   .row_bytes = form.row_bytes,
-                                   .bytes = form.packed != PackedType::f16,
-                                   .codes = codes && may_sweep_codes(form, params.metric, input.d()),
-                                   .projected = may_project(choices.codes, input.n(), input.d()),
-                                   .k = params.k,
-                                   .list_size = std::max(choices.list_size, detail::list_size_of(params)),
-                                   .samples = choices.samples,
-                                   .parts = choices.parts});
+    return detail::predict_on_gpu(
+        traits_of(params.device.index),
+        {.n = input.n(),
+         .row_bytes = form.row_bytes,
+         .bytes = form.packed != PackedType::f16,
+         .codes = codes && choices.parts == 1 && may_sweep_codes(form, params.metric, input.d()),
+         .projected = may_project(choices.codes, input.n(), input.d()),
+         .k = params.k,
+         .list_size = std::max(choices.list_size, detail::list_size_of(params)),
+         .samples = choices.samples,
+         .parts = choices.parts});
 }
 
 void run_gnnd(const detail::Input& input, const BuildParams& params, const Callbacks& callbacks, Resources& resources,
@@ -226,7 +227,7 @@ bool all_pairs_cost_less(const detail::Input& input, const BuildParams& params, 
     }
 }
 
-/// The choices of a build, once it is known whether it compares all pairs, which takes no codes.
+/// The choices of a build, once it is known whether it compares all pairs: then none are those of lists.
 Choices decided(const detail::Input& input, const BuildParams& params, Choices choices, std::size_t free) {
     choices.exhaustive = choices.exhaustive || all_pairs_cost_less(input, params, choices, free);
     if (choices.exhaustive) choices.codes = Codes::none;
@@ -289,7 +290,9 @@ MemoryPlan plan(const detail::Input& input, const BuildParams& params, const Cho
         result.graph = plan.graph;
         result.work = plan.total - plan.vectors - plan.graph;
     }
-    result.predicted = predict(input, params, result.choices);
+    Choices of_lists = result.choices;
+    of_lists.codes = choices.codes;  // of what iterations would compare, where they are not what is chosen
+    result.predicted = predict(input, params, of_lists);
     return result;
 }
 

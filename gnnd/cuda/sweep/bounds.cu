@@ -74,7 +74,7 @@ __device__ Threshold of_codes(const CodeTerms& terms, int square, double error, 
         const double margin =
             error * (double(terms.largest) + terms.largest_error) + sqrt(double(square)) * terms.largest_error;
         const double least = (double(bound) + fabs(double(bound)) * 0x1p-18 + double(terms.underflow)) * scale * scale;
-        return {0, bound == INFINITY ? u32(kAlways) : as_threshold(floor((least + margin) * kSlack) + 1)};
+        return {0, bound == INFINITY ? u32(kAlways) : as_threshold(floor(least + margin * kSlack) + 1)};
     }
     const double more = fmax(error - terms.usual, 0.0);
     const double less = more > 0 ? (2 * (terms.far + terms.usual) + more) * more * kSlack : 0.0;
