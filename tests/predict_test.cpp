@@ -55,9 +55,16 @@ TEST(Predict, IsNearWhatWasMeasuredOnTheH200) {
     for (auto [set, seconds] : std::vector<Measured>{{floats16(1000000, 960, 64), 0.138},
                                                      {floats16(300000, 960, 10), 0.0229},
                                                      {floats16(200000, 768, 10), 0.0180}}) {
-        set.projected = true;
+        set.list_bytes = 128;  // projections
         set.list_size = std::max(set.k, 48);
         EXPECT_NEAR(predict_on_gpu(kH200, set).iterations, seconds, 0.25 * seconds) << set.n << " x " << set.row_bytes;
+    }
+    for (auto [set, seconds] : std::vector<Measured>{{floats16(516921, 256, 64), 0.0457},
+                                                     {floats16(1000000, 384, 64), 0.117},
+                                                     {floats16(1000000, 384, 10), 0.0953}}) {
+        set.list_bytes = set.row_bytes / 2;  // int8 codes
+        set.list_size = std::max(set.k, 48);
+        EXPECT_NEAR(predict_on_gpu(kH200, set).iterations, seconds, 0.1 * seconds) << set.n << " x " << set.row_bytes;
     }
     ComparedSet sift = bytes(1000000, 128, 64);
     EXPECT_NEAR(predict_on_gpu(kH200, sift).iterations, 0.0466, 0.005);
@@ -237,12 +244,12 @@ TEST(Predict, OfCodesLiesBetweenFloatsAndBytes) {
 }
 
 /// Lists of projections take less than those of the vectors, all the less the longer these are.
-TEST(Predict, OfProjectionsTakesLess) {
+TEST(Predict, ListsOfProjectionsTakeLess) {
     double before = 1;
     for (std::int64_t d = 512; d <= 8192; d *= 2) {
         ComparedSet set = floats16(1000000, d, 32);
         const double rows = predict_on_gpu(kH200, set).iterations;
-        set.projected = true;
+        set.list_bytes = 128;
         const double part = predict_on_gpu(kH200, set).iterations / rows;
         EXPECT_LT(part, before) << d;
         before = part;

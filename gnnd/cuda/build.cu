@@ -120,6 +120,14 @@ void iterate_from_short_rows(BuildState& state, const Callbacks& callbacks, Reca
         go_on_in(state, state.plan, callbacks, meter, may_give_up, stats);
 }
 
+/// Bytes of a row of floats as lists are most likely built of it; 0: of float16, beside which codes that are one tile
+/// gain little, and of whose time a multiple was measured for codes with the most samples.
+std::int64_t bytes_in_lists(const Choices& choices, std::int64_t n, std::int64_t d) {
+    if (may_project(choices.codes, n, d)) return projected_form().row_bytes;
+    const int bytes = code_form(d).row_bytes;
+    return choices.codes != Codes::none && choices.samples < kMaxGpuSamples && bytes > kTileBytes ? bytes : 0;
+}
+
 /// \param codes  all pairs may be compared as these: of a set that the device holds
 Prediction predict(const detail::Input& input, const BuildParams& params, const Choices& choices, bool codes = true) {
     if (!detail::is_predictable(params.metric)) return {};
@@ -130,7 +138,7 @@ Prediction predict(const detail::Input& input, const BuildParams& params, const 
          .row_bytes = form.row_bytes,
          .bytes = form.packed != PackedType::f16,
          .codes = codes && choices.parts == 1 && may_sweep_codes(form, params.metric, input.d()),
-         .projected = may_project(choices.codes, input.n(), input.d()),
+         .list_bytes = form.packed == PackedType::f16 ? bytes_in_lists(choices, input.n(), input.d()) : 0,
          .k = params.k,
          .list_size = std::max(choices.list_size, detail::list_size_of(params)),
          .samples = choices.samples,

@@ -80,9 +80,9 @@ constexpr Rates kGpuRates[] = {of_h200(0.25 * kPico, 2.1), of_h200(0.15 * kPico,
 /// All pairs of codes, beside those of bytes: what an object takes, by byte, and for each neighbour, of which there are
 /// more that may be one.
 constexpr double kCodeByte = 0.8, kCodeNeighbor = 2.1;
-/// Lists of projections: bytes of a row, and what each byte of a float16 takes once and for each neighbour, for vectors
-/// are packed, projected, measured and finished.
-constexpr double kProjectedBytes = 128, kProjecting = 0.008 * kNano, kFinishing = 0.0006 * kNano;
+/// Lists of codes: what each byte of a float16 takes once and for each neighbour, for vectors are packed, perhaps
+/// projected, measured and finished.
+constexpr double kPacking = 0.008 * kNano, kFinishing = 0.0006 * kNano;
 
 /// Of one EPYC with its kernels of each instruction set, floats and bytes.
 struct CpuRates {
@@ -167,8 +167,9 @@ double seconds_of_all_pairs(const Rates& rates, const ComparedSet& set) {
 }
 
 double seconds_of_iterations(const Rates& rates, const ComparedSet& set) {
-    const double bytes = set.projected ? kProjectedBytes : double(set.row_bytes);
-    const double beside = set.projected ? double(set.row_bytes) * (kProjecting + kFinishing * set.k) : 0;
+    const bool codes = set.list_bytes != 0;
+    const double bytes = double(codes ? set.list_bytes : set.row_bytes);
+    const double beside = codes ? double(set.row_bytes) * (kPacking + kFinishing * set.k) : 0;
     const double of_object = rates.gnnd_object + rates.gnnd_byte * bytes + rates.gnnd_place * set.list_size + beside;
     return rates.gnnd_start + double(set.n) * of_object * (set.samples > kManySamples ? rates.gnnd_many_samples : 1);
 }

@@ -16,10 +16,10 @@ namespace gnnd::detail {
 /// A set whose pairs are compared.
 struct ComparedSet {
     std::int64_t n = 0;
-    std::int64_t row_bytes = 0;  ///< of a row as it is compared: of floats as float16 on a GPU, as float32 on the CPU
-    bool bytes = false;          ///< of components that are bytes; otherwise floats
-    bool codes = false;          ///< all pairs of floats may be compared as codes, on a GPU
-    bool projected = false;      ///< and lists are built of projections, see cuda/space/projection.h
+    std::int64_t row_bytes = 0;   ///< of a row as it is compared: of floats as float16 on a GPU, as float32 on the CPU
+    bool bytes = false;           ///< of components that are bytes; otherwise floats
+    bool codes = false;           ///< all pairs of floats may be compared as codes, on a GPU
+    std::int64_t list_bytes = 0;  ///< of a row as lists are built of it, where floats are codes on a GPU; 0: row_bytes
     int k = 0;
     int list_size = 0;  ///< while GNND runs
     int samples = 0;    ///< likewise, of a list
