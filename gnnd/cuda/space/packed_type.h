@@ -30,7 +30,7 @@ decltype(auto) visit(PackedType type, F&& f) {
 /// Bytes of a row that are in shared memory at a time, and that one tensor instruction takes of them.
 inline constexpr int kTileBytes = 128, kStep = 32;
 
-/// Sums of longer rows of integers, all of which are compared, could overflow (sweep/bounds.cu).
+/// Sums of longer rows of integers, all of which are compared, could overflow (sweep/thresholds.cu).
 inline constexpr int kMaxSweptBytes = 8192;
 
 /// Bits of a key (device/tile.cuh) that hold the number of a column, and as many columns as have numbers in them.

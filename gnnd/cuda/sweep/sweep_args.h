@@ -5,7 +5,7 @@
 ///
 /// The sum of a pair is its product, or, without tensor cores, its distance negated: larger is nearer. A pair (a, b) is
 /// a hit for a if its distance may be less than a's bound, the last distance of a's list. Every object has two
-/// thresholds, which bounds.cu makes from its norm and its bound:
+/// thresholds, which thresholds.cu makes from its norm and its bound:
 ///
 ///     the pair is a hit for a   if   sum + offset(b) > -limit(a)
 ///                      for b    if   sum + limit(b) > -offset(a)
