@@ -77,26 +77,36 @@ def test_dask_s_processes_are_quiet_meanwhile(client, tmp_path):
     )
     assert paces(client) == before
     _, nannies, scheduler = seen[0]
-    assert scheduler == 500
-    for nanny in nannies.values():
-        assert nanny["tick"] == 500
+    assert scheduler["tick"] == 1000 and scheduler["sampler"] == 500 and scheduler["heartbeats"] == 2000
+    for address, nanny in nannies.items():
+        assert nanny["tick"] == 1000 and nanny["sampler"] == 500
+        assert nanny["memory_monitor"] == before[1][address]["memory_monitor"]
     worker = client.submit(_paces_of_a_worker, pure=False).result()
-    assert worker["tick"] == 500 and all(often >= 500 for often in worker.values())
+    assert worker["tick"] == 1000 and all(often >= 500 for often in worker.values())
 
 
 def paces(client):
     """In milliseconds: of workers, of their nannies, and of the scheduler."""
 
-    def pace(dask_worker):
-        callbacks = dask_worker.periodic_callbacks
-        return {
-            name: callbacks[name].callback_time for name in ("profile", "tick", "memory_monitor") if name in callbacks
-        }
+    def pace(dask_scheduler):
+        return _paces_of(dask_scheduler)
 
-    def clock(dask_scheduler):
-        return dask_scheduler.periodic_callbacks["tick"].callback_time
+    def pace_of_a_worker(dask_worker):
+        return _paces_of(dask_worker)
 
-    return client.run(pace), client.run(pace, nanny=True), client.run_on_scheduler(clock)
+    return client.run(pace_of_a_worker), client.run(pace_of_a_worker, nanny=True), client.run_on_scheduler(pace)
+
+
+def _paces_of(server):
+    from distributed import profile, scheduler
+
+    callbacks = server.periodic_callbacks
+    names = [name for name in ("profile", "tick", "memory_monitor", "monitor") if name in callbacks]
+    return {
+        **{name: callbacks[name].callback_time for name in names},
+        "sampler": 10 if profile.sleep is time.sleep else 500,  # Dask's thread asks for 10
+        "heartbeats": 1000 * scheduler.heartbeat_interval(1),
+    }
 
 
 @pytest.mark.parametrize("last", ["first", "second"])
@@ -105,7 +115,7 @@ def test_builds_beside_each_other_leave_the_pace_as_it_was(client, last):
     builds = [quiet_others(client), quiet_others(client)]
     for build in builds:
         build.__enter__()
-    assert paces(client)[2] == 500
+    assert paces(client)[2]["tick"] == 1000
     for build in builds if last == "second" else reversed(builds):
         build.__exit__(None, None, None)
     assert paces(client) == before
@@ -113,8 +123,33 @@ def test_builds_beside_each_other_leave_the_pace_as_it_was(client, last):
 
 def _paces_of_a_worker():
     with quiet(distributed.get_worker()):
-        callbacks = distributed.get_worker().periodic_callbacks
-        return {name: callbacks[name].callback_time for name in ("profile", "tick") if name in callbacks}
+        return _paces_of(distributed.get_worker())
+
+
+def test_the_sampler_sleeps_longer_meanwhile(client):
+    """By the clock: a thread that asks for 10 ms gets what others of its process wait for."""
+    began = time.monotonic()
+    client.submit(_sleep_as_the_sampler, pure=False).result()
+    assert time.monotonic() - began >= 0.5
+
+
+def _sleep_as_the_sampler():
+    from distributed import profile
+
+    with quiet(distributed.get_worker()):
+        profile.sleep(0.01)
+    assert profile.sleep is time.sleep
+
+
+def test_workers_are_asked_for_twice_a_second(client, tmp_path, monkeypatch):
+    """Not for every task: the answer tells of all workers."""
+    asked = []
+    ask = client.scheduler_info
+    monkeypatch.setattr(client, "scheduler_info", lambda **words: asked.append(1) or ask(**words))
+    records = []
+    words = {"shards": 6, "threads": 1, "client": client, "progress": records.append}
+    gnnd.distributed.build(make_base(tmp_path), tmp_path / "work", K, **words)
+    assert len(records) == len(Schedule(6)) and len(asked) <= 1 + records[-1]["seconds"] / 0.5 + 1
 
 
 def test_as_many_shards_as_workers_need(client, tmp_path):

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from .._files import ShardedGraph
 from .._paths import path_of
 from ._clean import clean_up
-from ._dask_worker import carry_out, forget
+from ._dask_worker import carry_out, forget, topic_of
 from ._leases import Leases
 from ._plan import Plan, finished, read_plan
 from ._quiet import quiet_others
@@ -114,7 +114,10 @@ class _Engine:
         self._losses: dict[Task, int] = {}
         self._small: set[str] = set()  # workers that were told to be too small
         self._there: set[str] = set()  # all workers, as they were seen last
+        self._known: tuple[list[str], dict[str, int] | None] = [], None  # what _workers() has given last
+        self._looked = float("-inf")  # when that was
         self._over: dict[str, float] = {}  # since when the storage tells that a worker's task is done
+        self._moved: dict[str, tuple[str, int]] = {}  # of a task that is over: the worker, and bytes that it moved
         self._began, self._before = time.monotonic(), patiently(records.state).done()
         self._tasks = len(records.schedule)  # as it was told last
         self._bytes = 0
@@ -122,6 +125,14 @@ class _Engine:
     def run(self) -> None:
         from distributed import wait
 
+        moved = self._moved  # not self, which the client would keep for as long as it lives
+
+        def hear(event: tuple[float, dict[str, Any]]) -> None:
+            moved[event[1]["task"]] = event[1]["worker"], event[1]["moved"]
+
+        # What workers tell comes before the ends of their tasks, with the same messages. Results would be fetched from
+        # them, one by one, by way of the scheduler.
+        self._client.subscribe_topic(topic_of(self._plan.id), hear)
         try:
             while patiently(lambda: finished(self._records.storage)) is None:
                 self._hand_out()
@@ -139,6 +150,8 @@ class _Engine:
         finally:
             for future, _ in self._running.values():
                 future.cancel()
+            with contextlib.suppress(Exception):  # of a client that is closed
+                self._client.unsubscribe_topic(topic_of(self._plan.id))
 
     def release(self) -> None:
         """Workers forget what they hold: two shards are much of their memory."""
@@ -183,7 +196,9 @@ class _Engine:
         return [address for address in workers if address not in small]
 
     def _hand_out(self) -> None:
-        workers, resources = self._workers()
+        if (now := time.monotonic()) - self._looked >= _LOOK:
+            self._known, self._looked = self._workers(), now
+        workers, resources = self._known
         self._held = {worker: shards for worker, shards in self._held.items() if worker in workers}
         busy = {task for _, task in self._running.values()}
         idle = [worker for worker in workers if worker not in self._running]
@@ -228,10 +243,7 @@ class _Engine:
             del self._running[worker]
             self._over.pop(worker, None)
             if future.status == "finished":
-                try:
-                    who, moved = future.result(timeout=_PATIENCE)
-                except asyncio.TimeoutError:  # it was lost with its worker; the task is done, as the storage tells
-                    who, moved = worker, 0
+                who, moved = self._moved.pop(task.name, (worker, 0))
                 if task.kind != "check":  # of which nothing is held
                     self._held[who] = task.shards
                 self._bytes += moved

@@ -17,6 +17,11 @@ _mine: dict[tuple[str, str], Worker] = {}  # of this process: the place and the 
 _one_at_a_time = threading.Lock()
 
 
+def topic_of(build_id: str) -> str:
+    """Under which workers tell of tasks that are done: task, worker, and bytes moved."""
+    return f"gnnd-{build_id}"
+
+
 def forget(work: str, build_id: str) -> None:
     """On a worker, when a build is finished."""
     _mine.pop((work, build_id), None)
@@ -31,22 +36,20 @@ def carry_out(
     threads: int,
     lease_seconds: float,
     options: dict[str, Any],
-) -> tuple[str, int]:
-    """On a worker: returns when the task is done, by it or by another.
-
-    :return: the worker's address, and the bytes that it moved
-    """
+) -> None:
+    """On a worker: returns when the task is done, by it or by another."""
     from distributed import get_worker
 
-    with _one_at_a_time, quiet(get_worker()):
+    dask = get_worker()
+    with _one_at_a_time, quiet(dask):
         key = work, build_id
         if key not in _mine:
             place = storage(work, **options)
             plan = patiently(lambda: read_plan(place))
             if plan is None:
-                return get_worker().address, 0
+                return
             _mine.clear()
-            about = device, threads, lease_seconds, options.get("storage_options"), get_worker().address
+            about = device, threads, lease_seconds, options.get("storage_options"), dask.address
             _mine[key] = Worker(place, plan, base, *about)
         mine = _mine[key]
         before, waiting = mine.moved, Waiting(mine.place, lease_seconds)
@@ -54,4 +57,5 @@ def carry_out(
             if patiently(lambda: mine.try_to_do(task)):
                 break
             waiting.pause()
-        return get_worker().address, mine.moved - before
+        told = {"task": task.name, "worker": dask.address, "moved": mine.moved - before}
+        dask.log_event(topic_of(build_id), told)
