@@ -115,6 +115,16 @@ struct Coded {
           packed(vectors, metric),
           rows(centred(vectors, metric, packed)),
           scale(double(packed.of_codes.scale)) {}
+
+    /// Of a row, or of what it differs from its code by, in the vectors' units.
+    double length_of(std::int64_t i, bool error) const {
+        double sum = 0;
+        for (std::int64_t c = 0; c < d; ++c) {
+            const double x = rows[std::size_t(i * d + c)], rest = error ? x - packed.code(i, c) / scale : x;
+            sum += rest * rest;
+        }
+        return std::sqrt(sum);
+    }
 };
 
 class CudaKernelCodes : public testing::TestWithParam<CodesCase> {
@@ -156,34 +166,21 @@ TEST_P(CudaKernelCodes, HaveTheScaleOfTheLeastError) {
 /// What all pairs may be off by when they are compared as codes.
 TEST_P(CudaKernelCodes, DifferFromTheirRowsByNoMoreThanTheySay) {
     const Coded coded(GetParam());
-    const auto& [metric, d, vectors, packed, rows, scale] = coded;
-    float largest = 0;
+    const std::vector<float>& errors = coded.packed.errors;
     for (std::int64_t i = 0; i < kN; ++i) {
-        double square = 0;
-        for (std::int64_t c = 0; c < d; ++c) {
-            const double rest = rows[std::size_t(i * d + c)] * scale - packed.code(i, c);
-            square += rest * rest;
-        }
-        const double told = double(packed.errors[std::size_t(i)]);
-        ASSERT_GE(told, std::sqrt(square)) << i;
-        ASSERT_LE(told, 1.001 * std::sqrt(square) + 1e-3) << i;
-        largest = std::max(largest, packed.errors[std::size_t(i)]);
+        const double told = double(errors[std::size_t(i)]), error = coded.length_of(i, true) * coded.scale;
+        ASSERT_GE(told, error) << i;
+        ASSERT_LE(told, 1.001 * error + 1e-3) << i;
     }
-    EXPECT_EQ(__builtin_bit_cast(float, packed.of_codes.largest_error), largest);
+    EXPECT_EQ(__builtin_bit_cast(float, coded.packed.of_codes.largest_error),
+              *std::max_element(errors.begin(), errors.end()));
 }
 
 /// Distances of codes are off by the errors of both rows, at most.
 TEST_P(CudaKernelCodes, DistancesAreTheMetricsButForTheErrors) {
     const Coded coded(GetParam());
     const auto& [metric, d, vectors, packed, rows, scale] = coded;
-    const auto length_of = [&](std::int64_t i, bool error) {
-        double sum = 0;
-        for (std::int64_t c = 0; c < d; ++c) {
-            const double x = rows[std::size_t(i * d + c)], rest = error ? x - packed.code(i, c) / scale : x;
-            sum += rest * rest;
-        }
-        return std::sqrt(sum);
-    };
+    const auto length_of = [&](std::int64_t i, bool error) { return coded.length_of(i, error); };
     for (std::int64_t i = 0; i + 7 < kN; i += 13) {
         const std::int64_t j = i + 7;
         double product = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // From the plan of a build to its arrays.
 #include "gnnd/cuda/build_state.h"
-#include "gnnd/cuda/memory/memory.h"
+#include "gnnd/cuda/memory/fetch.h"
 #include "gnnd/cuda/runtime/errors.h"
 #include "gnnd/cuda/space/projection.h"
 
@@ -106,10 +106,7 @@ void use_form(BuildState& state, const VectorForm& form) {
 }
 
 SpaceInfo read_info(const BuildState& state) {
-    PinnedArray<SpaceInfo, 1> info;
-    GNND_CUDA(cudaMemcpyAsync(&info[0], state.info, sizeof(SpaceInfo), cudaMemcpyDeviceToHost, state.stream));
-    GNND_CUDA(cudaStreamSynchronize(state.stream));
-    return info[0];
+    return fetch<SpaceInfo>(state.info, state.stream);
 }
 
 void use_codes(BuildState& state) {

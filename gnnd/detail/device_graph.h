@@ -20,10 +20,10 @@ struct PrunedObjects {
     std::int64_t count = 0;
     std::shared_ptr<const std::int32_t[]> memory;  ///< both
 
-    const std::int32_t* objects() const { return memory.get(); }  ///< the added ones, then old ones, by number
-    const std::int32_t* links() const {
-        return memory.get() + count;
-    }  ///< count x degree, -1 at the end of shorter ones
+    /// The added ones, then old ones, by number.
+    const std::int32_t* objects() const { return memory.get(); }
+    /// count x degree, -1 at the end of shorter ones.
+    const std::int32_t* links() const { return memory.get() + count; }
 };
 
 /// float32 vectors and their k-NN graph on a GPU. cuda::make_device_graph() makes one of no objects, of which the GPU's

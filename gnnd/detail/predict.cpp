@@ -31,8 +31,8 @@ struct Rates {
 constexpr int kManySamples = 32;
 /// Lists settle after about six iterations, of which the later ones take less: so many times as long as after three.
 constexpr double kUntilSettled = 1.5;
-/// Where so much is asked for three iterations are the least, and all pairs may take so many times as long.
-constexpr double kHighestRecall = 0.9985, kAtLeast = 1.15;
+/// From kHighRecall on three iterations are the least, and all pairs may take so many times as long.
+constexpr double kAtLeast = 1.15;
 constexpr double kMicro = 1e-6, kNano = 1e-9, kPico = 1e-12;
 
 /// With vectors in its memory; of bytes measured with rows of 128 and taken for floats of as many bytes beyond.
@@ -221,7 +221,7 @@ bool all_pairs_cost_less(const Prediction& prediction, std::int64_t n, const Bui
     if (prediction.all_pairs == 0) return false;
     const std::int64_t objects = std::min(n, objects_to_measure(n, double(params.recall)));
     const bool shown = shows({n, objects, recall_at_of(params)}, double(params.recall), kSamplesOfGpu);
-    const double least = double(params.recall) >= kHighestRecall ? kAtLeast : 1;
+    const double least = params.recall >= kHighRecall ? kAtLeast : 1;
     return prediction.all_pairs <= prediction.iterations * (shown ? least : kUntilSettled);
 }
 

@@ -30,9 +30,7 @@ namespace {
 // Chosen by measurement (benchs/NOTEBOOK.md).
 /// Half as many samples take more iterations, more only more memory.
 constexpr int kCpuSamples = 22, kGpuSamples = 32;
-/// From so high a recall on a GPU's lists and samples are that long: three iterations then find what five with half of
-/// them hardly do.
-constexpr float kHighRecall = 0.9985F;
+/// From kHighRecall on a GPU's lists and samples are that long.
 constexpr int kHighLength = 64;
 /// And from a good one on they are that long, where the memory is not bounded by hand: they find in three iterations
 /// what 32 places find in seven.

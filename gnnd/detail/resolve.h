@@ -25,6 +25,10 @@ bool limits_work(const BuildParams& params);
 /// of both together, so that they are held to it apart. None where shards of one set are merged, which are alike.
 ObjectRange held_apart(const Input& input);
 
+/// From so high a recall on a GPU's lists and samples are so long that three iterations find what five with half of
+/// them hardly do. Chosen by measurement (benchs/NOTEBOOK.md).
+inline constexpr float kHighRecall = 0.9985F;
+
 /// The choices for a run of this input. On a GPU its plan may lower `capacity`, and raise `passes`, to fit the memory.
 /// \param device  chosen: cpu or cuda
 /// \throws InvalidArgument for more samples than the device takes

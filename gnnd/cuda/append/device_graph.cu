@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: MIT
 // A graph that stays on the GPU, see detail/device_graph.h. It is there twice: append() writes the next one beside the
 // last, so that what has changed can be told.
-#include <thrust/iterator/counting_iterator.h>
-
 #include <algorithm>
 #include <cub/device/device_scan.cuh>
-#include <cub/device/device_select.cuh>
 #include <memory>
 #include <optional>
 #include <utility>
 
 #include "gnnd/cuda/append/tell_rows.cuh"
 #include "gnnd/cuda/backend.h"
+#include "gnnd/cuda/device/flagged.cuh"
+#include "gnnd/cuda/memory/fetch.h"
 #include "gnnd/cuda/memory/lasting.h"
 #include "gnnd/cuda/memory/layout.h"
 #include "gnnd/cuda/memory/memory.h"
@@ -114,21 +113,17 @@ class GraphOnDevice final : public detail::DeviceGraph {
     std::optional<detail::AppendedRows> changed(std::int64_t most, Resources& resources) override {
         const UseDevice use(device_);
         const OwnedStream stream(resources);
-        std::size_t select_bytes = 0, sum_bytes = 0;
-        const thrust::counting_iterator<std::int32_t> numbers(0);
-        const auto select = [&](void* work, const std::uint8_t* flags, std::int32_t* objects, std::int32_t* count) {
-            GNND_CUDA(cub::DeviceSelect::Flagged(work, select_bytes, numbers, flags, objects, count, int(before_),
-                                                 cudaStream_t(stream)));
-        };
+        std::size_t sum_bytes = 0;
+        Flagged flagged(before_, stream);
         const auto add_up = [&](void* work, std::int64_t* ends, std::int64_t count) {
             GNND_CUDA(cub::DeviceScan::InclusiveSum(work, sum_bytes, ends, ends, int(count), cudaStream_t(stream)));
         };
         const std::int64_t room = std::clamp<std::int64_t>(most, 0, before_);
-        select(nullptr, nullptr, nullptr, nullptr);
         add_up(nullptr, nullptr, room);
         Layout layout;
         const Part flags = layout.take(before_), listed = layout.take(before_ * 4), found = layout.take(4),
-                   of_rows = layout.take(room * 8), work = layout.take(std::int64_t(std::max(select_bytes, sum_bytes)));
+                   of_rows = layout.take(room * 8),
+                   work = layout.take(std::int64_t(std::max(flagged.work_bytes(), sum_bytes)));
         const DeviceMemory memory(resources, layout.end_, stream);
         const Drain drain(stream);
         auto* changed = reinterpret_cast<std::uint8_t*>(memory.data() + flags.offset);
@@ -139,7 +134,7 @@ class GraphOnDevice final : public detail::DeviceGraph {
         find_changed_kernel<<<blocks_for(before_, kRowWarps), kRowWarps * kWarp, 0, stream>>>(last, now, before_, k_,
                                                                                               changed);
         GNND_LAUNCHED("find_changed_kernel");
-        select(memory.data() + work.offset, changed, objects, number);
+        flagged.list(memory.data() + work.offset, changed, objects, number);
         const std::int32_t count = fetch(number, stream);
         if (count > most) return std::nullopt;
         detail::AppendedRows told;
@@ -197,15 +192,6 @@ class GraphOnDevice final : public detail::DeviceGraph {
     }
     KnnGraphView view(int which, std::int64_t n) const {
         return {n, k_, metric_, arrays(which).ids, arrays(which).distances};
-    }
-
-    /// What the device reports.
-    template <class T>
-    static T fetch(const T* from, cudaStream_t stream) {
-        T value;
-        GNND_CUDA(cudaMemcpyAsync(&value, from, sizeof(value), cudaMemcpyDeviceToHost, stream));
-        GNND_CUDA(cudaStreamSynchronize(stream));
-        return value;
     }
 
     /// Other vectors, in place of those that there are.

@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: MIT
 // Step 1 of search_links() for what an append() concerns, on the GPU. Who that is comes out on the way, so that vectors
 // are prepared once and nothing but the result goes to the host.
-#include <thrust/iterator/counting_iterator.h>
-
 #include <algorithm>
 #include <bit>
-#include <cub/device/device_select.cuh>
 #include <memory>
 #include <numeric>
 #include <vector>
 
 #include "gnnd/cuda/backend.h"
+#include "gnnd/cuda/device/flagged.cuh"
 #include "gnnd/cuda/links/link_space.h"
+#include "gnnd/cuda/memory/fetch.h"
 #include "gnnd/cuda/memory/layout.h"
 #include "gnnd/detail/device_graph.h"
 
@@ -53,14 +52,10 @@ detail::PrunedObjects prune_around(const VectorView& vectors, const KnnGraphView
     LinkSpace space(vectors, graph, params.degree, false, most, resources, stream);
     const LinkPlan& plan = space.plan();
 
-    std::size_t select_bytes = 0;
-    const auto select = [&](void* work, const std::uint8_t* marks, std::int32_t* to, std::int32_t* count) {
-        GNND_CUDA(cub::DeviceSelect::Flagged(work, select_bytes, thrust::counting_iterator<std::int32_t>(0), marks, to,
-                                             count, int(old), cudaStream_t(stream)));
-    };
-    select(nullptr, nullptr, nullptr, nullptr);
+    Flagged flagged(old, stream);
     Layout layout;
-    const Part marked = layout.take(old), found = layout.take(4), work = layout.take(std::int64_t(select_bytes));
+    const Part marked = layout.take(old), found = layout.take(4),
+               work = layout.take(std::int64_t(flagged.work_bytes()));
     const DeviceMemory memory(resources, layout.end_, stream);
     const Drain drain(stream);
     auto* marks = reinterpret_cast<std::uint8_t*>(memory.data() + marked.offset);
@@ -85,13 +80,9 @@ detail::PrunedObjects prune_around(const VectorView& vectors, const KnnGraphView
     mark(objects + added, first - added);
     prune(0, added);
     mark(links, added * degree);
-    select(memory.data() + work.offset, marks, objects + added, number);
-    PinnedArray<std::int32_t, 1> fetched;
-    GNND_CUDA(cudaMemcpyAsync(&fetched[0], number, sizeof(std::int32_t), cudaMemcpyDeviceToHost, stream));
-    GNND_CUDA(cudaStreamSynchronize(stream));
-
-    const std::int64_t count = added + fetched[0];
-    prune(added, fetched[0]);
+    flagged.list(memory.data() + work.offset, marks, objects + added, number);
+    const std::int64_t others = fetch(number, stream), count = added + others;
+    prune(added, others);
     const std::shared_ptr<std::int32_t[]> host = take_host_memory(std::size_t(count * (1 + degree)));
     copy_out(host.get(), objects, std::size_t(count) * 4, resources, stream);
     copy_out(host.get() + count, links, std::size_t(count * degree) * 4, resources, stream);

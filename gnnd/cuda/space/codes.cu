@@ -33,7 +33,7 @@ __global__ void code_errors_kernel(RawVectors vectors, CodeSource source, float*
     float sum = 0;
     for (std::int64_t first = 0; first < vectors.d; first += kWarp) {
         const std::int64_t c = first + lane_id();
-        const float mine = c < vectors.d ? float(row[c]) * scale.of_row - source.mean[c] * scale.of_mean : 0.0f;
+        const float mine = c < vectors.d ? scaled(float(row[c]), source.mean[c], scale, source.normalized) : 0.0f;
 #pragma unroll 8
         for (int lane = 0; lane < kWarp; ++lane) {
             const float x = __shfl_sync(kAllLanes, mine, lane), error = x - code_of(x * step) / step;

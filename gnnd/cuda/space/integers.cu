@@ -2,7 +2,7 @@
 // Vectors whose components are all integers of a byte are packed as such, whatever their type.
 #include "gnnd/cuda/device/raw.cuh"
 #include "gnnd/cuda/device/warp.cuh"
-#include "gnnd/cuda/memory/memory.h"
+#include "gnnd/cuda/memory/fetch.h"
 #include "gnnd/cuda/runtime/errors.h"
 #include "gnnd/cuda/space/space.h"
 
@@ -41,12 +41,10 @@ void find_integers(const RawVectors& vectors, Metric metric, VectorForm& form, u
             <<<blocks_for(vectors.n, kWarps), kWarps * kWarp, 0, stream>>>(vectors, misfits);
         GNND_LAUNCHED("integers_kernel");
     });
-    PinnedArray<unsigned, 1> found;
-    GNND_CUDA(cudaMemcpyAsync(&found[0], misfits, sizeof(unsigned), cudaMemcpyDeviceToHost, stream));
-    GNND_CUDA(cudaStreamSynchronize(stream));
-    if ((found[0] & kNotU8) == 0)
+    const unsigned found = fetch<unsigned>(misfits, stream);
+    if ((found & kNotU8) == 0)
         form = integer_form(PackedType::u8, vectors.d);
-    else if ((found[0] & kNotI8) == 0)
+    else if ((found & kNotI8) == 0)
         form = integer_form(PackedType::i8, vectors.d);
 }
 

@@ -68,8 +68,11 @@ Sweep::Sweep(const SweepSpace& space, int k, Resources& resources, cudaStream_t 
 
 SweepForm Sweep::finer_form() const {
     if (form_ == SweepForm::codes) return SweepForm::halves;
-    const bool splits = form_ == SweepForm::halves && SplitLayout(space_.raw).total <= space_.spare;
-    return splits ? SweepForm::split : SweepForm::floats;
+    return form_ == SweepForm::halves && may_split() ? SweepForm::split : SweepForm::floats;
+}
+
+bool Sweep::may_split() const {
+    return SplitLayout(space_.raw).total <= space_.spare;
 }
 
 std::size_t Sweep::bytes_of_split() const {
@@ -87,17 +90,20 @@ void Sweep::split() {
                 reinterpret_cast<float*>(split_.data() + layout.mean.offset), stream_);
 }
 
-void Sweep::prepare() {
-    if (!in_use_) return use_form(form_);
+void Sweep::pack_rows() {
     if (!space_.pack) return;
     const SweptRows rows = space_.pack(form_ == SweepForm::codes);
     if (split_.data() == nullptr) space_.rows = rows;
 }
 
+void Sweep::prepare() {
+    in_use_ ? pack_rows() : use_form(form_);
+}
+
 void Sweep::use_form(SweepForm form) {
     form_ = form;
     in_use_ = true;
-    if (split_.data() == nullptr && space_.pack) space_.rows = space_.pack(form == SweepForm::codes);
+    pack_rows();
     if (form == SweepForm::split && split_.data() == nullptr) split();
     if (form != SweepForm::integers && form != SweepForm::floats) sum_up_norms(form, space_, norms_, stream_);
     make_thresholds(form, space_,
@@ -237,15 +243,15 @@ void Sweep::make_exact(const Lists& lists, std::optional<SweepForm> form, const 
     const std::int64_t n = space_.raw.n;
     const bool tries_codes = form_ == SweepForm::codes && !in_use_;
     if (tries_codes && (form == SweepForm::codes || form == SweepForm::halves)) form.reset();  // few objects tell less
-    if (form == SweepForm::split && SplitLayout(space_.raw).total > space_.spare) form = SweepForm::floats;
+    if (form == SweepForm::split && !may_split()) form = SweepForm::floats;
     if (form)
         use_form(*form);
     else
         prepare();
     if (!form && (form_ == SweepForm::codes || form_ == SweepForm::halves)) {
         const std::vector<std::int32_t> probes = detail::sample_in_any_order(n, kProbes, 1);
-        make_room(
-            u32(probes.size()));  // as many may be left: behind the memory of all rows there is room for no others
+        // As many may be left: behind the memory of all rows there is room for no others.
+        make_room(u32(probes.size()));
         if (form_ == SweepForm::codes) try_codes(probes, lists.ids, lists.length, lists.length);
         if (form_ == SweepForm::halves)
             nearest_of(probes.data(), u32(probes.size()), lists.ids, lists.length, lists.length);

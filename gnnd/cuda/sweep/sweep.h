@@ -69,8 +69,11 @@ class Sweep {
   private:
     SweepRows allocate_rows(u32 count, int capacity, const Lists* lists);
     void use_form(SweepForm form);
-    /// The rows in the form that is in use: whoever packs them may have changed it since.
+    /// The rows in the form that is in use, unless they are split, beside which others see them as float16.
+    void pack_rows();
+    /// The same once more, and what goes with a form that is new: whoever packs rows may have changed them since.
     void prepare();
+    bool may_split() const;
     /// So many objects tell whether codes have so many hits that they cost more than they save in all pairs; then
     /// float16 is used from now on.
     static constexpr u32 kTrialObjects = 256;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "gnnd/cuda/algorithm.h"
 #include "gnnd/cuda/backend.h"
+#include "gnnd/cuda/memory/fetch.h"
 #include "gnnd/cuda/memory/layout.h"
 #include "gnnd/cuda/space/bad_row.h"
 #include "gnnd/cuda/sweep/swept_set.h"
@@ -67,10 +68,8 @@ SweptSet::SweptSet(const detail::Input& input, Metric metric, Resources& resourc
 }
 
 void SweptSet::check(std::int64_t rows) const {
-    PinnedArray<SpaceInfo, 1> info;
-    GNND_CUDA(cudaMemcpyAsync(&info[0], space_.info, sizeof(SpaceInfo), cudaMemcpyDeviceToHost, stream_));
-    GNND_CUDA(cudaStreamSynchronize(stream_));
-    if (info[0].first_bad < static_cast<unsigned long long>(rows)) check_rows(info[0], input_, space_.metric);
+    const SpaceInfo info = fetch(space_.info, stream_);
+    if (info.first_bad < static_cast<unsigned long long>(rows)) check_rows(info, input_, space_.metric);
 }
 
 }  // namespace gnnd::cuda
