@@ -218,10 +218,13 @@ class Tuning {
     /// the larger one where they may win: the default by the paper's stop may lack much of what is asked for.
     void look_at_all_pairs() {
         if (!fits([&] { runs_.measure(all_pairs(), TuneRuns::first); }) || result_.small_rows == 0) return;
+        const int position = int(result_.records.size()) - 1;
+        runs_.measure_again(position, TuneRuns::first);  // milliseconds that anything else may have doubled
         const double ratio = double(result_.large_rows) / double(result_.small_rows);
         const TuneRun& of_default = result_.records.front().large;
-        if (of_default.rows != 0 && result_.records.back().small.seconds * ratio * ratio < kMayWin * of_default.seconds)
-            measure_larger(int(result_.records.size()) - 1);
+        if (of_default.rows != 0 &&
+            result_.records[std::size_t(position)].small.seconds * ratio * ratio < kMayWin * of_default.seconds)
+            measure_larger(position);
     }
 
     void measure_all_pairs() {

@@ -223,8 +223,8 @@ TEST(Tune, SmallSetsAreComparedPairByPair) {
               std::string::npos);
 }
 
-/// The walk may take all of the time. Independent components are as hard as can be: all pairs take a part of the
-/// default's time.
+/// The walk may take all of the time. Independent components are as hard as can be: all pairs take about the default's
+/// time.
 TEST(Tune, ComparesAllPairsBeforeItTriesOtherSettings) {
     constexpr std::int64_t kRows = 17000;  // of which lists are built, too
     TuneParams how = few();
@@ -249,7 +249,20 @@ TEST(Tune, ComparesAllPairsBeforeItTriesOtherSettings) {
     const TuneResult result = tune(test::random_vectors(kRows, 64, DType::f32), tuned_for(0.99, 10), how, callbacks);
     EXPECT_GT(others, 0);
     ASSERT_GE(result.chosen, 0);
-    EXPECT_EQ(result.records[std::size_t(result.chosen)].params.recall, 1);
+    // How long all pairs take beside lists is the machine's matter; they are chosen where they took the least time.
+    const TuneRecord& chosen = result.records[std::size_t(result.chosen)];
+    bool of_all_pairs = false;
+    for (const TuneRecord& record : result.records) {
+        if (record.params.recall == 0) continue;
+        EXPECT_GE(record.large.recall.value, 0.99);
+        EXPECT_GE(record.large.seconds, chosen.large.seconds);
+        if (record.params.recall == 1) {
+            of_all_pairs = true;
+            EXPECT_EQ(record.large.stop, StopReason::exact);
+        }
+    }
+    EXPECT_TRUE(of_all_pairs);
+    EXPECT_NE(chosen.params.recall, 0);
 }
 
 TEST(Tune, PassesOverWhatTheMemoryDoesNotHold) {
