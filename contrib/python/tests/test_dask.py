@@ -15,6 +15,7 @@ import pytest
 
 import gnnd
 import gnnd.distributed
+from gnnd.distributed import _dask_worker
 from gnnd.distributed._dask import _Engine
 from gnnd.distributed._plan import read_plan
 from gnnd.distributed._quiet import quiet, quiet_others
@@ -265,9 +266,11 @@ def test_a_lost_worker_s_task_is_free_at_once(own_cluster, tmp_path):
     check_finished(work, base)
 
 
-def test_workers_with_a_gpu_are_told_by_their_resource(tmp_path):
-    """They alone get tasks, one at a time."""
-    base, work = make_base(tmp_path), tmp_path / "work"
+@pytest.mark.parametrize("short, handed_out", [(0, len(Schedule(3))), (PATIENCE, 1)])
+def test_workers_with_a_gpu_are_told_by_their_resource(tmp_path, monkeypatch, short, handed_out):
+    """They alone get tasks, one at a time; where these are short one of Dask's is for many."""
+    monkeypatch.setattr(_dask_worker, "_SHORT", short)
+    base, work, records = make_base(tmp_path), tmp_path / "work", []
     workers = {
         name: {"cls": distributed.Worker, "options": {"nthreads": 2, "resources": resources}}
         for name, resources in {"plain": {}, "gpu": {"GPU": 1}}.items()
@@ -287,8 +290,10 @@ def test_workers_with_a_gpu_are_told_by_their_resource(tmp_path):
             return real(*arguments, **options)
 
         client.submit = submit
-        gnnd.distributed.build(base, work, K, shards=3, client=client, device="cpu", threads=1)
-        assert ran == [([gpu], {"GPU": 1})] * len(Schedule(3))
+        words = {"device": "cpu", "threads": 1, "progress": records.append}
+        gnnd.distributed.build(base, work, K, shards=3, client=client, **words)
+        assert ran == [([gpu], {"GPU": 1})] * handed_out
+        assert [record["tasks_done"] for record in records] == list(range(1, len(Schedule(3)) + 1))
     check_finished(work, base)
 
 

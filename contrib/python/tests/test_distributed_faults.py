@@ -24,6 +24,7 @@ from gnnd.distributed._plan import read_plan
 from gnnd.distributed._schedule import FINISH, Schedule, Task
 from gnnd.distributed._storage import Folder
 from gnnd.distributed._tasks import Carrier
+from gnnd.distributed._worker import Worker
 from shards import PATIENCE, K, begin, carrier, check_finished, do_some, finish_with_kills, make_base, worker
 
 KILLS = int(os.environ.get("GNND_TEST_KILLS", "4"))
@@ -57,6 +58,21 @@ def test_a_worker_that_hangs_and_comes_back(tmp_path):
     told = hung.communicate(timeout=PATIENCE)[1]
     assert hung.returncode == 0, told
     check_finished(work, base)
+
+
+def test_a_task_that_was_done_since_somebody_looked(tmp_path, monkeypatch):
+    """Its lease is free again; who takes it finds it done, and does it not once more."""
+    base, work = begin(tmp_path, shards=2)
+    place = Folder(work)
+    late = Worker(place, read_plan(place), base, "cpu", 1, PATIENCE)
+    looks, look = [late.records.state()], late.records.state
+    for shard in range(2):
+        carrier(base, work).do(Task("build", shard))
+    done: list[Task] = []
+    monkeypatch.setattr(late.records, "state", lambda: looks.pop() if looks else look())
+    monkeypatch.setattr(late, "_do", done.append)
+    assert late.step() is None and not done and not list((work / "leases").iterdir())
+    assert late.step() == Task("merge", 0, 1, 1) and done
 
 
 def test_leases_do_not_look_at_clocks(tmp_path, monkeypatch):

@@ -135,6 +135,22 @@ def test_a_choice_is_kept_twice(tmp_path):
     check_near(work, base)
 
 
+def test_a_choice_that_another_is_writing(tmp_path):
+    """Its file has a temporary name until it is whole: who looks meanwhile leaves it alone."""
+    base, work = begin(tmp_path)
+    hands = carrier(base, work)
+    do_until(hands, "merge")
+    chain = hands.records.schedule.batches[0].chain
+    written = [work / "done" / f"{name}.tmp.0123456789ab" for name in ("batch-00001", f"batch-00001.{chain}")]
+    for path in written:
+        path.write_bytes(b"half of it")
+    assert [batch.chain for batch in carrier(base, work).records.state().schedule.batches] == [chain]
+    assert all(path.exists() for path in written)
+    gnnd.distributed.work(work)
+    check_near(work, base)
+    assert not any(path.exists() for path in written)
+
+
 def test_another_choice_does_not_go_on_from_lists_of_the_first(tmp_path):
     """Both copies are gone, and somebody chooses otherwise: what was merged before does not count."""
     base, work = begin(tmp_path)

@@ -28,7 +28,7 @@ class Batches:
         number = 0
         while True:
             number += 1
-            files = {name for name in names if name.partition(".")[0] == self._name(number)}
+            files = {name for name in names if name.partition(".")[0] == self._name(number) and ".tmp." not in name}
             if number <= len(self._known) and files == set(self._files(number, self._known[number - 1])):
                 continue
             del self._known[number - 1 :]

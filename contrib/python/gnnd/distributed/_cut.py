@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import zlib
 from collections.abc import Iterator
@@ -84,6 +85,10 @@ class ByRows:
         return self._reading.part(shard)
 
     def places(self) -> Places:
+        return self._places
+
+    @functools.cached_property
+    def _places(self) -> Places:
         objects = self._plan.objects().astype(np.int64)
         begins = np.array([self._plan.begin(shard) for shard in range(self._plan.manifest.count)])
         shards = np.searchsorted(begins, objects, side="right") - 1

@@ -4,13 +4,15 @@ a scheduler, a client or workers that are lost cost the tasks under way."""
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import logging
 import os
+import threading
 import time
 import uuid
+from collections import deque
 from collections.abc import Callable
+from concurrent.futures import CancelledError
 from typing import TYPE_CHECKING, Any
 
 from .._files import ShardedGraph
@@ -98,7 +100,7 @@ def build(
 
 
 class _Engine:
-    """One task at a time for each worker."""
+    """One of Dask's tasks at a time for each worker: a task, and, where these are short, more that follow it."""
 
     def __init__(
         self,
@@ -116,35 +118,30 @@ class _Engine:
         self._there: set[str] = set()  # all workers, as they were seen last
         self._known: tuple[list[str], dict[str, int] | None] = [], None  # what _workers() has given last
         self._looked = float("-inf")  # when that was
-        self._over: dict[str, float] = {}  # since when the storage tells that a worker's task is done
-        self._moved: dict[str, tuple[str, int]] = {}  # of a task that is over: the worker, and bytes that it moved
+        self._over: dict[str, float] = {}  # since when a worker's task is done by the storage, and nothing heard
+        self._heard: deque[dict[str, Any]] = deque()  # what workers tell of tasks that they have done
+        self._news = threading.Event()  # something was heard, or a task of Dask's is over
         self._began, self._before = time.monotonic(), patiently(records.state).done()
-        self._tasks = len(records.schedule)  # as it was told last
+        self._done, self._tasks = self._before, len(records.schedule)  # as it was told last
         self._bytes = 0
+        self._is_over = False  # the end was told
 
     def run(self) -> None:
-        from distributed import wait
-
-        moved = self._moved  # not self, which the client would keep for as long as it lives
+        heard, news = self._heard, self._news  # not self, which the client would keep for as long as it lives
 
         def hear(event: tuple[float, dict[str, Any]]) -> None:
-            moved[event[1]["task"]] = event[1]["worker"], event[1]["moved"]
+            heard.append(event[1])
+            news.set()
 
-        # What workers tell comes before the ends of their tasks, with the same messages. Results would be fetched from
+        # What workers tell comes before the ends of Dask's tasks, with the same messages. Results would be fetched from
         # them, one by one, by way of the scheduler.
         self._client.subscribe_topic(topic_of(self._plan.id), hear)
         try:
             while patiently(lambda: finished(self._records.storage)) is None:
                 self._hand_out()
-                futures = [future for future, _ in self._running.values()]
-                if not futures:  # no workers, or all tasks are those of others
-                    time.sleep(_LOOK)
-                    continue
-                try:
-                    wait(futures, timeout=_LOOK, return_when="FIRST_COMPLETED")
-                except asyncio.TimeoutError:
+                if not self._news.wait(_LOOK):
                     self._look_through()
-                    continue
+                self._news.clear()
                 self._take_back()
             self._hear_the_end()
         finally:
@@ -159,16 +156,14 @@ class _Engine:
             self._client.run(forget, self._given[0], self._plan.id, workers=list(self._held), on_error="ignore")
 
     def _hear_the_end(self) -> None:
-        """The graph may be there before Dask tells that its last task is done."""
-        from distributed import wait
-
-        last = [future for future, task in self._running.values() if task == FINISH]
-        if not last:
-            return
-        with contextlib.suppress(asyncio.TimeoutError):
-            wait(last, timeout=_PATIENCE)
-        if any(future.status == "finished" for future in last):
-            self._tell(FINISH)
+        """The graph may be there before Dask tells that its last tasks are done."""
+        until = time.monotonic() + _PATIENCE
+        while time.monotonic() < until:
+            last = all(future.done() for future, _ in self._running.values())  # of another's end nothing is heard
+            self._tell_what_was_heard()
+            if last or self._is_over:
+                return
+            time.sleep(0.002)
 
     def _workers(self) -> tuple[list[str], dict[str, int] | None]:
         """Addresses of those that get tasks, and the resources that a task takes."""
@@ -224,6 +219,7 @@ class _Engine:
                 retries=2,
                 pure=False,
             )
+            future.add_done_callback(lambda _, news=self._news: news.set())
             self._running[worker] = future, task
 
     def _look_through(self) -> None:
@@ -237,18 +233,16 @@ class _Engine:
                 future.cancel()
 
     def _take_back(self) -> None:
+        self._tell_what_was_heard()
         for worker, (future, task) in list(self._running.items()):
             if not future.done():
                 continue
             del self._running[worker]
             self._over.pop(worker, None)
             if future.status == "finished":
-                who, moved = self._moved.pop(task.name, (worker, 0))
-                if task.kind != "check":  # of which nothing is held
-                    self._held[who] = task.shards
-                self._bytes += moved
-                self._tell(task)
                 continue
+            if future.cancelled():  # by another, or since the scheduler is lost
+                raise CancelledError(str(task))
             error = future.exception() if future.status == "error" else None
             if error is not None and type(error).__name__ != "KilledWorker":
                 raise error
@@ -257,25 +251,39 @@ class _Engine:
             if self._losses[task] >= _LOSSES:
                 raise RuntimeError(f"{task}: {_LOSSES} workers were lost while they did it") from error
 
+    def _tell_what_was_heard(self) -> None:
+        while self._heard:
+            told = self._heard.popleft()
+            task = Task(*told["task"])
+            if task.kind != "check":  # of which nothing is held
+                self._held[told["worker"]] = task.shards
+            self._over.pop(told["worker"], None)
+            self._bytes += told["moved"]
+            # Workers tell of them in another order than they look at the storage, which the end takes all away from.
+            self._done, self._tasks = max(self._done, told["done"]), max(self._tasks, told["tasks"])
+            self._is_over = self._is_over or task == FINISH
+            self._tell(task)
+
     def _tell(self, task: Task) -> None:
-        if task == FINISH:  # of which no record is left
-            done = tasks = self._tasks
-        else:
-            done = patiently(self._records.state).done()
-            tasks = self._tasks = max(self._tasks, len(self._records.schedule))
         seconds = time.monotonic() - self._began
-        here = done - self._before
-        left = seconds / here * (tasks - done) if here > 0 else None
+        here = self._done - self._before
+        left = seconds / here * (self._tasks - self._done) if here > 0 else None
         log.info(
             "%s; %d of %d tasks, %.1f GB moved, %.3f GB/s%s",
             task,
-            done,
-            tasks,
+            self._done,
+            self._tasks,
             self._bytes / 1e9,
             self._bytes / 1e9 / seconds,
             "" if left is None else f", {left:.0f} s left",
         )
         if self._progress is not None:
             self._progress(
-                {"tasks_done": done, "tasks": tasks, "seconds": seconds, "seconds_left": left, "bytes": self._bytes}
+                {
+                    "tasks_done": self._done,
+                    "tasks": self._tasks,
+                    "seconds": seconds,
+                    "seconds_left": left,
+                    "bytes": self._bytes,
+                }
             )

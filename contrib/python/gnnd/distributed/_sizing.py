@@ -36,8 +36,13 @@ def begun_shards(work: str, options: dict[str, Any]) -> int | None:
 
 
 def workers_of(client: distributed.Client) -> tuple[dict[str, Any], dict[str, int] | None]:
-    """Those that may get tasks, by their addresses, and the resources that a task takes."""
-    there = client.scheduler_info(n_workers=-1)["workers"]
+    """Those that may get tasks, by their addresses, and the resources that a task takes.
+
+    :raises ConnectionError: the client is closed, since its scheduler is lost
+    """
+    there = client.scheduler_info(n_workers=-1).get("workers")
+    if there is None:
+        raise ConnectionError("Dask's client is closed")
     gpus = {address: about for address, about in there.items() if about.get("resources", {}).get("GPU", 0) >= 1}
     return gpus or there, {"GPU": 1} if gpus else None
 

@@ -113,9 +113,7 @@ def work(
             continue
         done += 1
         if progress is not None:
-            tasks_done = None if task == FINISH else worker.records.state().done()
-            tasks = len(worker.records.schedule)
-            tasks_done = tasks if tasks_done is None else tasks_done
+            tasks_done, tasks = patiently(lambda task=task: worker.progress_after(task))
             progress({"tasks_done": tasks_done, "tasks": tasks, "seconds": time.monotonic() - began})
         waiting = Waiting(place, lease_seconds)
 
@@ -182,17 +180,26 @@ class Worker:
     def is_finished(self) -> bool:
         return finished(self.place) is not None
 
-    def step(self) -> Task | None:
-        """Does one task; None where there is none that nobody else does."""
-        ready, leases = self.records.state().ready(self._carrier.held), self._leases.there()
-        return next((task for task in ready if self.try_to_do(task, leases)), None)
+    def progress_after(self, task: Task) -> tuple[int, int]:
+        """How many tasks are done after this one, and how many there are, of near pairs as they were chosen so far."""
+        if task == FINISH:  # of which no record is left, nor of what was chosen
+            return len(self.records.schedule), len(self.records.schedule)
+        state = self.records.state()
+        return state.done(), len(state.schedule)
 
-    def try_to_do(self, task: Task, leases: Collection[str] | None = None) -> bool:
-        """Does the task, unless it is another's. See :meth:`Leases.held`."""
+    def step(self, first: Task | None = None) -> Task | None:
+        """Does one task, this one before others if it can be done; None where there is none that nobody else does."""
+        ready, leases = self.records.state().ready(self._carrier.held), self._leases.there()
+        ready.sort(key=lambda task: task != first)
+        return next((task for task in ready if self._try_to_do(task, leases)), None)
+
+    def _try_to_do(self, task: Task, leases: Collection[str]) -> bool:
+        """Does the task, unless it is another's, or was since somebody looked last: short ones are soon done."""
         with self._leases.held(task, leases) as mine:
-            if mine:
-                self._do(task)
-        return mine
+            if not mine or not self.records.state().is_ready(task):
+                return False
+            self._do(task)
+        return True
 
     def _do(self, task: Task) -> None:
         began = time.monotonic()
