@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import socket
@@ -11,12 +12,16 @@ import sys
 import threading
 import time
 import uuid
+from concurrent.futures import Executor, Future
 from signal import SIGKILL, SIGSTOP
+from types import SimpleNamespace
 
 import pytest
 
 from gnnd.distributed import _turns
+from gnnd.distributed._schedule import Task
 from gnnd.distributed._turns import Turns
+from shards import PATIENCE, begin, carrier, check_finished
 
 HOLD = """
 import os, sys, time
@@ -197,3 +202,39 @@ def test_who_is_bound_to_other_processors_does_not_wait(monkeypatch, among, hold
     bind(monkeypatch, 1)
     with Turns(1, among).waited_for() as mine:
         assert mine
+
+
+class AtOnce(Executor):
+    def submit(self, action, /, *arguments, **words):
+        future: Future = Future()
+        future.set_result(action(*arguments, **words))
+        return future
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_a_worker_folds_in_its_turn_but_waits_for_no_storage_in_it(tmp_path, monkeypatch, late):
+    base, work = begin(tmp_path, shards=2)
+    hands = carrier(base, work)
+    for shard in range(2):
+        hands.do(Task("build", shard))
+    over, held, folds = threading.Event(), [False], []
+    if not late:
+        monkeypatch.setattr(hands, "_movers", AtOnce)
+        over.set()
+
+    @contextlib.contextmanager
+    def waited_for():
+        held[0] = True
+        yield True
+        held[0] = False
+        over.set()
+
+    read, fold = hands._lists, hands._fold
+    monkeypatch.setattr(hands, "_turns", SimpleNamespace(waited_for=waited_for))
+    monkeypatch.setattr(hands, "_lists", lambda *about: read(*about) if over.wait(PATIENCE) else None)
+    monkeypatch.setattr(hands, "_fold", lambda *about: folds.append(held[0]) or fold(*about))
+    hands.do(Task("merge", 0, 1, 1))
+    assert folds == [not late] * 2 and not held[0]
+    for task in [Task("check", 0), Task("check", 1), Task("finish")]:
+        hands.do(task)
+    check_finished(work, base)

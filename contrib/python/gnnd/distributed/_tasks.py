@@ -105,13 +105,14 @@ class Carrier:
             self.phases[name] = self.phases.get(name, 0) + time.monotonic() - began
 
     @contextlib.contextmanager
-    def _turn(self) -> Iterator[None]:
-        """While the block runs other workers on this machine leave processors for it."""
-        with contextlib.ExitStack() as stack:
+    def _turn(self) -> Iterator[contextlib.ExitStack]:
+        """While the block runs, or until what it gets is closed, other workers on this machine leave processors for
+        it."""
+        with contextlib.ExitStack() as turn:
             if self._turns is not None:
                 with self._phase("waiting"):
-                    stack.enter_context(self._turns.waited_for())
-            yield
+                    turn.enter_context(self._turns.waited_for())
+            yield turn
 
     def _keep(self, what: str, shard: int, make: Callable[[], T]) -> T:
         key = (what, shard)
@@ -177,18 +178,21 @@ class Carrier:
                 graphs = [parts(one.result(), plan.metric) for one in loading]
             lists = {side: movers.submit(self._lists, schedule.lists_name(side, before[side]), side) for side in sides}
             params = self._rules.merge_params(schedule, task)
-            with self._turn():
+            with self._turn() as turn:
                 start = time.monotonic()
                 with self._phase("merge"):
                     found, stats = _native.merge_across(first.native, graphs[0], second.native, graphs[1], params)
-            seconds = (time.monotonic() - start) / len(sides)
+                seconds = (time.monotonic() - start) / len(sides)
+                if not all(one.done() for one in lists.values()):  # others compute while a slow storage is waited for
+                    turn.close()
+                with self._phase("reading"):
+                    read = {side: lists[side].result() for side in sides}
+                with self._phase("fold"):
+                    for side in sides:
+                        self._fold(task, side, found, read[side][0])
             samples = int(stats["choices"]["samples"])
             written = []
-            for side in sides:
-                with self._phase("reading"):
-                    graph, taken, most = lists[side].result()
-                with self._phase("fold"):
-                    self._fold(task, side, found, graph)
+            for side, (graph, taken, most) in read.items():
                 name = schedule.lists_name(side, task.round)
                 about = name, graph, taken + seconds, max(most, samples)
                 written.append((side, about, movers.submit(self._save_lists, name, side, *about[1:])))
