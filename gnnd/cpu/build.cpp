@@ -4,10 +4,12 @@
 #include <cmath>
 #include <cstring>
 #include <numeric>
+#include <optional>
 
 #include "gnnd/cpu/backend.h"
 #include "gnnd/cpu/insert.h"
 #include "gnnd/cpu/iterations.h"
+#include "gnnd/cpu/pack.h"
 #include "gnnd/cpu/recall.h"
 #include "gnnd/cpu/steps.h"
 #include "gnnd/detail/checks.h"
@@ -18,12 +20,16 @@
 namespace gnnd::cpu {
 namespace {
 
-/// The vectors of an input as one array; copied where they are not one already.
+/// The vectors of an input as one array: as bytes where they are small integers, else copied where they are not one
+/// already.
 class Joined {
   public:
-    Joined(const detail::Input& input, Resources& resources) : view_(input.vectors[0]) {
+    Joined(const detail::Input& input, Metric metric, const Team& team, Resources& resources)
+        : view_(input.vectors[0]) {
+        // Few vectors are inserted into many, all of which are not to be looked at.
+        if (!input.inserts) packed_ = PackedRows::of(input.vectors, metric, team, resources);
         view_.n = input.n();
-        if (input.adjoining()) return;
+        if (packed_ || input.adjoining()) return;
         const std::size_t row = std::size_t(input.d()) * size_of(input.dtype());
         copy_ = Buffer<std::byte>(resources, std::size_t(input.n()) * row);
         std::byte* to = copy_.data();
@@ -32,9 +38,10 @@ class Joined {
         view_.data = copy_.data();
         view_.stride = 0;
     }
-    const VectorView& view() const { return view_; }
+    const VectorView& view() const { return packed_ ? packed_->view() : view_; }
 
   private:
+    std::optional<PackedRows> packed_;
     Buffer<std::byte> copy_;
     VectorView view_;
 };
@@ -176,13 +183,13 @@ BuildStats run(const detail::Input& input, const BuildParams& params, const Choi
                const Callbacks& callbacks, Resources& upstream, std::int32_t* ids, float* distances) {
     Clock clock;
     CountedResources resources(upstream);
-    const Joined joined(input, resources);
+    const Team team{Team::resolve(params.threads), &callbacks.interrupt};
+    const Joined joined(input, params.metric, team, resources);
     const VectorView& vectors = joined.view();
     if (input.inserts)
         check_added(input.vectors[1], params, callbacks);
     else
         check_vectors(vectors, params.metric, params.threads, callbacks);
-    const Team team{Team::resolve(params.threads), &callbacks.interrupt};
     BuildStats stats;
     stats.device = {Device::Kind::cpu, 0};
     stats.threads = team.threads;

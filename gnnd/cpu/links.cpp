@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "gnnd/cpu/backend.h"
+#include "gnnd/cpu/pack.h"
 #include "gnnd/cpu/space.h"
 
 namespace gnnd::cpu {
@@ -98,7 +99,8 @@ void search_links(const VectorView& vectors, const KnnGraphView& graph, const Li
         ++sizes[from];
     };
     {
-        const Space space(vectors, graph.metric, team, resources);
+        const auto packed = PackedRows::of({&vectors, 1}, graph.metric, team, resources);
+        const Space space(packed ? packed->view() : vectors, graph.metric, team, resources);
         std::vector<Pruner> pruners = make_pruners(space, graph, degree, team, resources);
         team.for_chunks(n, kChunk, [&](int thread, std::int64_t begin, std::int64_t end) {
             for (std::int64_t i = begin; i < end; ++i) chosen[i] = sizes[i] = pruners[thread].run(i, row(i));

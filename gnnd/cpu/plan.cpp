@@ -7,6 +7,7 @@
 #include "gnnd/cpu/backend.h"
 #include "gnnd/cpu/codes.h"
 #include "gnnd/cpu/insert.h"
+#include "gnnd/cpu/pack.h"
 #include "gnnd/cpu/steps.h"
 #include "gnnd/detail/insert.h"
 #include "gnnd/detail/predict.h"
@@ -33,7 +34,10 @@ MemoryPlan plan(const detail::Input& input, const BuildParams& params, const Cho
 
     std::size_t held = normalized ? n * sizeof(float) : 0, peak = held;
     if (normalized) peak += threads * d * sizeof(float);
-    if (!input.adjoining()) held += n * d * size_of(input.dtype());
+    if (!input.adjoining())
+        held += n * d * size_of(input.dtype());
+    else if (!input.inserts && may_pack(params.metric, input.dtype(), input.d()))
+        held += n * d;
     const auto reach = [&](std::size_t more) { peak = std::max(peak, held + more); };
 
     if (choices.exhaustive) {

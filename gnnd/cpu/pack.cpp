@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: MIT
+#include "gnnd/cpu/pack.h"
+
+#include <algorithm>
+#include <atomic>
+#include <new>
+#include <vector>
+
+#include "gnnd/error.h"
+
+namespace gnnd::cpu {
+namespace {
+
+constexpr std::int64_t kRowsAtOnce = 256;
+
+/// What components were seen to be.
+struct Range {
+    int least = 0, most = 0;
+    bool whole = true;  ///< integers that a byte may hold, with or without a sign
+
+    void widen(const float* row, std::int64_t d) {
+        int fractions = 0;
+        for (std::int64_t c = 0; c < d; ++c) {
+            const float value = row[c] >= -128 && row[c] <= 255 ? row[c] : 0.5F;  // NaN is neither
+            const int here = int(value);
+            fractions |= int(float(here) != value);
+            least = std::min(least, here);
+            most = std::max(most, here);
+        }
+        whole = whole && fractions == 0;
+    }
+    bool fits() const { return whole && (least >= 0 || most <= 127); }
+};
+
+/// Calls take(thread, set, row, values as floats) for the rows of all sets, while go_on() is true.
+template <class GoOn, class Take>
+void for_rows(std::span<const VectorView> sets, const Team& team, const GoOn& go_on, const Take& take) {
+    const std::int64_t d = sets[0].d;
+    std::vector<std::vector<float>> rows(team.threads, std::vector<float>(d));
+    std::int64_t before = 0;
+    for (const VectorView& set : sets) {
+        team.for_chunks(set.n, kRowsAtOnce, [&](int thread, std::int64_t begin, std::int64_t end) {
+            float* row = rows[thread].data();
+            for (std::int64_t i = begin; i < end && go_on(); ++i) {
+                copy_as_f32(set, i, 1, row);
+                take(thread, before + i, row);
+            }
+        });
+        before += set.n;
+    }
+}
+
+std::optional<DType> dtype_for(std::span<const VectorView> sets, Metric metric, const Team& team) {
+    const VectorView& first = sets[0];
+    if (first.n == 0 || !may_pack(metric, first.dtype, first.d)) return std::nullopt;
+    struct alignas(64) OfThread : Range {};
+    std::vector<OfThread> seen(team.threads);
+    std::atomic<bool> fit{true};
+    for_rows(
+        sets, team, [&] { return fit.load(std::memory_order_relaxed); },
+        [&](int thread, std::int64_t, const float* row) {
+            seen[thread].widen(row, first.d);
+            if (!seen[thread].fits()) fit.store(false, std::memory_order_relaxed);
+        });
+    Range all;
+    for (const OfThread& one : seen) {
+        all.least = std::min(all.least, one.least);
+        all.most = std::max(all.most, one.most);
+        all.whole = all.whole && one.whole;
+    }
+    if (!all.fits()) return std::nullopt;
+    return all.least < 0 ? DType::i8 : DType::u8;
+}
+
+void write(std::span<const VectorView> sets, const Team& team, std::byte* rows) {
+    const std::int64_t d = sets[0].d;
+    for_rows(
+        sets, team, [] { return true; },
+        [&](int, std::int64_t i, const float* row) {
+            std::byte* to = rows + i * d;
+            for (std::int64_t c = 0; c < d; ++c) to[c] = std::byte(int(row[c]));
+        });
+}
+
+}  // namespace
+
+std::optional<PackedRows> PackedRows::of(std::span<const VectorView> sets, Metric metric, const Team& team,
+                                         Resources& resources) {
+    const std::optional<DType> dtype = dtype_for(sets, metric, team);
+    if (!dtype) return std::nullopt;
+    std::int64_t n = 0;
+    for (const VectorView& set : sets) n += set.n;
+    PackedRows packed;
+    try {
+        packed.rows_ = Buffer<std::byte>(resources, std::size_t(n) * std::size_t(sets[0].d));
+    } catch (const std::bad_alloc&) {
+        return std::nullopt;
+    } catch (const OutOfWorkMemory&) {
+        return std::nullopt;
+    }
+    write(sets, team, packed.rows_.data());
+    packed.view_ = VectorView{packed.rows_.data(), n, sets[0].d, *dtype, 0};
+    return packed;
+}
+
+}  // namespace gnnd::cpu

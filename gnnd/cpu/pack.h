@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+/// \file pack.h
+/// Vectors of floats that are all small integers, as descriptors mostly are, are bytes for whoever compares them: the
+/// same distances, with no rounding, of a quarter of the memory and with products that processors do faster.
+
+#include <cstddef>
+#include <optional>
+#include <span>
+
+#include "gnnd/cpu/codes.h"
+#include "gnnd/cpu/parallel.h"
+#include "gnnd/vectors.h"
+
+namespace gnnd::cpu {
+
+/// True where vectors of such integers would be packed. Whether these are is known when they were looked at.
+inline bool may_pack(Metric metric, DType dtype, std::int64_t d) {
+    return CodedRows::pay(metric, dtype, d);
+}
+
+/// Rows as u8 or i8, whichever holds all their components.
+class PackedRows {
+  public:
+    /// Of sets of one dtype and d, one after the other. nullopt where no bytes hold them, or may_pack() is false, or
+    /// there is no memory for n x d bytes, which they do without.
+    static std::optional<PackedRows> of(std::span<const VectorView> sets, Metric metric, const Team& team,
+                                        Resources& resources);
+
+    const VectorView& view() const { return view_; }
+
+  private:
+    Buffer<std::byte> rows_;
+    VectorView view_;
+};
+
+}  // namespace gnnd::cpu

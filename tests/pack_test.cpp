@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: MIT
+// Floats that are small integers are compared as bytes on the CPU: the same graphs and links, and nothing else is taken
+// for such.
+#include "gnnd/cpu/pack.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <limits>
+#include <optional>
+#include <string>
+#include <tuple>
+
+#include "gnnd/builder.h"
+#include "gnnd/merge.h"
+#include "gnnd/names.h"
+#include "tests/cpu.h"
+#include "tests/invariants.h"
+#include "tests/io_conditions.h"
+#include "tests/links.h"
+
+namespace gnnd {
+namespace {
+
+using cpu::PackedRows;
+using test::kCpu;
+using test::random_vectors;
+using test::same_graph;
+using test::Vectors;
+
+constexpr std::int64_t kRows = 700, kDim = 13;
+const cpu::Team kTeam{2, nullptr};
+
+/// The same values as another type.
+Vectors as(const VectorView& vectors, DType dtype) {
+    Vectors other(vectors.n, vectors.d, dtype);
+    std::vector<float> row(vectors.d);
+    for (std::int64_t i = 0; i < vectors.n; ++i) {
+        copy_as_f32(vectors, i, 1, row.data());
+        for (std::int64_t c = 0; c < vectors.d; ++c) other.set(i, c, row[c]);
+    }
+    return other;
+}
+
+std::optional<PackedRows> packed(const VectorView& vectors, Metric metric = Metric::L2) {
+    static HeapResources heap;  // for as long as there are rows
+    return PackedRows::of({&vectors, 1}, metric, kTeam, heap);
+}
+
+bool packs_here() {
+    return cpu::may_pack(Metric::L2, DType::f32, kDim);
+}
+
+class PackTest : public testing::TestWithParam<std::tuple<DType, DType>> {};
+
+TEST_P(PackTest, IntegersOfEitherRange) {
+    if (!packs_here()) GTEST_SKIP() << "this processor has no products of bytes";
+    const auto [dtype, bytes] = GetParam();
+    const Vectors integers = random_vectors(kRows, kDim, bytes);
+    const Vectors floats = as(integers, dtype);
+    const auto rows = packed(floats);
+    ASSERT_TRUE(rows);
+    EXPECT_EQ(rows->view().dtype, bytes);
+    EXPECT_EQ(std::memcmp(rows->view().data, integers.view().data, kRows * kDim), 0);
+    // In two sets, of which the second lies elsewhere, and with a gap between rows.
+    HeapResources heap;
+    const VectorView whole = floats;
+    VectorView sets[2] = {whole, whole};
+    sets[0].n = 300;
+    sets[1] = {whole.row(300), 200, kDim, dtype, 2 * whole.row_bytes()};
+    const auto both = PackedRows::of(sets, Metric::InnerProduct, kTeam, heap);
+    ASSERT_TRUE(both);
+    EXPECT_EQ(both->view().n, 500);
+    for (std::int64_t i = 0; i < 500; ++i)
+        EXPECT_EQ(std::memcmp(both->view().row(i), integers.view().row(i < 300 ? i : 300 + 2 * (i - 300)), kDim), 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, PackTest,
+                         testing::Combine(testing::Values(DType::f32, DType::f16, DType::bf16),
+                                          testing::Values(DType::u8, DType::i8)),
+                         [](const auto& info) {
+                             return std::string(name_of(std::get<0>(info.param))) + "_" +
+                                    std::string(name_of(std::get<1>(info.param)));
+                         });
+
+TEST(Pack, NothingElse) {
+    const Vectors integers = as(random_vectors(kRows, kDim, DType::u8), DType::f32);
+    for (const float other : {0.5F, 256.F, -129.F, -1.F, 1e30F, -1e30F, std::numeric_limits<float>::denorm_min(),
+                              std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
+        SCOPED_TRACE(other);
+        Vectors vectors = integers;
+        vectors.set(0, 0, 255);
+        vectors.set(kRows - 1, kDim - 1, other);
+        EXPECT_FALSE(packed(vectors));
+    }
+    EXPECT_FALSE(packed(random_vectors(kRows, kDim, DType::u8))) << "bytes are";
+    for (const Metric metric : {Metric::L1, Metric::Linf, Metric::ChiSquare}) EXPECT_FALSE(packed(integers, metric));
+    EXPECT_FALSE(packed({nullptr, 0, kDim, DType::f32, 0}));
+    HeapResources heap;
+    CountedResources few(heap, kRows * kDim - 1);
+    const VectorView view = integers;
+    EXPECT_FALSE(PackedRows::of({&view, 1}, Metric::L2, kTeam, few));
+    EXPECT_EQ(few.held(), 0u);
+    if (!packs_here()) return;
+    Vectors zeros = integers;
+    zeros.set(3, 3, -0.F);
+    EXPECT_TRUE(packed(zeros));
+    CountedResources enough(heap, kRows * kDim);
+    EXPECT_TRUE(PackedRows::of({&view, 1}, Metric::L2, kTeam, enough));
+}
+
+class PackedBuildTest : public testing::TestWithParam<std::tuple<Metric, DType>> {};
+
+TEST_P(PackedBuildTest, TheGraphIsThatOfTheBytes) {
+    const auto [metric, bytes] = GetParam();
+    const Vectors integers = test::vectors_for(metric, 2000, 40, bytes);
+    const Vectors floats = as(integers, DType::f32);
+    BuildParams params = test::cpu_params(16, metric);
+    params.recall = 0;
+    const BuildResult of_floats = build(floats, params), of_bytes = build(integers, params);
+    EXPECT_EQ(of_floats.stats.stop, StopReason::converged);
+    EXPECT_TRUE(same_graph(of_floats.graph, of_bytes.graph));
+    if (packs_here()) {
+        EXPECT_EQ(of_floats.stats.peak_work_bytes, of_bytes.stats.peak_work_bytes + 2000 * 40);
+    }
+    EXPECT_LE(std::size_t(of_floats.stats.peak_work_bytes), plan_memory(floats, params).work);
+
+    const KnnGraph exact = build_exact(floats, params).graph;
+    EXPECT_TRUE(same_graph(exact, build_exact(integers, params).graph));
+    const LinkParams links = {.degree = 8, .device = kCpu, .threads = 2};
+    EXPECT_EQ(test::links_of(floats, exact, links), test::links_of(integers, exact, links));
+
+    // Halves that do not adjoin, and vectors that are inserted.
+    const Vectors first = as({integers.view().data, 1100, 40, bytes, 0}, DType::f32),
+                  second = as({integers.view().row(1100), 900, 40, bytes, 0}, DType::f32);
+    const KnnGraph graph1 = build(first, params).graph, graph2 = build(second, params).graph;
+    const VectorView bytes1 = {integers.view().data, 1100, 40, bytes, 0},
+                     bytes2 = {integers.view().row(1100), 900, 40, bytes, 0};
+    const BuildResult merged = merge(first, graph1, second, graph2, params);
+    EXPECT_TRUE(same_graph(merged.graph, merge(bytes1, graph1, bytes2, graph2, params).graph));
+    EXPECT_TRUE(same_graph(append(first, graph1, second, params).graph, append(bytes1, graph1, bytes2, params).graph));
+}
+
+INSTANTIATE_TEST_SUITE_P(All, PackedBuildTest,
+                         testing::Combine(testing::Values(Metric::L2, Metric::InnerProduct, Metric::Cosine),
+                                          testing::Values(DType::u8, DType::i8)),
+                         [](const auto& info) {
+                             return std::string(name_of(std::get<0>(info.param))) + "_" +
+                                    std::string(name_of(std::get<1>(info.param)));
+                         });
+
+TEST(Pack, ARowThatCannotBeComparedIsNamedAsEver) {
+    Vectors vectors = as(random_vectors(kRows, kDim, DType::u8), DType::f32);
+    BuildParams params = test::cpu_params(5, Metric::Cosine);
+    for (std::int64_t c = 0; c < kDim; ++c) vectors.set(600, c, 0);
+    EXPECT_NE(test::message_of<InvalidArgument>([&] { build(vectors, params); }).find("vector 600 is zero"),
+              std::string::npos);
+    vectors.set(600, 2, std::numeric_limits<float>::quiet_NaN());
+    EXPECT_NE(test::message_of<InvalidArgument>([&] { build(vectors, params); }).find("vector 600 holds NaN"),
+              std::string::npos);
+}
+
+}  // namespace
+}  // namespace gnnd
