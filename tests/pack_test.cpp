@@ -12,6 +12,7 @@
 #include <tuple>
 
 #include "gnnd/builder.h"
+#include "gnnd/error.h"
 #include "gnnd/merge.h"
 #include "gnnd/names.h"
 #include "tests/cpu.h"
@@ -107,6 +108,39 @@ TEST(Pack, NothingElse) {
     EXPECT_TRUE(packed(zeros));
     CountedResources enough(heap, kRows * kDim);
     EXPECT_TRUE(PackedRows::of({&view, 1}, Metric::L2, kTeam, enough));
+}
+
+TEST(Pack, NothingWhoseSumsFloatsWouldRound) {
+    if (!packs_here()) GTEST_SKIP() << "this processor has no products of bytes";
+    const auto of = [](std::int64_t d, float least, float most) {
+        Vectors vectors(3, d, DType::f32);
+        vectors.set(0, 0, least);
+        vectors.set(1, d - 1, most);
+        return packed(vectors).has_value();
+    };
+    EXPECT_TRUE(of(258, 0, 255));
+    EXPECT_FALSE(of(259, 0, 255));
+    EXPECT_TRUE(of(258, -128, 127));
+    EXPECT_FALSE(of(259, -128, 127));
+    EXPECT_TRUE(of(16384, 0, 32));
+    EXPECT_FALSE(of(16385, 0, 32));
+}
+
+/// What a limit has room for without packing is built.
+TEST(Pack, TakesNoMemoryThatABuildNeeds) {
+    const Vectors integers = as(random_vectors(4000, 64, DType::u8), DType::f32);
+    BuildParams params = test::cpu_params(10);
+    params.recall = 0;
+    HeapResources heap;
+    const BuildResult free = build(integers, params, {}, &heap);
+    const std::int64_t packed = packs_here() ? 4000 * 64 : 0;
+    CountedResources limited(heap, std::size_t(free.stats.peak_work_bytes - packed));
+    const BuildResult result = build(integers, params, {}, &limited);
+    EXPECT_TRUE(same_graph(result.graph, free.graph));
+    EXPECT_EQ(result.stats.iterations.size(), free.stats.iterations.size());
+    EXPECT_EQ(limited.held(), 0u);
+    CountedResources less(heap, std::size_t(free.stats.peak_work_bytes - packed - 1));
+    EXPECT_THROW(build(integers, params, {}, &less), OutOfWorkMemory);
 }
 
 class PackedBuildTest : public testing::TestWithParam<std::tuple<Metric, DType>> {};

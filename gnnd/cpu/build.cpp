@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <new>
 #include <numeric>
 #include <optional>
 
@@ -16,20 +17,17 @@
 #include "gnnd/detail/insert.h"
 #include "gnnd/detail/recall.h"
 #include "gnnd/detail/resolve.h"
+#include "gnnd/error.h"
 
 namespace gnnd::cpu {
 namespace {
 
-/// The vectors of an input as one array: as bytes where they are small integers, else copied where they are not one
-/// already.
+/// The vectors of an input as one array; copied where they are not one already.
 class Joined {
   public:
-    Joined(const detail::Input& input, Metric metric, const Team& team, Resources& resources)
-        : view_(input.vectors[0]) {
-        // Few vectors are inserted into many, all of which are not to be looked at.
-        if (!input.inserts) packed_ = PackedRows::of(input.vectors, metric, team, resources);
+    Joined(const detail::Input& input, Resources& resources) : view_(input.vectors[0]) {
         view_.n = input.n();
-        if (packed_ || input.adjoining()) return;
+        if (input.adjoining()) return;
         const std::size_t row = std::size_t(input.d()) * size_of(input.dtype());
         copy_ = Buffer<std::byte>(resources, std::size_t(input.n()) * row);
         std::byte* to = copy_.data();
@@ -38,10 +36,9 @@ class Joined {
         view_.data = copy_.data();
         view_.stride = 0;
     }
-    const VectorView& view() const { return packed_ ? packed_->view() : view_; }
+    const VectorView& view() const { return view_; }
 
   private:
-    std::optional<PackedRows> packed_;
     Buffer<std::byte> copy_;
     VectorView view_;
 };
@@ -123,6 +120,35 @@ void raise_recall(const Space& space, const detail::Input& input, const BuildPar
     stats.recall_seconds += of_old.seconds() + of_added.seconds();
 }
 
+/// \param vectors  of the input, as one array
+BuildStats run_on(const VectorView& vectors, const detail::Input& input, const BuildParams& params,
+                  const Choices& choices, const Team& team, const Callbacks& callbacks, CountedResources& resources,
+                  Clock& clock, std::int32_t* ids, float* distances) {
+    if (input.inserts)
+        check_added(input.vectors[1], params, callbacks);
+    else
+        check_vectors(vectors, params.metric, params.threads, callbacks);
+    BuildStats stats;
+    stats.device = {Device::Kind::cpu, 0};
+    stats.threads = team.threads;
+    stats.choices = choices;
+
+    const Space space(vectors, params.metric, team, resources);
+    if (choices.exhaustive) {
+        compare_all(space, input.all_pairs(), params, choices, team, resources, stats, ids, distances);
+    } else if (input.inserts) {
+        insert(space, input, params, team, callbacks, resources, stats, ids, distances);
+        stats.stop = StopReason::searched;
+        if (params.recall > 0)
+            raise_recall(space, input, params, team, callbacks, resources, clock, stats, ids, distances);
+    } else {
+        iterate(space, input, params, choices, team, callbacks, resources, clock, stats, ids, distances);
+    }
+    stats.peak_work_bytes = std::int64_t(resources.peak());
+    stats.seconds = clock.seconds();
+    return stats;
+}
+
 }  // namespace
 
 Counters& Counters::operator+=(const Counters& other) {
@@ -184,31 +210,21 @@ BuildStats run(const detail::Input& input, const BuildParams& params, const Choi
     Clock clock;
     CountedResources resources(upstream);
     const Team team{Team::resolve(params.threads), &callbacks.interrupt};
-    const Joined joined(input, params.metric, team, resources);
-    const VectorView& vectors = joined.view();
-    if (input.inserts)
-        check_added(input.vectors[1], params, callbacks);
-    else
-        check_vectors(vectors, params.metric, params.threads, callbacks);
-    BuildStats stats;
-    stats.device = {Device::Kind::cpu, 0};
-    stats.threads = team.threads;
-    stats.choices = choices;
-
-    const Space space(vectors, params.metric, team, resources);
-    if (choices.exhaustive) {
-        compare_all(space, input.all_pairs(), params, choices, team, resources, stats, ids, distances);
-    } else if (input.inserts) {
-        insert(space, input, params, team, callbacks, resources, stats, ids, distances);
-        stats.stop = StopReason::searched;
-        if (params.recall > 0)
-            raise_recall(space, input, params, team, callbacks, resources, clock, stats, ids, distances);
-    } else {
-        iterate(space, input, params, choices, team, callbacks, resources, clock, stats, ids, distances);
+    const auto run_here = [&](const VectorView& vectors) {
+        return run_on(vectors, input, params, choices, team, callbacks, resources, clock, ids, distances);
+    };
+    // Few vectors are inserted into many, all of which are not to be looked at.
+    if (auto packed = input.inserts ? std::nullopt : PackedRows::of(input.vectors, params.metric, team, resources)) {
+        try {
+            return run_here(packed->view());
+        } catch (const std::bad_alloc&) {  // what takes no copy otherwise is done without one
+            if (!input.adjoining()) throw;
+        } catch (const OutOfWorkMemory&) {
+            if (!input.adjoining()) throw;
+        }
     }
-    stats.peak_work_bytes = std::int64_t(resources.peak());
-    stats.seconds = clock.seconds();
-    return stats;
+    const Joined joined(input, resources);
+    return run_here(joined.view());
 }
 
 }  // namespace gnnd::cpu

@@ -12,6 +12,7 @@ namespace gnnd::cpu {
 namespace {
 
 constexpr std::int64_t kRowsAtOnce = 256;
+constexpr std::int64_t kExact = std::int64_t(1) << 24;  // floats are all integers up to here
 
 /// What components were seen to be.
 struct Range {
@@ -29,7 +30,10 @@ struct Range {
         }
         whole = whole && fractions == 0;
     }
-    bool fits() const { return whole && (least >= 0 || most <= 127); }
+    bool fits(std::int64_t d) const {
+        const std::int64_t width = most - least;  // zero lies between
+        return whole && (least >= 0 || most <= 127) && d * width * width <= kExact;
+    }
 };
 
 /// Calls take(thread, set, row, values as floats) for the rows of all sets, while go_on() is true.
@@ -60,7 +64,7 @@ std::optional<DType> dtype_for(std::span<const VectorView> sets, Metric metric, 
         sets, team, [&] { return fit.load(std::memory_order_relaxed); },
         [&](int thread, std::int64_t, const float* row) {
             seen[thread].widen(row, first.d);
-            if (!seen[thread].fits()) fit.store(false, std::memory_order_relaxed);
+            if (!seen[thread].fits(first.d)) fit.store(false, std::memory_order_relaxed);
         });
     Range all;
     for (const OfThread& one : seen) {
@@ -68,7 +72,7 @@ std::optional<DType> dtype_for(std::span<const VectorView> sets, Metric metric, 
         all.most = std::max(all.most, one.most);
         all.whole = all.whole && one.whole;
     }
-    if (!all.fits()) return std::nullopt;
+    if (!all.fits(first.d)) return std::nullopt;
     return all.least < 0 ? DType::i8 : DType::u8;
 }
 

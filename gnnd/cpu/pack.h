@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 /// \file pack.h
-/// Vectors of floats that are all small integers, as descriptors mostly are, are bytes for whoever compares them: the
-/// same distances, with no rounding, of a quarter of the memory and with products that processors do faster.
+/// Vectors of floats that are all small integers, as descriptors mostly are, are bytes for whoever compares them: of a
+/// quarter of the memory, and with products that processors do faster. Only where sums of floats round nothing either,
+/// so that distances are the same to the bit: of 0 to 255 up to 258 components.
 
 #include <cstddef>
 #include <optional>
@@ -22,8 +23,8 @@ inline bool may_pack(Metric metric, DType dtype, std::int64_t d) {
 /// Rows as u8 or i8, whichever holds all their components.
 class PackedRows {
   public:
-    /// Of sets of one dtype and d, one after the other. nullopt where no bytes hold them, or may_pack() is false, or
-    /// there is no memory for n x d bytes, which they do without.
+    /// Of sets of one dtype and d, one after the other. nullopt where no bytes hold them, sums of floats would be
+    /// rounded, may_pack() is false, or there is no memory for n x d bytes.
     static std::optional<PackedRows> of(std::span<const VectorView> sets, Metric metric, const Team& team,
                                         Resources& resources);
 

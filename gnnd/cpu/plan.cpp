@@ -32,13 +32,13 @@ MemoryPlan plan(const detail::Input& input, const BuildParams& params, const Cho
     const bool normalized = visit(params.metric, [](auto m) { return m.normalized; });
     const auto blocks = [&](int rows, int columns) { return threads * Block::bytes(rows, columns, normalized); };
 
-    std::size_t held = normalized ? n * sizeof(float) : 0, peak = held;
-    if (normalized) peak += threads * d * sizeof(float);
+    std::size_t held = normalized ? n * sizeof(float) : 0, peak = 0;
     if (!input.adjoining())
         held += n * d * size_of(input.dtype());
     else if (!input.inserts && may_pack(params.metric, input.dtype(), input.d()))
         held += n * d;
     const auto reach = [&](std::size_t more) { peak = std::max(peak, held + more); };
+    if (normalized) reach(threads * d * sizeof(float));
 
     if (choices.exhaustive) {
         held += Lists::bytes(input.n(), params.k) + n * sizeof(std::int32_t);
