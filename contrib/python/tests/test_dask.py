@@ -15,14 +15,16 @@ import pytest
 
 import gnnd
 import gnnd.distributed
-from gnnd.distributed import _dask_worker
+from gnnd.distributed import _dask, _dask_worker
 from gnnd.distributed._dask import _Engine
 from gnnd.distributed._plan import read_plan
 from gnnd.distributed._quiet import quiet, quiet_others
 from gnnd.distributed._records import Records
 from gnnd.distributed._schedule import Schedule
 from gnnd.distributed._sizing import first_that_fits
-from gnnd.distributed._storage import storage
+from gnnd.distributed._storage import Damaged, storage
+from gnnd.distributed._tasks import Carrier
+from gnnd.distributed._worker import Worker
 from shards import PATIENCE, K, check_finished, make_base, make_flat_base, worker
 
 distributed = pytest.importorskip("distributed")
@@ -295,6 +297,89 @@ def test_workers_with_a_gpu_are_told_by_their_resource(tmp_path, monkeypatch, sh
         assert ran == [([gpu], {"GPU": 1})] * handed_out
         assert [record["tasks_done"] for record in records] == list(range(1, len(Schedule(3)) + 1))
     check_finished(work, base)
+
+
+@pytest.fixture
+def one_here():
+    """A client of one worker in this process, whose parts a test may alter."""
+    workers = {"one": {"cls": distributed.Worker, "options": {"nthreads": 1}}}
+    scheduler = {"cls": distributed.Scheduler, "options": {"dashboard_address": None}}
+    with distributed.SpecCluster(workers, scheduler, silence_logs=50) as cluster, distributed.Client(cluster) as client:
+        client.wait_for_workers(1)
+        yield client
+
+
+def test_a_worker_that_goes_on_with_a_long_task_is_left_alone(one_here, tmp_path, monkeypatch):
+    """Its first task is over for long, and nothing is heard of it meanwhile."""
+    monkeypatch.setattr(_dask, "_PATIENCE", 0.1)
+    monkeypatch.setattr(_dask, "_LOOK", 0.05)
+    monkeypatch.setattr(_dask_worker, "_SHORT", PATIENCE)
+    do, submit, handed_out, records = Worker._do, one_here.submit, [], []
+
+    def slow(self, task):
+        time.sleep(0.5 if task.kind == "merge" else 0)
+        return do(self, task)
+
+    monkeypatch.setattr(Worker, "_do", slow)
+    monkeypatch.setattr(one_here, "submit", lambda *words, **more: handed_out.append(1) or submit(*words, **more))
+    words = {"shards": 3, "client": one_here, "threads": 1, "progress": records.append}
+    gnnd.distributed.build(make_base(tmp_path), tmp_path / "work", K, **words)
+    assert len(handed_out) == 1 and len(records) == len(Schedule(3))
+
+
+def test_what_has_to_be_done_again_is_not_told_as_done(one_here, tmp_path, monkeypatch):
+    do, harmed, records = Carrier.do, [], []
+
+    def harm(self, task):
+        if task.kind in ("check", "finish") and task.kind not in harmed:
+            harmed.append(task.kind)
+            raise Damaged("altered")
+        do(self, task)
+
+    monkeypatch.setattr(Carrier, "do", harm)
+    words = {"shards": 3, "client": one_here, "threads": 1, "progress": records.append}
+    gnnd.distributed.build(make_base(tmp_path), tmp_path / "work", K, **words)
+    assert harmed == ["check", "finish"]
+    assert [record["tasks_done"] for record in records] == list(range(1, len(Schedule(3)) + 1))
+
+
+def test_a_worker_begins_nothing_after_its_client_is_gone(one_here, tmp_path, monkeypatch):
+    monkeypatch.setattr(_dask_worker, "_SHORT", PATIENCE)
+    do, base, work = Worker._do, make_base(tmp_path), tmp_path / "work"
+
+    def slow(self, task):
+        time.sleep(0.1)
+        return do(self, task)
+
+    def stop(_):
+        raise RuntimeError("enough")
+
+    monkeypatch.setattr(Worker, "_do", slow)
+    with pytest.raises(RuntimeError, match="enough"):
+        gnnd.distributed.build(base, work, K, shards=8, client=one_here, threads=1, progress=stop)
+    with _dask_worker._one_at_a_time:  # until it has returned
+        assert not (work / "manifest.json").exists()
+    gnnd.distributed.work(work)
+    check_finished(work, base)
+
+
+def test_builds_of_one_base_beside_each_other(client, tmp_path):
+    """Each hears of its own tasks."""
+    base, told, threads = make_base(tmp_path), ([], []), []
+    for number, records in enumerate(told):
+        words = {"shards": 6, "client": client, "threads": 1, "progress": records.append}
+        threads.append(
+            threading.Thread(
+                target=gnnd.distributed.build,
+                args=(base, tmp_path / f"work{number}", K),
+                kwargs=words,
+            )
+        )
+        threads[-1].start()
+    for number, (thread, records) in enumerate(zip(threads, told, strict=True)):
+        thread.join()
+        assert len(records) == len(Schedule(6)) == records[-1]["tasks_done"]
+        check_finished(tmp_path / f"work{number}", base)
 
 
 def test_errors_of_tasks_reach_the_caller(client, tmp_path):

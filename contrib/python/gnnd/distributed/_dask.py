@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from .._files import ShardedGraph
 from .._paths import path_of
 from ._clean import clean_up
-from ._dask_worker import carry_out, forget, topic_of
+from ._dask_worker import carry_out, forget
 from ._leases import Leases
 from ._plan import Plan, finished, read_plan
 from ._quiet import quiet_others
@@ -72,7 +72,8 @@ def build(
     :param params: as for :func:`gnnd.distributed.start`; the others are its own
     :return: the graph; None for a URL: see :func:`gnnd.distributed.fetch`
     :raises ImportError: Dask distributed is not there; ValueError: there is no client; RuntimeError: a task has
-        lost too many workers; MemoryError: Dask would end every worker over its memory limit; and as
+        lost too many workers; MemoryError: Dask would end every worker over its memory limit; CancelledError,
+        ConnectionError: the scheduler is lost, or tasks were cancelled; and as
         :func:`gnnd.distributed.start` and :func:`gnnd.distributed.work`
     """
     try:
@@ -111,7 +112,8 @@ class _Engine:
         progress: Callable[[dict[str, Any]], object] | None,
     ) -> None:
         self._client, self._records, self._plan, self._given, self._progress = client, records, plan, given, progress
-        self._running: dict[str, tuple[distributed.Future, Task]] = {}  # of each worker
+        # Of each worker Dask's task, and which one it does now as far as is known.
+        self._running: dict[str, tuple[distributed.Future, Task]] = {}
         self._held: dict[str, tuple[int, ...]] = {}  # shards of a worker's last task
         self._losses: dict[Task, int] = {}
         self._small: set[str] = set()  # workers that were told to be too small
@@ -119,7 +121,8 @@ class _Engine:
         self._known: tuple[list[str], dict[str, int] | None] = [], None  # what _workers() has given last
         self._looked = float("-inf")  # when that was
         self._over: dict[str, float] = {}  # since when a worker's task is done by the storage, and nothing heard
-        self._heard: deque[dict[str, Any]] = deque()  # what workers tell of tasks that they have done
+        self._topic = f"gnnd-{uuid.uuid4().hex}"  # of this call alone
+        self._heard: deque[dict[str, Any]] = deque()  # what workers tell under it
         self._news = threading.Event()  # something was heard, or a task of Dask's is over
         self._began, self._before = time.monotonic(), patiently(records.state).done()
         self._done, self._tasks = self._before, len(records.schedule)  # as it was told last
@@ -127,7 +130,11 @@ class _Engine:
         self._is_over = False  # the end was told
 
     def run(self) -> None:
-        heard, news = self._heard, self._news  # not self, which the client would keep for as long as it lives
+        topic, heard, news = (
+            self._topic,
+            self._heard,
+            self._news,
+        )  # not self, which the client would keep for as long as it lives
 
         def hear(event: tuple[float, dict[str, Any]]) -> None:
             heard.append(event[1])
@@ -135,7 +142,7 @@ class _Engine:
 
         # What workers tell comes before the ends of Dask's tasks, with the same messages. Results would be fetched from
         # them, one by one, by way of the scheduler.
-        self._client.subscribe_topic(topic_of(self._plan.id), hear)
+        self._client.subscribe_topic(topic, hear)
         try:
             while patiently(lambda: finished(self._records.storage)) is None:
                 self._hand_out()
@@ -148,7 +155,7 @@ class _Engine:
             for future, _ in self._running.values():
                 future.cancel()
             with contextlib.suppress(Exception):  # of a client that is closed
-                self._client.unsubscribe_topic(topic_of(self._plan.id))
+                self._client.unsubscribe_topic(topic)
 
     def release(self) -> None:
         """Workers forget what they hold: two shards are much of their memory."""
@@ -157,11 +164,13 @@ class _Engine:
 
     def _hear_the_end(self) -> None:
         """The graph may be there before Dask tells that its last tasks are done."""
-        until = time.monotonic() + _PATIENCE
-        while time.monotonic() < until:
-            last = all(future.done() for future, _ in self._running.values())  # of another's end nothing is heard
+        began = time.monotonic()
+        while True:
+            last = all(future.done() for future, _ in self._running.values())
             self._tell_what_was_heard()
-            if last or self._is_over:
+            # Of an end that is another's nothing is heard, nor soon of workers that did what others have done.
+            hears = not self._is_over and any(task == FINISH for _, task in self._running.values())
+            if last or time.monotonic() - began > (_PATIENCE if hears else _LOOK):
                 return
             time.sleep(0.002)
 
@@ -210,6 +219,7 @@ class _Engine:
             future = self._client.submit(
                 carry_out,
                 task,
+                self._topic,
                 self._plan.id,
                 *self._given,
                 key=f"gnnd-{task.name}-{uuid.uuid4().hex}",
@@ -254,14 +264,20 @@ class _Engine:
     def _tell_what_was_heard(self) -> None:
         while self._heard:
             told = self._heard.popleft()
+            for worker, (future, _) in self._running.items():
+                if future.key == told["key"]:
+                    self._over.pop(worker, None)
+                    if "begins" in told:
+                        self._running[worker] = future, Task(*told["begins"])
+                    break
+            if "begins" in told:
+                continue
             task = Task(*told["task"])
             if task.kind != "check":  # of which nothing is held
                 self._held[told["worker"]] = task.shards
-            self._over.pop(told["worker"], None)
             self._bytes += told["moved"]
-            # Workers tell of them in another order than they look at the storage, which the end takes all away from.
-            self._done, self._tasks = max(self._done, told["done"]), max(self._tasks, told["tasks"])
-            self._is_over = self._is_over or task == FINISH
+            self._done, self._tasks = told["done"], told["tasks"]
+            self._is_over = task == FINISH
             self._tell(task)
 
     def _tell(self, task: Task) -> None:

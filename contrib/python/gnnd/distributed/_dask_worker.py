@@ -20,11 +20,6 @@ _one_at_a_time = threading.Lock()
 _SHORT = 3.0  # seconds: what takes less is not worth a task of Dask's, which costs 6 ms of processors
 
 
-def topic_of(build_id: str) -> str:
-    """Under which workers tell of tasks that are done: task, worker, and bytes moved."""
-    return f"gnnd-{build_id}"
-
-
 def forget(work: str, build_id: str) -> None:
     """On a worker, when a build is finished."""
     _mine.pop((work, build_id), None)
@@ -32,6 +27,7 @@ def forget(work: str, build_id: str) -> None:
 
 def carry_out(
     task: Task,
+    topic: str,
     build_id: str,
     work: str,
     base: str,
@@ -40,33 +36,51 @@ def carry_out(
     lease_seconds: float,
     options: dict[str, Any],
 ) -> None:
-    """On a worker: returns when the task is done, by it or by another. Where tasks are short, or this one is another's,
-    it goes on with others."""
+    """On a worker: returns when the task is done, by it or by another, or is another's for long. Where tasks are short,
+    or this one is another's, it goes on with others.
+
+    :param topic: under which it tells of tasks, each with the key of Dask's: ``begins``, of those that it goes on with;
+        ``task``, of those that it has done, with the bytes moved, and how many tasks are done of how many
+    """
     from distributed import get_worker
 
     dask = get_worker()
+    key = dask.get_current_task()
+
+    def tell(**what: Any) -> None:
+        dask.log_event(topic, {"key": key, "worker": dask.address, **what})
+
+    def is_wanted() -> bool:
+        """False where the worker is retired, or the scheduler or the client lost, or it was cancelled."""
+        here = dask.state.tasks.get(key)
+        return dask.status.name == "running" and here is not None and here.state == "executing"
+
+    def begins(next_one: Task) -> None:
+        if next_one != task:
+            tell(begins=dataclasses.astuple(next_one))
+
     with _one_at_a_time, quiet(dask):
-        key = work, build_id
-        if key not in _mine:
+        about = work, build_id
+        if about not in _mine:
             place = storage(work, **options)
             plan = patiently(lambda: read_plan(place))
             if plan is None:
                 return
             _mine.clear()
-            about = device, threads, lease_seconds, options.get("storage_options"), dask.address
-            _mine[key] = Worker(place, plan, base, *about)
-        mine = _mine[key]
+            given = device, threads, lease_seconds, options.get("storage_options"), dask.address
+            _mine[about] = Worker(place, plan, base, *given)
+        mine = _mine[about]
         began, waiting = time.monotonic(), Waiting(mine.place, lease_seconds)
-        # A worker that is retired, or whose scheduler is lost, takes no more.
-        while dask.status.name == "running" and not patiently(mine.is_finished):
-            is_over = time.monotonic() - began >= _SHORT
-            if is_over and not patiently(lambda: mine.records.state().is_ready(task)):
+        while is_wanted() and not patiently(mine.is_finished):
+            is_long = time.monotonic() - began >= _SHORT
+            if is_long and not patiently(lambda: mine.records.state().is_ready(task)):
                 return
-            before, done = mine.moved, patiently(lambda: mine.step(task))
-            if done is None:
+            before, done = mine.moved, patiently(lambda: mine.step(task, begins))
+            if done is not None:
+                of, tasks = patiently(mine.progress)
+                tell(task=dataclasses.astuple(done), moved=mine.moved - before, done=of, tasks=tasks)
+                waiting = Waiting(mine.place, lease_seconds)
+            elif is_long:  # others may have something for Dask's worker to do
+                return
+            else:
                 waiting.pause()
-                continue
-            told = {"task": dataclasses.astuple(done), "worker": dask.address, "moved": mine.moved - before}
-            told["done"], told["tasks"] = patiently(lambda done=done: mine.progress_after(done))
-            dask.log_event(topic_of(build_id), told)
-            waiting = Waiting(mine.place, lease_seconds)

@@ -22,7 +22,7 @@ from ._leases import Leases, Waiting
 from ._plan import MANIFEST, Plan, finished, read_plan
 from ._plan import start as begin
 from ._records import Records
-from ._schedule import FINISH, Task
+from ._schedule import Task
 from ._storage import STORAGE_OPTIONS, Damaged, Folder, Storage, checked_name, storage
 from ._tasks import Carrier
 
@@ -113,7 +113,7 @@ def work(
             continue
         done += 1
         if progress is not None:
-            tasks_done, tasks = patiently(lambda task=task: worker.progress_after(task))
+            tasks_done, tasks = patiently(worker.progress)
             progress({"tasks_done": tasks_done, "tasks": tasks, "seconds": time.monotonic() - began})
         waiting = Waiting(place, lease_seconds)
 
@@ -180,37 +180,42 @@ class Worker:
     def is_finished(self) -> bool:
         return finished(self.place) is not None
 
-    def progress_after(self, task: Task) -> tuple[int, int]:
-        """How many tasks are done after this one, and how many there are, of near pairs as they were chosen so far."""
-        if task == FINISH:  # of which no record is left, nor of what was chosen
-            return len(self.records.schedule), len(self.records.schedule)
-        state = self.records.state()
+    def progress(self) -> tuple[int, int]:
+        """How many tasks are done, and how many there are, of near pairs as they were chosen so far."""
+        known, state = len(self.records.schedule), self.records.state()
+        if self.is_finished():  # no record is left, nor what was chosen
+            return known, known
         return state.done(), len(state.schedule)
 
-    def step(self, first: Task | None = None) -> Task | None:
-        """Does one task, this one before others if it can be done; None where there is none that nobody else does."""
+    def step(self, first: Task | None = None, begins: Callable[[Task], object] = lambda task: None) -> Task | None:
+        """Does one task, this one before others if it can be done; None where there is none that nobody else does.
+
+        :param begins: called with the task before it is done
+        """
         ready, leases = self.records.state().ready(self._carrier.held), self._leases.there()
         ready.sort(key=lambda task: task != first)
-        return next((task for task in ready if self._try_to_do(task, leases)), None)
+        return next((task for task in ready if self._try_to_do(task, leases, begins)), None)
 
-    def _try_to_do(self, task: Task, leases: Collection[str]) -> bool:
+    def _try_to_do(self, task: Task, leases: Collection[str], begins: Callable[[Task], object]) -> bool:
         """Does the task, unless it is another's, or was since somebody looked last: short ones are soon done."""
         with self._leases.held(task, leases) as mine:
             if not mine or not self.records.state().is_ready(task):
                 return False
-            self._do(task)
-        return True
+            begins(task)
+            return self._do(task)
 
-    def _do(self, task: Task) -> None:
+    def _do(self, task: Task) -> bool:
+        """False where it could not be done: something that it needs has to be made anew."""
         began = time.monotonic()
         try:
             self._carrier.do(task)
         except Damaged as error:  # it was withdrawn, and is a task again
             if not self.is_finished():
                 log.warning("%s: %s; made anew", task, error)
-            return
+            return False
         phases = ", ".join(f"{name} {seconds:.2f}" for name, seconds in self._carrier.phases.items())
         log.info("%s: %.2f s%s", task, time.monotonic() - began, f" ({phases})" if phases else "")
+        return True
 
 
 def main(arguments: Sequence[str]) -> int:
