@@ -17,10 +17,11 @@ import gnnd
 import gnnd.distributed
 from gnnd.distributed import _dask, _dask_worker
 from gnnd.distributed._dask import _Engine
+from gnnd.distributed._leases import Leases
 from gnnd.distributed._plan import read_plan
 from gnnd.distributed._quiet import quiet, quiet_others
 from gnnd.distributed._records import Records
-from gnnd.distributed._schedule import Schedule
+from gnnd.distributed._schedule import Schedule, Task
 from gnnd.distributed._sizing import first_that_fits
 from gnnd.distributed._storage import Damaged, storage
 from gnnd.distributed._tasks import Carrier
@@ -300,8 +301,9 @@ def test_workers_with_a_gpu_are_told_by_their_resource(tmp_path, monkeypatch, sh
 
 
 @pytest.fixture
-def one_here():
-    """A client of one worker in this process, whose parts a test may alter."""
+def one_here(monkeypatch):
+    """A client of one worker in this process, whose parts a test may alter. All tasks are short there."""
+    monkeypatch.setattr(_dask_worker, "_SHORT", PATIENCE)
     workers = {"one": {"cls": distributed.Worker, "options": {"nthreads": 1}}}
     scheduler = {"cls": distributed.Scheduler, "options": {"dashboard_address": None}}
     with distributed.SpecCluster(workers, scheduler, silence_logs=50) as cluster, distributed.Client(cluster) as client:
@@ -313,7 +315,6 @@ def test_a_worker_that_goes_on_with_a_long_task_is_left_alone(one_here, tmp_path
     """Its first task is over for long, and nothing is heard of it meanwhile."""
     monkeypatch.setattr(_dask, "_PATIENCE", 0.1)
     monkeypatch.setattr(_dask, "_LOOK", 0.05)
-    monkeypatch.setattr(_dask_worker, "_SHORT", PATIENCE)
     do, submit, handed_out, records = Worker._do, one_here.submit, [], []
 
     def slow(self, task):
@@ -325,6 +326,29 @@ def test_a_worker_that_goes_on_with_a_long_task_is_left_alone(one_here, tmp_path
     words = {"shards": 3, "client": one_here, "threads": 1, "progress": records.append}
     gnnd.distributed.build(make_base(tmp_path), tmp_path / "work", K, **words)
     assert len(handed_out) == 1 and len(records) == len(Schedule(3))
+
+
+def test_a_worker_does_others_while_its_task_is_another_s(one_here, tmp_path, monkeypatch):
+    """And tells of that one, too, when it can be done in the end."""
+    base, work, told = make_base(tmp_path), tmp_path / "work", []
+    log = distributed.Worker.log_event
+
+    def hear(self, topic, message):
+        told.append(message)
+        log(self, topic, message)
+
+    monkeypatch.setattr(distributed.Worker, "log_event", hear)
+    gnnd.distributed.start(base, work, K, shards=2)
+    words = {"shards": 2, "client": one_here, "threads": 1}
+    build = threading.Thread(target=gnnd.distributed.build, args=(base, work, K), kwargs=words)
+    with Leases(storage(str(work)), PATIENCE).held(Task("build", 0)):
+        build.start()
+        while not any("task" in one for one in told):
+            time.sleep(0.01)
+    build.join()
+    begun = [Task(*one["begins"]) for one in told if "begins" in one]
+    assert begun[:3] == [Task("build", 1), Task("build", 0), Task("merge", 0, 1, 1)]
+    check_finished(work, base)
 
 
 def test_what_has_to_be_done_again_is_not_told_as_done(one_here, tmp_path, monkeypatch):
@@ -344,7 +368,6 @@ def test_what_has_to_be_done_again_is_not_told_as_done(one_here, tmp_path, monke
 
 
 def test_a_worker_begins_nothing_after_its_client_is_gone(one_here, tmp_path, monkeypatch):
-    monkeypatch.setattr(_dask_worker, "_SHORT", PATIENCE)
     do, base, work = Worker._do, make_base(tmp_path), tmp_path / "work"
 
     def slow(self, task):

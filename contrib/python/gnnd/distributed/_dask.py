@@ -130,11 +130,8 @@ class _Engine:
         self._is_over = False  # the end was told
 
     def run(self) -> None:
-        topic, heard, news = (
-            self._topic,
-            self._heard,
-            self._news,
-        )  # not self, which the client would keep for as long as it lives
+        # Not self, which the client would keep for as long as it lives.
+        topic, heard, news = self._topic, self._heard, self._news
 
         def hear(event: tuple[float, dict[str, Any]]) -> None:
             heard.append(event[1])

@@ -55,8 +55,12 @@ def carry_out(
         here = dask.state.tasks.get(key)
         return dask.status.name == "running" and here is not None and here.state == "executing"
 
+    known = task  # to the client, that it is being done
+
     def begins(next_one: Task) -> None:
-        if next_one != task:
+        nonlocal known
+        if next_one != known:
+            known = next_one
             tell(begins=dataclasses.astuple(next_one))
 
     with _one_at_a_time, quiet(dask):
