@@ -3,10 +3,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <new>
 #include <string>
 
 #include "gnnd/detail/checks.h"
+#include "gnnd/detail/fits.h"
 #include "gnnd/detail/params_table.h"
 #include "gnnd/detail/resolve.h"
 #include "gnnd/detail/tune_choice.h"
@@ -18,6 +18,7 @@
 namespace gnnd {
 namespace {
 
+using detail::fits;
 using detail::TuneRuns;
 
 /// Of the settings on the front so many are built of the larger sample, and so often: the least time counts.
@@ -145,21 +146,6 @@ class Tuning {
             else if (settings() % kLookEvery == 0)
                 look_at_larger();
         }
-    }
-
-    /// Calls f. \return false where there is not the memory for it
-    template <class F>
-    static bool fits(const F& f) {
-        try {
-            f();
-        } catch (const std::bad_alloc&) {
-            return false;
-        } catch (const OutOfWorkMemory&) {
-            return false;
-        } catch (const OutOfDeviceMemory&) {
-            return false;
-        }
-        return true;
     }
 
     void measure_larger(int position) {

@@ -12,6 +12,7 @@
 #include "gnnd/error.h"
 #include "gnnd/io/vector_file.h"
 #include "tests/append_cases.h"
+#include "tests/converted.h"
 #include "tests/gpu.h"
 #include "tests/io_conditions.h"
 
@@ -160,14 +161,9 @@ TEST(CudaAppend, SetsMayLieDifferently) {
     SKIP_WITHOUT_GPU();
     constexpr std::int64_t kOld = 2500, kAdded = 500, kDim = 32;
     const Vectors bytes = random_vectors(kOld + kAdded, kDim, DType::u8);
-    Vectors floats(kOld + kAdded, kDim, DType::f32);
-    std::vector<float> row(kDim);
-    for (std::int64_t i = 0; i < kOld + kAdded; ++i) {
-        copy_as_f32(bytes, i, 1, row.data());
-        for (std::int64_t c = 0; c < kDim; ++c) floats.set(i, c, row[std::size_t(c)]);
-    }
+    const Vectors floats = test::converted(bytes, DType::f32);
     const Place places[] = {{true, 0}, {true, 16}, {true, 3}, {false, 0}, {false, 5}};
-    for (const Vectors* vectors : {&bytes, static_cast<const Vectors*>(&floats)}) {
+    for (const Vectors* vectors : {&bytes, &floats}) {
         const VectorView old = test::rows_of(*vectors, 0, kOld), added = test::rows_of(*vectors, kOld, kAdded);
         const KnnGraph graph = build(old, searching(20)).graph;
         const KnnGraph expected = append(old, graph, added, searching(20), {}, nullptr, AppendMethod::search).graph;

@@ -9,6 +9,7 @@
 
 #include "gnnd/builder.h"
 #include "gnnd/error.h"
+#include "tests/converted.h"
 #include "tests/gpu.h"
 #include "tests/invariants.h"
 #include "tests/io_conditions.h"
@@ -18,22 +19,12 @@ namespace gnnd {
 namespace {
 
 using test::converging;
+using test::converted;
 using test::expect_valid_graph;
 using test::gpu_params;
 using test::random_vectors;
 using test::Truth;
 using test::Vectors;
-
-/// The same numbers in another type.
-Vectors converted(const VectorView& from, DType dtype) {
-    Vectors to(from.n, from.d, dtype);
-    std::vector<float> row(from.d);
-    for (std::int64_t i = 0; i < from.n; ++i) {
-        copy_as_f32(from, i, 1, row.data());
-        for (std::int64_t c = 0; c < from.d; ++c) to.set(i, c, row[c]);
-    }
-    return to;
-}
 
 TEST(Cuda, FloatsThatAreSmallIntegersAreTreatedAsSuch) {
     SKIP_WITHOUT_GPU();

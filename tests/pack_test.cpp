@@ -15,6 +15,7 @@
 #include "gnnd/error.h"
 #include "gnnd/merge.h"
 #include "gnnd/names.h"
+#include "tests/converted.h"
 #include "tests/cpu.h"
 #include "tests/invariants.h"
 #include "tests/io_conditions.h"
@@ -24,6 +25,7 @@ namespace gnnd {
 namespace {
 
 using cpu::PackedRows;
+using test::converted;
 using test::kCpu;
 using test::random_vectors;
 using test::same_graph;
@@ -31,17 +33,6 @@ using test::Vectors;
 
 constexpr std::int64_t kRows = 700, kDim = 13;
 const cpu::Team kTeam{2, nullptr};
-
-/// The same values as another type.
-Vectors as(const VectorView& vectors, DType dtype) {
-    Vectors other(vectors.n, vectors.d, dtype);
-    std::vector<float> row(vectors.d);
-    for (std::int64_t i = 0; i < vectors.n; ++i) {
-        copy_as_f32(vectors, i, 1, row.data());
-        for (std::int64_t c = 0; c < vectors.d; ++c) other.set(i, c, row[c]);
-    }
-    return other;
-}
 
 std::optional<PackedRows> packed(const VectorView& vectors, Metric metric = Metric::L2) {
     static HeapResources heap;  // for as long as there are rows
@@ -52,13 +43,18 @@ bool packs_here() {
     return cpu::may_pack(Metric::L2, DType::f32, kDim);
 }
 
+/// Of a test, after its two parameters.
+constexpr auto name_of_both = [](const auto& info) {
+    return std::string(name_of(std::get<0>(info.param))) + "_" + std::string(name_of(std::get<1>(info.param)));
+};
+
 class PackTest : public testing::TestWithParam<std::tuple<DType, DType>> {};
 
 TEST_P(PackTest, IntegersOfEitherRange) {
     if (!packs_here()) GTEST_SKIP() << "this processor has no products of bytes";
     const auto [dtype, bytes] = GetParam();
     const Vectors integers = random_vectors(kRows, kDim, bytes);
-    const Vectors floats = as(integers, dtype);
+    const Vectors floats = converted(integers, dtype);
     const auto rows = packed(floats);
     ASSERT_TRUE(rows);
     EXPECT_EQ(rows->view().dtype, bytes);
@@ -79,13 +75,10 @@ TEST_P(PackTest, IntegersOfEitherRange) {
 INSTANTIATE_TEST_SUITE_P(All, PackTest,
                          testing::Combine(testing::Values(DType::f32, DType::f16, DType::bf16),
                                           testing::Values(DType::u8, DType::i8)),
-                         [](const auto& info) {
-                             return std::string(name_of(std::get<0>(info.param))) + "_" +
-                                    std::string(name_of(std::get<1>(info.param)));
-                         });
+                         name_of_both);
 
 TEST(Pack, NothingElse) {
-    const Vectors integers = as(random_vectors(kRows, kDim, DType::u8), DType::f32);
+    const Vectors integers = converted(random_vectors(kRows, kDim, DType::u8), DType::f32);
     for (const float other : {0.5F, 256.F, -129.F, -1.F, 1e30F, -1e30F, std::numeric_limits<float>::denorm_min(),
                               std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
         SCOPED_TRACE(other);
@@ -128,7 +121,7 @@ TEST(Pack, NothingWhoseSumsFloatsWouldRound) {
 
 /// What a limit has room for without packing is built.
 TEST(Pack, TakesNoMemoryThatABuildNeeds) {
-    const Vectors integers = as(random_vectors(4000, 64, DType::u8), DType::f32);
+    const Vectors integers = converted(random_vectors(4000, 64, DType::u8), DType::f32);
     BuildParams params = test::cpu_params(10);
     params.recall = 0;
     HeapResources heap;
@@ -148,7 +141,7 @@ class PackedBuildTest : public testing::TestWithParam<std::tuple<Metric, DType>>
 TEST_P(PackedBuildTest, TheGraphIsThatOfTheBytes) {
     const auto [metric, bytes] = GetParam();
     const Vectors integers = test::vectors_for(metric, 2000, 40, bytes);
-    const Vectors floats = as(integers, DType::f32);
+    const Vectors floats = converted(integers, DType::f32);
     BuildParams params = test::cpu_params(16, metric);
     params.recall = 0;
     const BuildResult of_floats = build(floats, params), of_bytes = build(integers, params);
@@ -165,8 +158,8 @@ TEST_P(PackedBuildTest, TheGraphIsThatOfTheBytes) {
     EXPECT_EQ(test::links_of(floats, exact, links), test::links_of(integers, exact, links));
 
     // Halves that do not adjoin, and vectors that are inserted.
-    const Vectors first = as({integers.view().data, 1100, 40, bytes, 0}, DType::f32),
-                  second = as({integers.view().row(1100), 900, 40, bytes, 0}, DType::f32);
+    const Vectors first = converted({integers.view().data, 1100, 40, bytes, 0}, DType::f32),
+                  second = converted({integers.view().row(1100), 900, 40, bytes, 0}, DType::f32);
     const KnnGraph graph1 = build(first, params).graph, graph2 = build(second, params).graph;
     const VectorView bytes1 = {integers.view().data, 1100, 40, bytes, 0},
                      bytes2 = {integers.view().row(1100), 900, 40, bytes, 0};
@@ -178,13 +171,10 @@ TEST_P(PackedBuildTest, TheGraphIsThatOfTheBytes) {
 INSTANTIATE_TEST_SUITE_P(All, PackedBuildTest,
                          testing::Combine(testing::Values(Metric::L2, Metric::InnerProduct, Metric::Cosine),
                                           testing::Values(DType::u8, DType::i8)),
-                         [](const auto& info) {
-                             return std::string(name_of(std::get<0>(info.param))) + "_" +
-                                    std::string(name_of(std::get<1>(info.param)));
-                         });
+                         name_of_both);
 
 TEST(Pack, ARowThatCannotBeComparedIsNamedAsEver) {
-    Vectors vectors = as(random_vectors(kRows, kDim, DType::u8), DType::f32);
+    Vectors vectors = converted(random_vectors(kRows, kDim, DType::u8), DType::f32);
     BuildParams params = test::cpu_params(5, Metric::Cosine);
     for (std::int64_t c = 0; c < kDim; ++c) vectors.set(600, c, 0);
     EXPECT_NE(test::message_of<InvalidArgument>([&] { build(vectors, params); }).find("vector 600 is zero"),

@@ -2,14 +2,13 @@
 // All pairs of objects, each compared once.
 #include <algorithm>
 #include <cmath>
-#include <new>
 #include <numeric>
 #include <optional>
 #include <utility>
 
 #include "gnnd/cpu/codes.h"
 #include "gnnd/cpu/steps.h"
-#include "gnnd/error.h"
+#include "gnnd/detail/fits.h"
 
 namespace gnnd::cpu {
 namespace {
@@ -148,11 +147,7 @@ std::optional<CodedRows> encode(const State& state) {
     const VectorView& vectors = state.space.vectors;
     std::optional<CodedRows> codes;
     if (!CodedRows::pay(state.space.metric, vectors.dtype, vectors.d)) return codes;
-    try {
-        codes.emplace(state.space, state.team, state.resources);
-    } catch (const std::bad_alloc&) {   // NOLINT(bugprone-empty-catch): it goes without
-    } catch (const OutOfWorkMemory&) {  // NOLINT(bugprone-empty-catch)
-    }
+    detail::fits([&] { codes.emplace(state.space, state.team, state.resources); });
     return codes;
 }
 

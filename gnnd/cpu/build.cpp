@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <new>
 #include <numeric>
 #include <optional>
 
@@ -14,10 +13,10 @@
 #include "gnnd/cpu/recall.h"
 #include "gnnd/cpu/steps.h"
 #include "gnnd/detail/checks.h"
+#include "gnnd/detail/fits.h"
 #include "gnnd/detail/insert.h"
 #include "gnnd/detail/recall.h"
 #include "gnnd/detail/resolve.h"
-#include "gnnd/error.h"
 
 namespace gnnd::cpu {
 namespace {
@@ -215,13 +214,9 @@ BuildStats run(const detail::Input& input, const BuildParams& params, const Choi
     };
     // Few vectors are inserted into many, all of which are not to be looked at.
     if (auto packed = input.inserts ? std::nullopt : PackedRows::of(input.vectors, params.metric, team, resources)) {
-        try {
-            return run_here(packed->view());
-        } catch (const std::bad_alloc&) {  // what takes no copy otherwise is done without one
-            if (!input.adjoining()) throw;
-        } catch (const OutOfWorkMemory&) {
-            if (!input.adjoining()) throw;
-        }
+        if (!input.adjoining()) return run_here(packed->view());  // floats would be copied, too
+        BuildStats stats;
+        if (detail::fits([&] { stats = run_here(packed->view()); })) return stats;
     }
     const Joined joined(input, resources);
     return run_here(joined.view());

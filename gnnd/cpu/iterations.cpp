@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "gnnd/cpu/outlook.h"
+#include "gnnd/detail/fits.h"
 #include "gnnd/detail/report.h"
 #include "gnnd/detail/resolve.h"
 #include "gnnd/error.h"
@@ -171,15 +172,14 @@ bool Iterations::go_further() {
 bool Iterations::sweep_early() {
     if (!measurement_ || detail::limits_work(state_.params)) return false;
     if (input_.merges() ? !sweep_across_costs_less() : !sweep_costs_less()) return false;
-    try {
-        if (input_.merges()) return sweep_across();
-        sweep(input_.all_pairs());
-        return true;
-    } catch (const std::bad_alloc&) {
-        return false;
-    } catch (const OutOfWorkMemory&) {
-        return false;
-    }
+    bool is_all = true;
+    const bool fits = detail::fits([&] {
+        if (input_.merges())
+            is_all = sweep_across();
+        else
+            sweep(input_.all_pairs());
+    });
+    return fits && is_all;
 }
 
 bool Iterations::sweep_costs_less() const {

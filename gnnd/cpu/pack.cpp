@@ -3,10 +3,9 @@
 
 #include <algorithm>
 #include <atomic>
-#include <new>
 #include <vector>
 
-#include "gnnd/error.h"
+#include "gnnd/detail/fits.h"
 
 namespace gnnd::cpu {
 namespace {
@@ -36,7 +35,7 @@ struct Range {
     }
 };
 
-/// Calls take(thread, set, row, values as floats) for the rows of all sets, while go_on() is true.
+/// Calls take(thread, number among all rows, values as floats) for the rows of all sets, while go_on() is true.
 template <class GoOn, class Take>
 void for_rows(std::span<const VectorView> sets, const Team& team, const GoOn& go_on, const Take& take) {
     const std::int64_t d = sets[0].d;
@@ -95,13 +94,8 @@ std::optional<PackedRows> PackedRows::of(std::span<const VectorView> sets, Metri
     std::int64_t n = 0;
     for (const VectorView& set : sets) n += set.n;
     PackedRows packed;
-    try {
-        packed.rows_ = Buffer<std::byte>(resources, std::size_t(n) * std::size_t(sets[0].d));
-    } catch (const std::bad_alloc&) {
-        return std::nullopt;
-    } catch (const OutOfWorkMemory&) {
-        return std::nullopt;
-    }
+    const std::size_t bytes = std::size_t(n) * std::size_t(sets[0].d);
+    if (!detail::fits([&] { packed.rows_ = Buffer<std::byte>(resources, bytes); })) return std::nullopt;
     write(sets, team, packed.rows_.data());
     packed.view_ = VectorView{packed.rows_.data(), n, sets[0].d, *dtype, 0};
     return packed;

@@ -125,7 +125,6 @@ class _Engine:
         self._heard: deque[dict[str, Any]] = deque()  # what workers tell under it
         self._news = threading.Event()  # something was heard, or a task of Dask's is over
         self._began, self._before = time.monotonic(), patiently(records.state).done()
-        self._done, self._tasks = self._before, len(records.schedule)  # as it was told last
         self._bytes = 0
         self._is_over = False  # the end was told
 
@@ -273,30 +272,23 @@ class _Engine:
             if task.kind != "check":  # of which nothing is held
                 self._held[told["worker"]] = task.shards
             self._bytes += told["moved"]
-            self._done, self._tasks = told["done"], told["tasks"]
             self._is_over = task == FINISH
-            self._tell(task)
+            self._tell(task, told["done"], told["tasks"])
 
-    def _tell(self, task: Task) -> None:
+    def _tell(self, task: Task, done: int, tasks: int) -> None:
         seconds = time.monotonic() - self._began
-        here = self._done - self._before
-        left = seconds / here * (self._tasks - self._done) if here > 0 else None
+        here = done - self._before
+        left = seconds / here * (tasks - done) if here > 0 else None
         log.info(
             "%s; %d of %d tasks, %.1f GB moved, %.3f GB/s%s",
             task,
-            self._done,
-            self._tasks,
+            done,
+            tasks,
             self._bytes / 1e9,
             self._bytes / 1e9 / seconds,
             "" if left is None else f", {left:.0f} s left",
         )
         if self._progress is not None:
             self._progress(
-                {
-                    "tasks_done": self._done,
-                    "tasks": self._tasks,
-                    "seconds": seconds,
-                    "seconds_left": left,
-                    "bytes": self._bytes,
-                }
+                {"tasks_done": done, "tasks": tasks, "seconds": seconds, "seconds_left": left, "bytes": self._bytes}
             )

@@ -81,8 +81,8 @@ def carry_out(
                 return
             before, done = mine.moved, patiently(lambda: mine.step(task, begins))
             if done is not None:
-                of, tasks = patiently(mine.progress)
-                tell(task=dataclasses.astuple(done), moved=mine.moved - before, done=of, tasks=tasks)
+                tasks_done, tasks = patiently(mine.progress)
+                tell(task=dataclasses.astuple(done), moved=mine.moved - before, done=tasks_done, tasks=tasks)
                 waiting = Waiting(mine.place, lease_seconds)
             elif is_long:  # others may have something for Dask's worker to do
                 return
