@@ -7,9 +7,11 @@
 
 #include <cstring>
 #include <limits>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <tuple>
+#include <vector>
 
 #include "gnnd/builder.h"
 #include "gnnd/error.h"
@@ -39,10 +41,6 @@ std::optional<PackedRows> packed(const VectorView& vectors, Metric metric = Metr
     return PackedRows::of({&vectors, 1}, metric, kTeam, heap);
 }
 
-bool packs_here() {
-    return cpu::may_pack(Metric::L2, DType::f32, kDim);
-}
-
 /// Of a test, after its two parameters.
 constexpr auto name_of_both = [](const auto& info) {
     return std::string(name_of(std::get<0>(info.param))) + "_" + std::string(name_of(std::get<1>(info.param)));
@@ -51,7 +49,6 @@ constexpr auto name_of_both = [](const auto& info) {
 class PackTest : public testing::TestWithParam<std::tuple<DType, DType>> {};
 
 TEST_P(PackTest, IntegersOfEitherRange) {
-    if (!packs_here()) GTEST_SKIP() << "this processor has no products of bytes";
     const auto [dtype, bytes] = GetParam();
     const Vectors integers = random_vectors(kRows, kDim, bytes);
     const Vectors floats = converted(integers, dtype);
@@ -95,7 +92,6 @@ TEST(Pack, NothingElse) {
     const VectorView view = integers;
     EXPECT_FALSE(PackedRows::of({&view, 1}, Metric::L2, kTeam, few));
     EXPECT_EQ(few.held(), 0u);
-    if (!packs_here()) return;
     Vectors zeros = integers;
     zeros.set(3, 3, -0.F);
     EXPECT_TRUE(packed(zeros));
@@ -104,7 +100,6 @@ TEST(Pack, NothingElse) {
 }
 
 TEST(Pack, NothingWhoseSumsFloatsWouldRound) {
-    if (!packs_here()) GTEST_SKIP() << "this processor has no products of bytes";
     const auto of = [](std::int64_t d, float least, float most) {
         Vectors vectors(3, d, DType::f32);
         vectors.set(0, 0, least);
@@ -126,14 +121,32 @@ TEST(Pack, TakesNoMemoryThatABuildNeeds) {
     params.recall = 0;
     HeapResources heap;
     const BuildResult free = build(integers, params, {}, &heap);
-    const std::int64_t packed = packs_here() ? 4000 * 64 : 0;
-    CountedResources limited(heap, std::size_t(free.stats.peak_work_bytes - packed));
+    constexpr std::int64_t kPacked = 4000 * 64;
+    CountedResources limited(heap, std::size_t(free.stats.peak_work_bytes - kPacked));
     const BuildResult result = build(integers, params, {}, &limited);
     EXPECT_TRUE(same_graph(result.graph, free.graph));
     EXPECT_EQ(result.stats.iterations.size(), free.stats.iterations.size());
     EXPECT_EQ(limited.held(), 0u);
-    CountedResources less(heap, std::size_t(free.stats.peak_work_bytes - packed - 1));
+    CountedResources less(heap, std::size_t(free.stats.peak_work_bytes - kPacked - 1));
     EXPECT_THROW(build(integers, params, {}, &less), OutOfWorkMemory);
+}
+
+/// So are exact neighbours found.
+TEST(Pack, TakesNoMemoryThatComparingNeeds) {
+    const Vectors integers = converted(random_vectors(4000, 64, DType::u8), DType::f32);
+    std::vector<std::int32_t> queries(600);
+    std::iota(queries.begin(), queries.end(), 0);
+    HeapResources heap;
+    CountedResources few(heap), free(heap);
+    const auto nearest = [&](std::int64_t count, Resources& resources) {
+        return exact_neighbors(integers, queries.data(), count, test::cpu_params(10), {}, &resources);
+    };
+    nearest(20, few);
+    const KnnGraph graph = nearest(600, free);
+    EXPECT_GT(free.peak(), few.peak() + 3000 * 64);
+    CountedResources limited(heap, few.peak());
+    EXPECT_TRUE(same_graph(nearest(600, limited), graph));
+    EXPECT_EQ(limited.held(), 0u);
 }
 
 class PackedBuildTest : public testing::TestWithParam<std::tuple<Metric, DType>> {};
@@ -147,10 +160,14 @@ TEST_P(PackedBuildTest, TheGraphIsThatOfTheBytes) {
     const BuildResult of_floats = build(floats, params), of_bytes = build(integers, params);
     EXPECT_EQ(of_floats.stats.stop, StopReason::converged);
     EXPECT_TRUE(same_graph(of_floats.graph, of_bytes.graph));
-    if (packs_here()) {
-        EXPECT_EQ(of_floats.stats.peak_work_bytes, of_bytes.stats.peak_work_bytes + 2000 * 40);
-    }
+    EXPECT_EQ(of_floats.stats.peak_work_bytes, of_bytes.stats.peak_work_bytes + 2000 * 40);
     EXPECT_LE(std::size_t(of_floats.stats.peak_work_bytes), plan_memory(floats, params).work);
+
+    std::vector<std::int32_t> queries(600);
+    std::iota(queries.begin(), queries.end(), 1400);
+    for (const std::int64_t count : {5, 600})  // of few, floats themselves are compared
+        EXPECT_TRUE(same_graph(exact_neighbors(floats, queries.data(), count, params),
+                               exact_neighbors(integers, queries.data(), count, params)));
 
     const KnnGraph exact = build_exact(floats, params).graph;
     EXPECT_TRUE(same_graph(exact, build_exact(integers, params).graph));

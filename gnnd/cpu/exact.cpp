@@ -2,14 +2,22 @@
 // Exhaustive comparison: exact neighbours, and the metric's value of given pairs.
 #include <algorithm>
 #include <numeric>
+#include <optional>
+#include <utility>
 
 #include "gnnd/cpu/backend.h"
 #include "gnnd/cpu/insert.h"
 #include "gnnd/cpu/lists.h"
+#include "gnnd/cpu/pack.h"
 #include "gnnd/cpu/space.h"
+#include "gnnd/detail/fits.h"
 
 namespace gnnd::cpu {
 namespace {
+
+/// To look for integers and to write them takes as long as comparing them saves of half as many queries
+/// (benchs/NOTEBOOK.md).
+constexpr std::int64_t kWorthPacking = 512;
 
 /// The k smallest entries seen, as a heap whose root is the largest.
 void keep_smallest(std::vector<Entry>& heap, int k, Entry entry) {
@@ -84,8 +92,16 @@ KnnGraph nearest_among(const Space& space, const Team& team, const std::int32_t*
 KnnGraph exact_neighbors(const VectorView& vectors, const std::int32_t* queries, std::int64_t count, int k,
                          Metric metric, int threads, const Callbacks& callbacks, Resources& resources) {
     const Team team{Team::resolve(threads), &callbacks.interrupt};
-    const Space space(vectors, metric, team, resources);
-    return nearest_among(space, team, queries, count, nullptr, vectors.n, k, resources);
+    const auto nearest_in = [&](const VectorView& rows) {
+        const Space space(rows, metric, team, resources);
+        return nearest_among(space, team, queries, count, nullptr, rows.n, k, resources);
+    };
+    if (const auto packed =
+            count >= kWorthPacking ? PackedRows::of({&vectors, 1}, metric, team, resources) : std::nullopt) {
+        std::optional<KnnGraph> graph;
+        if (detail::fits([&] { graph = nearest_in(packed->view()); })) return std::move(*graph);
+    }
+    return nearest_in(vectors);
 }
 
 KnnGraph nearest_of(const VectorView& vectors, const VectorView& sample, const std::int32_t* selves, int k,

@@ -2,23 +2,23 @@
 #pragma once
 /// \file pack.h
 /// Vectors of floats that are all small integers, as descriptors mostly are, are bytes for whoever compares them: of a
-/// quarter of the memory, and with products that processors do faster. Only where sums of floats round nothing either,
-/// so that distances are the same to the bit: of 0 to 255 up to 258 components.
+/// quarter of the memory, and with integer products, which are faster on any processor. Only where sums of floats round
+/// nothing either, so that distances are the same to the bit: of 0 to 255 up to 258 components.
 
 #include <cstddef>
 #include <optional>
 #include <span>
 
-#include "gnnd/cpu/codes.h"
 #include "gnnd/cpu/parallel.h"
+#include "gnnd/metric.h"
+#include "gnnd/resources.h"
 #include "gnnd/vectors.h"
 
 namespace gnnd::cpu {
 
-/// True where vectors of such integers would be packed. Whether these are is known when they were looked at.
-inline bool may_pack(Metric metric, DType dtype, std::int64_t d) {
-    return CodedRows::pay(metric, dtype, d);
-}
+/// True where vectors of such integers would be packed: floats whose metric is a product. Whether these are is known
+/// when they were looked at.
+bool may_pack(Metric metric, DType dtype, std::int64_t d);
 
 /// Rows as u8 or i8, whichever holds all their components.
 class PackedRows {
