@@ -230,7 +230,7 @@ TEST_F(CudaRecall, LimitsStayLimits) {
 
 TEST_F(CudaRecall, MemoryIsALimit) {
     const Vectors vectors = vectors_of(hard_sets()[2], 200000, DType::f32);  // of fewer all pairs come first
-    BuildParams params = gpu_params(32);
+    BuildParams params = gpu_params(32);  // with 10 all pairs take less than what a build takes anyway
     const std::int64_t all = std::int64_t(plan_memory(vectors, params).total());
     // Once candidates have fewer places, comparing all pairs takes more memory than they and the samples do.
     const std::string why = "iterations, as the memory does not hold what all pairs take";

@@ -131,7 +131,7 @@ TEST(Pack, TakesNoMemoryThatABuildNeeds) {
     EXPECT_THROW(build(integers, params, {}, &less), OutOfWorkMemory);
 }
 
-/// So are exact neighbours found.
+/// Exact neighbours that a limit has room for without packing are found.
 TEST(Pack, TakesNoMemoryThatComparingNeeds) {
     const Vectors integers = converted(random_vectors(4000, 64, DType::u8), DType::f32);
     std::vector<std::int32_t> queries(600);

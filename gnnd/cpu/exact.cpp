@@ -15,7 +15,7 @@
 namespace gnnd::cpu {
 namespace {
 
-/// To look for integers and to write them takes as long as comparing them saves of half as many queries
+/// To look for integers and to write them takes longer than it saves of 64 queries, and less of 1,000
 /// (benchs/NOTEBOOK.md).
 constexpr std::int64_t kWorthPacking = 512;
 
