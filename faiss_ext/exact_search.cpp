@@ -80,7 +80,7 @@ void check_queries(const VectorSource& queries) {
                 detail::fail("exact_search: query " + std::to_string(i) + " holds a negative component");
             zero = zero && c == 0;
         }
-        if (zero && detail::is_normalized(queries.metric()))
+        if (zero && gnnd::is_normalized(queries.metric()))
             detail::fail("exact_search: query " + std::to_string(i) + " is zero, which has no direction");
     }
 }

@@ -91,7 +91,7 @@ faiss::MetricType to_faiss_metric(gnnd::Metric metric) {
 
 std::optional<faiss::MetricType> searched_metric(gnnd::Metric metric) {
     return detail::with_faiss_errors([&]() -> std::optional<faiss::MetricType> {
-        if (gnnd::visit(metric, [](auto m) { return m.normalized; })) return faiss::METRIC_INNER_PRODUCT;
+        if (gnnd::is_normalized(metric)) return faiss::METRIC_INNER_PRODUCT;
         const int number = number_in_faiss(metric);
         return number < 0 ? std::nullopt : std::optional(faiss::MetricType(number));
     });

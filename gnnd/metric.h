@@ -197,10 +197,27 @@ inline bool is_similarity(Metric metric) {
     return visit(metric, [](auto m) { return m.similarity; });
 }
 
-/// True where neighbours follow from products of components as they are: l2 and ip, not cosine, which divides by norms.
+/// True where values follow from sums of products: l2, ip and cosine. \throws InvalidArgument for a number that is none
+inline bool is_product(Metric metric) {
+    return visit(metric, [](auto m) { return m.is_product; });
+}
+
+/// True where values are divided by both norms: cosine, which is ip of vectors of norm 1.
+/// \throws InvalidArgument for a number that is none
+inline bool is_normalized(Metric metric) {
+    return visit(metric, [](auto m) { return m.normalized; });
+}
+
+/// True where neighbours follow from products of components as they are: l2 and ip.
 /// \throws InvalidArgument for a number that is none
 inline bool is_unnormalized_product(Metric metric) {
-    return visit(metric, [](auto m) { return m.is_product && !m.normalized; });
+    return is_product(metric) && !is_normalized(metric);
+}
+
+/// True where moving all vectors by the same one leaves all distances as they are: l2, l1 and linf.
+/// \throws InvalidArgument for a number that is none
+inline bool is_translation_invariant(Metric metric) {
+    return visit(metric, [](auto m) { return m.translation_invariant; });
 }
 
 /// Largest dimension where sums of products of bytes are computed in int32, which holds 33,025 of them.

@@ -44,7 +44,7 @@ std::string to_text(const IterationStats& iteration) {
 
 std::string unresolved_warning(double share, Metric metric) {
     if (share < 0.5) return "";
-    const bool cosines = visit(metric, [](auto m) { return m.normalized; });
+    const bool cosines = is_normalized(metric);
     char text[280];
     std::snprintf(text, sizeof text,
                   cosines

@@ -133,7 +133,7 @@ TEST_P(BlockTest, KeysToRowsWhereTheyLie) {
     for (const std::int64_t d : kDims) {
         SCOPED_TRACE(d);
         const Kernels k = kernels(c.metric, c.dtype, d, c.isa);
-        const bool normalized = visit(c.metric, [](auto m) { return m.normalized; });
+        const bool normalized = is_normalized(c.metric);
         ASSERT_EQ(k.keys_to != nullptr, c.dtype == DType::f32 && !normalized);
         if (k.keys_to == nullptr) return;
         const auto vectors = random_vectors(40, d, c.dtype, c.metric == Metric::ChiSquare);

@@ -23,7 +23,7 @@ void check_shape(const std::string& path, std::int64_t rows, std::int64_t column
 
 bool comparable(gnnd::Metric metric, faiss::MetricType searched) {
     const auto counterpart = faiss_ext::searched_metric(metric);
-    return counterpart == searched && !gnnd::visit(metric, [](auto m) { return m.normalized; });
+    return counterpart == searched && !gnnd::is_normalized(metric);
 }
 
 }  // namespace

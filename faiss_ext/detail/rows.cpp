@@ -30,10 +30,6 @@ faiss::MetricType search_metric(gnnd::Metric metric, const char* what) {
     fail(std::string(what) + ": FAISS has no metric " + std::string(gnnd::name_of(metric)));
 }
 
-bool is_normalized(gnnd::Metric metric) {
-    return gnnd::visit(metric, [](auto m) { return m.normalized; });
-}
-
 namespace {
 
 /// Copies all rows from a GPU, as float32.

@@ -21,9 +21,6 @@ bool holds_plain_rows(const faiss::Index& index);
 /// \throws faiss::FaissException for metrics that FAISS does not have; `what` names who asks
 faiss::MetricType search_metric(gnnd::Metric metric, const char* what);
 
-/// True where the metric is one of normalised vectors: cosine.
-bool is_normalized(gnnd::Metric metric);
-
 /// Copies rows [begin, begin + count) to out (count x d) as float32; under cosine every row is normalised.
 void float_rows(const VectorSource& source, std::int64_t begin, std::int64_t count, float* out);
 

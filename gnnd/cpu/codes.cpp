@@ -17,14 +17,6 @@ constexpr int kHalvings = 5;
 /// More than what sums of floats are rounded by.
 constexpr double kRounding = 1e-4;
 
-bool is_normalized(Metric metric) {
-    return visit(metric, [](auto m) { return m.normalized; });
-}
-
-bool knows_no_origin(Metric metric) {
-    return visit(metric, [](auto m) { return m.translation_invariant; });
-}
-
 int code_of(float value, float step) {
     const float steps = std::clamp(value / step, float(-kLargest), float(kLargest));
     return int(steps + (steps < 0 ? -0.5F : 0.5F));
@@ -33,8 +25,7 @@ int code_of(float value, float step) {
 }  // namespace
 
 bool CodedRows::pay(Metric metric, DType dtype, std::int64_t d) {
-    const bool product = visit(metric, [](auto m) { return m.is_product; });
-    return product && !is_byte(dtype) && d <= kMaxIntegerDim &&
+    return is_product(metric) && !is_byte(dtype) && d <= kMaxIntegerDim &&
            kernels(metric, DType::i8, d, supported_isas().back()).element == 1;
 }
 
@@ -57,7 +48,7 @@ void CodedRows::find_step(const Space& exact) {
     const std::int64_t n = exact.vectors.n, d = exact.vectors.d, count = std::min(n, kSampled);
     std::vector<float> rows(count * d);
     for (std::int64_t i = 0; i < count; ++i) copy_as_f32(exact.vectors, i * n / count, 1, rows.data() + i * d);
-    if (knows_no_origin(metric_))
+    if (is_translation_invariant(metric_))
         for (std::int64_t c = 0; c < d; ++c) {
             double sum = 0;
             for (std::int64_t i = 0; i < count; ++i) sum += rows[i * d + c];
@@ -135,7 +126,7 @@ float CodedRows::reach(std::int32_t i, float key, const Extent& others) const {
     // Each term of a key is rounded by less than float's smallest number. Products of tiny floats are none: doubles.
     const double rounded = double(key) + double(origin_.size()) * double(std::numeric_limits<float>::denorm_min());
     const double error = errors_[i], length = lengths_[i], step = step_;
-    if (knows_no_origin(metric_)) {  // the triangle inequality of the roots
+    if (is_translation_invariant(metric_)) {  // the triangle inequality of the roots
         const double root = (std::sqrt(std::max(rounded, 0.0)) + error + others.error) / step;
         return float(root * root * (1 + kRounding));
     }

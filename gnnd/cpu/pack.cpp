@@ -88,8 +88,7 @@ void write(std::span<const VectorView> sets, const Team& team, std::byte* rows) 
 }  // namespace
 
 bool may_pack(Metric metric, DType dtype, std::int64_t d) {
-    const bool product = visit(metric, [](auto m) { return m.is_product; });
-    return product && !is_byte(dtype) && d <= kMaxIntegerDim;
+    return is_product(metric) && !is_byte(dtype) && d <= kMaxIntegerDim;
 }
 
 std::optional<PackedRows> PackedRows::of(std::span<const VectorView> sets, Metric metric, const Team& team,

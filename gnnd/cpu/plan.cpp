@@ -19,7 +19,7 @@ namespace {
 /// Codes of the objects, and what threads compare them with.
 std::size_t bytes_of_sieve(const detail::Input& input, Metric metric, std::size_t threads) {
     if (!CodedRows::pay(metric, input.dtype(), input.d())) return 0;
-    const bool normalized = visit(metric, [](auto m) { return m.normalized; });
+    const bool normalized = is_normalized(metric);
     return CodedRows::bytes(input.n(), input.d(), normalized) +
            threads * (Block::bytes(kTile, kTile, normalized) + PairBlock::bytes(kPairsAtOnce));
 }
@@ -29,7 +29,7 @@ std::size_t bytes_of_sieve(const detail::Input& input, Metric metric, std::size_
 MemoryPlan plan(const detail::Input& input, const BuildParams& params, const Choices& choices) {
     const auto n = std::size_t(input.n()), d = std::size_t(input.d());
     const auto threads = std::size_t(Team::resolve(params.threads));
-    const bool normalized = visit(params.metric, [](auto m) { return m.normalized; });
+    const bool normalized = is_normalized(params.metric);
     const auto blocks = [&](int rows, int columns) { return threads * Block::bytes(rows, columns, normalized); };
 
     std::size_t held = normalized ? n * sizeof(float) : 0, peak = 0;

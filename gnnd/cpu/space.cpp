@@ -20,7 +20,7 @@ Space::Space(const VectorView& vectors, Metric metric, const Team& team, Resourc
       metric(metric),
       kernels(cpu::kernels(metric, vectors.dtype, vectors.d, supported_isas().back())),
       similarity(is_similarity(metric)) {
-    if (!visit(metric, [](auto m) { return m.normalized; })) return;
+    if (!is_normalized(metric)) return;
     inverse_norms = Buffer<float>(resources, vectors.n);
     Buffer<float> rows(resources, std::size_t(team.threads) * vectors.d);
     team.for_chunks(vectors.n, kRowsAtOnce, [&](int thread, std::int64_t begin, std::int64_t end) {

@@ -177,7 +177,7 @@ double seconds_of_iterations(const Rates& rates, const ComparedSet& set) {
 }  // namespace
 
 bool is_predictable(Metric metric) {
-    return visit(metric, [](auto m) { return m.is_product; });
+    return is_product(metric);
 }
 
 Prediction predict_on_gpu(const GpuTraits& gpu, const ComparedSet& set) {

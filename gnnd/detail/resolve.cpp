@@ -61,11 +61,6 @@ constexpr double kCodedLists = 4.0 / 3;
 /// From so many components on rows of codes are shorter than those of float16.
 constexpr std::int64_t kLeastCoded = 17;
 
-/// Cosine is one of vectors of norm 1.
-bool has_product(Metric metric) {
-    return visit(metric, [](auto m) { return m.is_product; });
-}
-
 void check_codes(const BuildParams& params, const Input& input, bool gpu) {
     const auto refuse = [&](const std::string& where) {
         throw InvalidArgument("BuildParams::codes = " + std::string(name_of(params.codes)) + " " + where +
@@ -73,7 +68,7 @@ void check_codes(const BuildParams& params, const Input& input, bool gpu) {
     };
     if (params.codes != Codes::int8 && params.codes != Codes::pca) return;
     if (!gpu) refuse("on the CPU");
-    if (!has_product(params.metric)) refuse("under " + std::string(name_of(params.metric)));
+    if (!is_product(params.metric)) refuse("under " + std::string(name_of(params.metric)));
     if (input.d() > kMaxIntegerDim) refuse("with d = " + std::to_string(input.d()));
     // Projections keep differences, where the length of a vector decides a value they do not keep it.
     if (params.codes == Codes::pca && !std::isfinite(best_value(params.metric)))
@@ -82,7 +77,7 @@ void check_codes(const BuildParams& params, const Input& input, bool gpu) {
 
 /// \param length  of the lists
 Codes codes_of(const BuildParams& params, const Input& input, bool gpu, int length) {
-    const bool allowed = gpu && !is_byte(input.dtype()) && has_product(params.metric) && input.d() <= kMaxIntegerDim &&
+    const bool allowed = gpu && !is_byte(input.dtype()) && is_product(params.metric) && input.d() <= kMaxIntegerDim &&
                          !input.merges() && !input.refines();
     if (!allowed || params.codes != Codes::automatic) return allowed ? params.codes : Codes::none;
     // Of values without a best one codes cannot tell whether they are coarse.

@@ -64,8 +64,8 @@ bool is_lost(const KnnGraphView& graph, float value, const Input& input, std::in
 double unresolved_share(const KnnGraphView& graph, const std::int32_t* objects, int at, const Input& input) {
     constexpr std::int64_t kRows = 1000;
     const auto d = double(input.d());
-    const bool cosines = visit(graph.metric, [](auto m) { return m.normalized; });
-    if (!visit(graph.metric, [](auto m) { return m.is_product; }) || (cosines && d == 1) || graph.n == 0) return 0;
+    const bool cosines = is_normalized(graph.metric);
+    if (!is_product(graph.metric) || (cosines && d == 1) || graph.n == 0) return 0;
     // What a look at a graph on a GPU takes was not measured, and builds of few vectors take a millisecond there.
     if (!cosines && device_of(graph.distances) >= 0) return 0;
     const std::int64_t step = std::max<std::int64_t>(1, graph.n / kRows), count = (graph.n + step - 1) / step;

@@ -31,7 +31,7 @@ constexpr int kMostLevels = 16;
 Partition::Partition(const VectorView& sample, Metric metric, int levels, std::uint64_t seed, const cpu::Team& team)
     : d_(sample.d),
       levels_(levels),
-      normalized_(visit(metric, [](auto m) { return m.normalized; })),
+      normalized_(is_normalized(metric)),
       planes_(((std::size_t(1) << levels) - 1) * std::size_t(sample.d + 1)) {
     std::vector<Ranked> objects(std::size_t(sample.n));
     for (std::int64_t i = 0; i < sample.n; ++i) objects[std::size_t(i)] = {0, std::int32_t(i)};
@@ -50,7 +50,7 @@ Partition::Partition(const VectorView& sample, Metric metric, int levels, std::u
 Partition::Partition(std::int64_t d, Metric metric, std::vector<float> planes)
     : d_(d),
       levels_(std::bit_width(planes.size() / std::size_t(d + 1))),
-      normalized_(visit(metric, [](auto m) { return m.normalized; })),
+      normalized_(is_normalized(metric)),
       planes_(std::move(planes)) {
     if (planes_.size() != ((std::size_t(1) << levels_) - 1) * std::size_t(d + 1) || levels_ > kMostLevels)
         throw InvalidArgument(std::to_string(planes_.size()) + " numbers, which are no planes of a partition of " +

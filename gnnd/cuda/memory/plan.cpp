@@ -76,8 +76,7 @@ VectorForm projected_form() {
 }
 
 bool may_sweep_codes(const VectorForm& form, Metric metric, std::int64_t d) {
-    const bool product = visit(metric, [](auto m) { return m.is_product; });
-    return form.packed == PackedType::f16 && product && d > kTileBytes / 2 && d <= kMaxSweptBytes;
+    return form.packed == PackedType::f16 && is_product(metric) && d > kTileBytes / 2 && d <= kMaxSweptBytes;
 }
 
 BuildPlan make_build_plan(const detail::Input& input, const InPlace& in_place, const BuildParams& params,

@@ -32,8 +32,7 @@ constexpr int kMostRepeats = 2;
 constexpr u32 kProbes = 2048;
 
 SweepForm first_form(const SweepSpace& space) {
-    const bool product = visit(space.metric, [](auto m) { return m.is_product; });
-    if (!product) return SweepForm::floats;
+    if (!is_product(space.metric)) return SweepForm::floats;
     if (space.packed == PackedType::f16) return SweepForm::halves;
     return space.rows.row_bytes <= kMaxSweptBytes ? SweepForm::integers : SweepForm::floats;
 }

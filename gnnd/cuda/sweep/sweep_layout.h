@@ -57,10 +57,6 @@ struct RowsLayout {
     }
 };
 
-inline bool is_normalized(Metric metric) {
-    return visit(metric, [](auto m) { return m.normalized; });
-}
-
 /// Of what all rows of a sweep share.
 struct SharedLayout {
     Part thresholds, factors, small;

@@ -71,7 +71,7 @@ std::string moved_warning(const KnnGraphView& graph, const std::int32_t* objects
         names += (names.empty() ? "" : " and ") + set.name;
         if (set.by_columns) step = std::max(step, graph.n / kRowsByColumns);
     }
-    if (names.empty() || !visit(graph.metric, [](auto m) { return m.translation_invariant; })) return "";
+    if (names.empty() || !is_translation_invariant(graph.metric)) return "";
     std::vector<std::int64_t> ones, others;
     std::vector<double> reaches;
     for (std::int64_t i = 0; i < graph.n; i += step) {
