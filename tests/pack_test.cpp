@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "gnnd/builder.h"
+#include "gnnd/detail/append_rows.h"
 #include "gnnd/error.h"
 #include "gnnd/merge.h"
 #include "gnnd/names.h"
@@ -22,6 +23,7 @@
 #include "tests/invariants.h"
 #include "tests/io_conditions.h"
 #include "tests/links.h"
+#include "tests/merge_cases.h"
 
 namespace gnnd {
 namespace {
@@ -30,6 +32,7 @@ using cpu::PackedRows;
 using test::converted;
 using test::kCpu;
 using test::random_vectors;
+using test::rows_of;
 using test::same_graph;
 using test::Vectors;
 
@@ -189,6 +192,43 @@ INSTANTIATE_TEST_SUITE_P(All, PackedBuildTest,
                          testing::Combine(testing::Values(Metric::L2, Metric::InnerProduct, Metric::Cosine),
                                           testing::Values(DType::u8, DType::i8)),
                          name_of_both);
+
+/// Whatever is inserted, in one array with the rest or in one of its own: few are compared as floats, many as bytes.
+TEST(Pack, InsertionsAreThoseOfTheBytes) {
+    constexpr std::int64_t kOld = 3000, kMost = 900, kWidth = 40;
+    const Vectors integers = random_vectors(kOld + kMost, kWidth, DType::u8), floats = converted(integers, DType::f32);
+    const Vectors apart = converted({integers.view().row(kOld), kMost, kWidth, DType::u8, 0}, DType::f32);
+    const VectorView old = rows_of(floats, 0, kOld), old_bytes = rows_of(integers, 0, kOld);
+    BuildParams params = test::cpu_params(16);
+    params.recall = 0;
+    const KnnGraph graph = build(old_bytes, params).graph;
+    const auto appended = [&](const VectorView& vectors, const VectorView& added) {
+        return append(vectors, graph, added, params, {}, nullptr, AppendMethod::search);
+    };
+    for (const std::int64_t count : {std::int64_t(5), kMost}) {
+        const BuildResult expected = appended(old_bytes, rows_of(integers, kOld, count)),
+                          adjoining = appended(old, rows_of(floats, kOld, count)),
+                          copied = appended(old, rows_of(apart, 0, count));
+        EXPECT_TRUE(same_graph(adjoining.graph, expected.graph)) << count;
+        EXPECT_TRUE(same_graph(copied.graph, expected.graph)) << count;
+        const std::int64_t of_rows = (kOld + count) * kWidth, taken = expected.stats.peak_work_bytes;
+        EXPECT_EQ(copied.stats.peak_work_bytes, taken + of_rows) << count;
+        EXPECT_EQ(adjoining.stats.peak_work_bytes >= taken + of_rows, count == kMost) << count;
+
+        const auto told = [&](const Vectors& vectors) {
+            return detail::append_rows(rows_of(vectors, 0, kOld + count), graph, params, {});
+        };
+        const detail::AppendedRows of_floats = told(floats), of_bytes = told(integers);
+        EXPECT_TRUE(same_graph(of_floats.added, of_bytes.added)) << count;
+        EXPECT_EQ(of_floats.objects, of_bytes.objects) << count;
+        EXPECT_EQ(of_floats.ends, of_bytes.ends) << count;
+        ASSERT_EQ(of_floats.entries.size(), of_bytes.entries.size()) << count;
+        for (std::size_t e = 0; e < of_bytes.entries.size(); ++e) {
+            EXPECT_EQ(of_floats.entries[e].id, of_bytes.entries[e].id) << e;
+            EXPECT_EQ(of_floats.entries[e].distance, of_bytes.entries[e].distance) << e;
+        }
+    }
+}
 
 TEST(Pack, ARowThatCannotBeComparedIsNamedAsEver) {
     Vectors vectors = converted(random_vectors(kRows, kDim, DType::u8), DType::f32);

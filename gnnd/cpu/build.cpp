@@ -212,8 +212,7 @@ BuildStats run(const detail::Input& input, const BuildParams& params, const Choi
     const auto run_here = [&](const VectorView& vectors) {
         return run_on(vectors, input, params, choices, team, callbacks, resources, clock, ids, distances);
     };
-    // Few vectors are inserted into many, all of which are not to be looked at.
-    if (auto packed = input.inserts ? std::nullopt : PackedRows::of(input.vectors, params.metric, team, resources)) {
+    if (auto packed = PackedRows::of_input(input, params.metric, team, resources)) {
         if (!input.adjoining()) return run_here(packed->view());  // floats would be copied, too
         BuildStats stats;
         if (detail::fits([&] { stats = run_here(packed->view()); })) return stats;
@@ -237,7 +236,8 @@ AppendedRows append_rows(const VectorView& vectors, const KnnGraphView& graph, c
     cpu::check_added(added, params, callbacks);
     const cpu::Team team{cpu::Team::resolve(params.threads), &callbacks.interrupt};
     CountedResources resources(or_heap(nullptr));
-    const cpu::Space space(vectors, params.metric, team, resources);
+    const auto packed = cpu::PackedRows::of_input(input, params.metric, team, resources);
+    const cpu::Space space(packed ? packed->view() : vectors, params.metric, team, resources);
     AppendedRows result = cpu::insert_rows(space, input, params, team, callbacks, resources);
     result.stats.device = {Device::Kind::cpu, 0};
     result.stats.threads = team.threads;

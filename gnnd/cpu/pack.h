@@ -11,6 +11,7 @@
 #include <span>
 
 #include "gnnd/cpu/parallel.h"
+#include "gnnd/detail/input.h"
 #include "gnnd/metric.h"
 #include "gnnd/resources.h"
 #include "gnnd/vectors.h"
@@ -21,6 +22,10 @@ namespace gnnd::cpu {
 /// when they were looked at.
 bool may_pack(Metric metric, DType dtype, std::int64_t d);
 
+/// The same of a run. Few insertions meet a part of the rows: for them not all are looked at, unless all are to be
+/// copied anyway, since the sets do not adjoin.
+bool may_pack(const detail::Input& input, Metric metric);
+
 /// Rows as u8 or i8, whichever holds all their components.
 class PackedRows {
   public:
@@ -28,6 +33,10 @@ class PackedRows {
     /// rounded, may_pack() is false, or there is no memory for n x d bytes.
     static std::optional<PackedRows> of(std::span<const VectorView> sets, Metric metric, const Team& team,
                                         Resources& resources);
+
+    /// Of an input's sets, where may_pack() is true of it.
+    static std::optional<PackedRows> of_input(const detail::Input& input, Metric metric, const Team& team,
+                                              Resources& resources);
 
     const VectorView& view() const { return view_; }
 

@@ -35,7 +35,7 @@ MemoryPlan plan(const detail::Input& input, const BuildParams& params, const Cho
     std::size_t held = normalized ? n * sizeof(float) : 0, peak = 0;
     if (!input.adjoining())
         held += n * d * size_of(input.dtype());
-    else if (!input.inserts && may_pack(params.metric, input.dtype(), input.d()))
+    else if (may_pack(input, params.metric))
         held += n * d;
     const auto reach = [&](std::size_t more) { peak = std::max(peak, held + more); };
     if (normalized) reach(threads * d * sizeof(float));
