@@ -109,7 +109,7 @@ KnnGraph exact_neighbors(const VectorView& vectors, const std::int32_t* queries,
                          Metric metric, int threads = 0, const Callbacks& callbacks = {});
 
 /// The metric's value of pairs (a[i], b[i]) of objects, as it would stand in a graph; b[i] = -1 gives worst_value().
-/// \param vectors  n x d in host memory, taken as good: NaN gives NaN
+/// \param vectors  n x d in host memory, taken as good: NaN gives NaN, but linf passes over it
 /// \param a, b     `count` ids each, of [0, n), b also -1
 /// \param out      `count` values; for l2 squared distances, as everywhere
 /// \throws InvalidArgument that names the first id outside

@@ -45,7 +45,8 @@ enum class Metric : std::uint32_t {
 ///    brings its own `product`, `add_product`, `absolute`, `larger` and `ratio`. For T of 16-bit integers A holds
 ///    32-bit sums.
 ///  - `combine(x, y)` joins two partial results.
-/// Two components of zero must leave acc as it is: rows are padded with zeros.
+/// Two components of zero must leave acc as it is: rows are padded with zeros. A value of 0 has no sign, whatever signs
+/// the components' zeros have: what is nearer is asked of bits, too.
 namespace metrics {
 
 /// a b.
@@ -64,9 +65,9 @@ GNND_HOST_DEVICE inline int add_product(int sum, int a, int b) {
 GNND_HOST_DEVICE inline float absolute(float a) {
     return a < 0 ? -a : a;
 }
-/// The larger one.
+/// The larger one; of two equal ones, as zeros of either sign are, the first.
 GNND_HOST_DEVICE inline float larger(float a, float b) {
-    return a > b ? a : b;
+    return a < b ? b : a;
 }
 /// a / b, and 0 where b is 0.
 GNND_HOST_DEVICE inline float ratio(float a, float b) {

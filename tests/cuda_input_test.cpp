@@ -14,6 +14,7 @@
 #include "tests/invariants.h"
 #include "tests/io_conditions.h"
 #include "tests/scales.h"
+#include "tests/signed_zeros.h"
 
 namespace gnnd {
 namespace {
@@ -42,6 +43,15 @@ TEST(Cuda, FloatsThatAreSmallIntegersAreTreatedAsSuch) {
                     EXPECT_TRUE(std::equal(graph.distances(), graph.distances() + 3000 * 20, expected.distances()));
                 }
             }
+}
+
+TEST(Cuda, SignsOfZerosDoNotCount) {
+    SKIP_WITHOUT_GPU();
+    for (const Metric metric : kMetrics)
+        for (const DType dtype : {DType::f32, DType::bf16}) {
+            SCOPED_TRACE(std::string(name_of(metric)) + " " + std::string(name_of(dtype)));
+            test::expect_signs_of_zeros_do_not_count(dtype, gpu_params(10, metric));
+        }
 }
 
 TEST(Cuda, OneOddComponentMakesFloatsOfThem) {

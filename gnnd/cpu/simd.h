@@ -48,7 +48,7 @@ struct Vec {
     friend Vec operator+(Vec a, Vec b) { return {a.v + b.v}; }
     friend Vec operator-(Vec a, Vec b) { return {a.v - b.v}; }
     friend Vec absolute(Vec a) { return {a.v < 0 ? -a.v : a.v}; }
-    friend Vec larger(Vec a, Vec b) { return {a.v > b.v ? a.v : b.v}; }
+    friend Vec larger(Vec a, Vec b) { return {a.v < b.v ? b.v : a.v}; }
     friend Vec ratio(Vec a, Vec b) { return {b.v == 0 ? Raw{} : a.v / b.v}; }
 };
 

@@ -16,8 +16,8 @@ struct Rows {
     int k;
     bool similarity;
 
-    /// The number that orders entries, and the distance from it.
-    __device__ float key_of(float distance) const { return similarity ? 0 - distance : distance; }
+    /// The number that orders entries, and the distance from it. Neither is a negative zero, which a graph may bring.
+    __device__ float key_of(float distance) const { return similarity ? 0 - distance : distance + 0; }
 };
 
 /// The nearest entries in shared memory, sorted, none twice where an id always comes with the same distance; low bits
