@@ -204,6 +204,21 @@ TEST(Build, ReportsIterationsAsData) {
     EXPECT_GT(stats.peak_work_bytes, 2000 * 32 * 8);
 }
 
+TEST(Build, TakesNoMoreWorkMemoryThanPlanned) {
+    for (const Metric metric : {Metric::L2, Metric::Cosine, Metric::L1})
+        for (const DType dtype : {DType::u8, DType::f32}) {
+            SCOPED_TRACE(std::string(name_of(metric)) + " " + std::string(name_of(dtype)));
+            const Vectors vectors = vectors_for(metric, 20000, 24, dtype);
+            BuildParams params = cpu_params(10, metric);
+            for (const float recall : {0.0F, 0.8F}) {
+                params.recall = recall;
+                const BuildStats stats = build(vectors, params).stats;
+                EXPECT_GT(stats.iterations.size(), 0u);
+                EXPECT_LE(std::size_t(stats.peak_work_bytes), plan_memory(vectors, params).work) << recall;
+            }
+        }
+}
+
 TEST(Build, AutomaticIsAGpuWhereOneIs) {
     BuildParams params = cpu_params(10);
     params.device = {};

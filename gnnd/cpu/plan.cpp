@@ -52,7 +52,9 @@ MemoryPlan plan(const detail::Input& input, const BuildParams& params, const Cho
         held += Lists::bytes(input.n(), choices.list_size) + n * sizeof(std::int32_t);
         const std::size_t trees = std::size_t(std::min(choices.trees, kTreesAtOnce)) * n * kTreeBytes;
         reach(trees != 0 ? trees + blocks(kLeaf, kLeaf) : blocks(1, std::max(choices.list_size, 1)));
-        reach(Samples::bytes(input.n(), choices.samples) + blocks(2 * choices.samples, 4 * choices.samples));
+        const std::size_t measuring = params.recall > 0 ? blocks(kQueries, kColumns) : 0;
+        reach(Samples::bytes(input.n(), choices.samples) + blocks(2 * choices.samples, 4 * choices.samples) +
+              measuring);
     }
     MemoryPlan plan;
     plan.choices = choices;
