@@ -84,7 +84,9 @@ gnnd::Metric to_gnnd_metric(faiss::MetricType metric) {
 faiss::MetricType to_faiss_metric(gnnd::Metric metric) {
     return detail::with_faiss_errors([&] {
         const int number = number_in_faiss(metric);
-        if (number < 0) fail("FAISS has no metric " + std::string(gnnd::name_of(metric)));
+        if (number < 0)
+            fail("FAISS has no metric " + std::string(gnnd::name_of(metric)) +
+                 (gnnd::is_normalized(metric) ? ": it is ip of normalised vectors, 'L2norm' in a description" : ""));
         return faiss::MetricType(number);
     });
 }

@@ -227,7 +227,8 @@ TEST(VectorSource, RefusesMetricsWithoutCounterpart) {
     canberra.add(kRows, rows().data());
     expect_faiss_error("metric number", [&] { VectorSource source(&canberra); });
     expect_faiss_error("FAISS has no metric chi2", [] { faiss_ext::to_faiss_metric(gnnd::Metric::ChiSquare); });
-    expect_faiss_error("FAISS has no metric cosine", [] { faiss_ext::to_faiss_metric(gnnd::Metric::Cosine); });
+    expect_faiss_error("FAISS has no metric cosine: it is ip of normalised vectors",
+                       [] { faiss_ext::to_faiss_metric(gnnd::Metric::Cosine); });
     using gnnd::Metric;
     for (const Metric metric : {Metric::L2, Metric::InnerProduct, Metric::L1, Metric::Linf})
         EXPECT_EQ(faiss_ext::to_gnnd_metric(faiss_ext::to_faiss_metric(metric)), metric);

@@ -87,10 +87,12 @@ void add_index(CLI::App& app) {
     add_json(command, options->json);
     command.footer(
         "The search beam is what the index starts with; `gnnd search --ef` and FAISS change it.\n"
-        "The metrics that FAISS has: " +
+        "The metrics of graphs that FAISS can search: " +
         searchable_metrics() +
-        ". Under cosine the index holds normalised vectors: normalise queries\n"
-        "and what you append too. The file ends with a checksum, which plain FAISS passes over and `gnnd search` "
+        ". Under cosine\n"
+        "the index holds normalised vectors: normalise queries and what you append too. With --factory that is\n"
+        "--metric ip and L2norm, in front, as L2norm,GNND64,NSG32, which normalises queries itself. The file ends with "
+        "a checksum, which plain FAISS passes over and `gnnd search` "
         "verifies.\n"
         "Example: gnnd index base.gnnd base.fvecs --type nsg -o base.nsg\n"
         "         gnnd index base.fvecs --factory GNND64,NSG32 -o base.nsg\n"
