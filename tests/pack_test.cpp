@@ -176,6 +176,12 @@ TEST_P(PackedBuildTest, TheGraphIsThatOfTheBytes) {
     EXPECT_TRUE(same_graph(exact, build_exact(integers, params).graph));
     const LinkParams links = {.degree = 8, .device = kCpu, .threads = 2};
     EXPECT_EQ(test::links_of(floats, exact, links), test::links_of(integers, exact, links));
+    for (const std::int64_t count : {5, 600}) {
+        std::vector<std::int32_t> pruned(count * 8), of_bytes(count * 8);
+        prune_rows(floats, exact, queries.data(), count, links, pruned.data());
+        prune_rows(integers, exact, queries.data(), count, links, of_bytes.data());
+        EXPECT_EQ(pruned, of_bytes) << count;
+    }
 
     // Halves that do not adjoin, and vectors that are inserted.
     const Vectors first = converted({integers.view().data, 1100, 40, bytes, 0}, DType::f32),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // search_links() on the CPU.
 #include <algorithm>
+#include <optional>
 #include <vector>
 
 #include "gnnd/cpu/backend.h"
@@ -12,6 +13,8 @@ namespace {
 
 constexpr int kComparedAtOnce = 16;  // entries: with those linked before, and with each other
 constexpr std::int64_t kChunk = 256, kPruned = 16;
+/// From one object in so many on their rows meet enough of the others for a look at all of them.
+constexpr std::int64_t kPrunedAmong = 8;
 
 /// Chooses the links of one object after the other, with room for a block of distances.
 class Pruner {
@@ -125,7 +128,9 @@ void search_links(const VectorView& vectors, const KnnGraphView& graph, const Li
 void prune_rows(const VectorView& vectors, const KnnGraphView& graph, const std::int32_t* objects, std::int64_t count,
                 const LinkParams& params, std::int32_t* links, const Callbacks& callbacks, Resources& resources) {
     const Team team{Team::resolve(params.threads), &callbacks.interrupt};
-    const Space space(vectors, graph.metric, team, resources);
+    std::optional<PackedRows> packed;
+    if (count * kPrunedAmong >= vectors.n) packed = PackedRows::of({&vectors, 1}, graph.metric, team, resources);
+    const Space space(packed ? packed->view() : vectors, graph.metric, team, resources);
     std::vector<Pruner> pruners = make_pruners(space, graph, params.degree, team, resources);
     team.for_chunks(count, kPruned, [&](int thread, std::int64_t begin, std::int64_t end) {
         for (std::int64_t i = begin; i < end; ++i) {
