@@ -31,6 +31,7 @@ namespace {
 using cpu::PackedRows;
 using test::converted;
 using test::kCpu;
+using test::name_of_both;
 using test::random_vectors;
 using test::rows_of;
 using test::same_graph;
@@ -43,11 +44,6 @@ std::optional<PackedRows> packed(const VectorView& vectors, Metric metric = Metr
     static HeapResources heap;  // for as long as there are rows
     return PackedRows::of({&vectors, 1}, metric, kTeam, heap);
 }
-
-/// Of a test, after its two parameters.
-constexpr auto name_of_both = [](const auto& info) {
-    return std::string(name_of(std::get<0>(info.param))) + "_" + std::string(name_of(std::get<1>(info.param)));
-};
 
 class PackTest : public testing::TestWithParam<std::tuple<DType, DType>> {};
 

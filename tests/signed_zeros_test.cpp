@@ -2,10 +2,8 @@
 // Zeros of either sign are the same number to the CPU backend.
 #include "tests/signed_zeros.h"
 
-#include <string>
 #include <tuple>
 
-#include "gnnd/names.h"
 #include "tests/cpu.h"
 
 namespace gnnd {
@@ -20,10 +18,7 @@ TEST_P(SignedZeros, DoNotCount) {
 
 INSTANTIATE_TEST_SUITE_P(All, SignedZeros,
                          testing::Combine(testing::ValuesIn(kMetrics), testing::Values(DType::f32, DType::bf16)),
-                         [](const auto& info) {
-                             return std::string(name_of(std::get<0>(info.param))) + "_" +
-                                    std::string(name_of(std::get<1>(info.param)));
-                         });
+                         test::name_of_both);
 
 }  // namespace
 }  // namespace gnnd

@@ -91,9 +91,8 @@ void add_index(CLI::App& app) {
         searchable_metrics() +
         ". Under cosine\n"
         "the index holds normalised vectors: normalise queries and what you append too. With --factory that is\n"
-        "--metric ip and L2norm, in front, as L2norm,GNND64,NSG32, which normalises queries itself. The file ends with "
-        "a checksum, which plain FAISS passes over and `gnnd search` "
-        "verifies.\n"
+        "--metric ip and L2norm, in front, as L2norm,GNND64,NSG32, which normalises queries itself. The file ends\n"
+        "with a checksum, which plain FAISS passes over and `gnnd search` verifies.\n"
         "Example: gnnd index base.gnnd base.fvecs --type nsg -o base.nsg\n"
         "         gnnd index base.fvecs --factory GNND64,NSG32 -o base.nsg\n"
         "         gnnd index new.fvecs --append base.nsg -o all.nsg");

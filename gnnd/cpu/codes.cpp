@@ -6,6 +6,8 @@
 #include <cstdlib>
 #include <limits>
 
+#include "gnnd/cpu/pack.h"
+
 namespace gnnd::cpu {
 namespace {
 
@@ -25,8 +27,7 @@ int code_of(float value, float step) {
 }  // namespace
 
 bool CodedRows::pay(Metric metric, DType dtype, std::int64_t d) {
-    return is_product(metric) && !is_byte(dtype) && d <= kMaxIntegerDim &&
-           kernels(metric, DType::i8, d, supported_isas().back()).element == 1;
+    return may_pack(metric, dtype, d) && kernels(metric, DType::i8, d, supported_isas().back()).element == 1;
 }
 
 CodedRows::CodedRows(const Space& exact, const Team& team, Resources& resources)

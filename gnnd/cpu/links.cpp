@@ -128,8 +128,8 @@ void search_links(const VectorView& vectors, const KnnGraphView& graph, const Li
 void prune_rows(const VectorView& vectors, const KnnGraphView& graph, const std::int32_t* objects, std::int64_t count,
                 const LinkParams& params, std::int32_t* links, const Callbacks& callbacks, Resources& resources) {
     const Team team{Team::resolve(params.threads), &callbacks.interrupt};
-    std::optional<PackedRows> packed;
-    if (count * kPrunedAmong >= vectors.n) packed = PackedRows::of({&vectors, 1}, graph.metric, team, resources);
+    const bool many = count * kPrunedAmong >= vectors.n;
+    const auto packed = many ? PackedRows::of({&vectors, 1}, graph.metric, team, resources) : std::nullopt;
     const Space space(packed ? packed->view() : vectors, graph.metric, team, resources);
     std::vector<Pruner> pruners = make_pruners(space, graph, params.degree, team, resources);
     team.for_chunks(count, kPruned, [&](int thread, std::int64_t begin, std::int64_t end) {

@@ -18,8 +18,8 @@
 
 namespace gnnd::cpu {
 
-/// True where vectors of such integers would be packed: floats whose metric is a product. Whether these are is known
-/// when they were looked at.
+/// True where vectors of such integers would be packed: floats whose metric is a product, and no more components than
+/// products of bytes are summed of. Whether these are is known when they were looked at.
 bool may_pack(Metric metric, DType dtype, std::int64_t d);
 
 /// The same of a run. Few insertions meet a part of the rows: for them not all are looked at, unless all are to be

@@ -24,8 +24,8 @@ struct Space {
     /// Picks the kernels for this processor.
     Space(const VectorView& vectors, Metric metric, const Team& team, Resources& resources);
 
-    /// The metric's value of a key, and the other way. Neither is a negative zero, which a graph may bring.
-    float value_of(float key) const { return similarity ? 0 - key : key + 0; }
+    /// The metric's value of a key, and the other way. No key is a negative zero, which a graph may bring.
+    float value_of(float key) const { return similarity ? 0 - key : key; }
     float key_of(float value) const { return similarity ? 0 - value : value + 0; }
     bool similarity;
 
