@@ -127,27 +127,27 @@ struct BufferedUpdate {
     template <bool remember, int N>
     __device__ void buffer(const Offer (&offers)[N], bool (&lost)[N]) const {
         const u32 capacity = u32(candidates.capacity);
-        u32 seen[N], place[N], hash[N];
+        u32 seen[N], hash[N], place[N] = {};
+        u32* word[N];
         bool enters[N];
 #pragma unroll
         for (int i = 0; i < N; ++i) {
             hash[i] = filter.hash_of(offers[i].v);
+            word[i] = filter.find(offers[i].u, hash[i]);
             enters[i] = offers[i].distance < offers[i].bound;
-            if (enters[i]) seen[i] = __ldcg(filter.find(offers[i].u, hash[i]));
+            seen[i] = enters[i] ? __ldcg(word[i]) : 0;
         }
 #pragma unroll
         for (int i = 0; i < N; ++i) {
             enters[i] = enters[i] && !Filter::knows(seen[i], hash[i]);
-            if (enters[i]) {
-                if (remember) Filter::remember(filter.find(offers[i].u, hash[i]), hash[i]);
-                place[i] = atomicAdd(&candidates.counts[offers[i].u], 1u);
-            }
+            if (remember) Filter::remember_if(enters[i], word[i], hash[i]);
+            count_if(enters[i], &candidates.counts[offers[i].u], place[i]);
         }
 #pragma unroll
         for (int i = 0; i < N; ++i) {
             lost[i] = enters[i] && place[i] >= capacity;
-            if (enters[i] && !lost[i])
-                candidates.entries[u64(offers[i].u) * capacity + place[i]] = pack(offers[i].distance, offers[i].v);
+            store_if(enters[i] && !lost[i], &candidates.entries[u64(offers[i].u) * capacity + place[i]],
+                     pack(offers[i].distance, offers[i].v));
         }
     }
 };

@@ -91,10 +91,12 @@ struct Filter {
         const u32 differing = word ^ mark_of(hash) * 0x01010101u;
         return (differing - 0x01010101u) & ~differing & 0x80808080u;  // a byte is equal
     }
-    /// Remembers the id with this hash. Two threads at once may both have found it unknown; the second is dropped
-    /// when candidates are applied.
-    __device__ static void remember(u32* word, u32 hash) {
-        __stcg(reinterpret_cast<unsigned char*>(word) + 3, static_cast<unsigned char>(mark_of(hash)));
+    /// Remembers the id with this hash where the condition holds. Two threads at once may both have found it unknown;
+    /// the second is dropped when candidates are applied.
+    __device__ static void remember_if(bool condition, u32* word, u32 hash) {
+        asm volatile("{.reg .pred p; setp.ne.u32 p, %2, 0; @p st.global.cg.u8 [%0 + 3], %1;}" ::"l"(word),
+                     "r"(mark_of(hash)), "r"(u32(condition))
+                     : "memory");
     }
 };
 

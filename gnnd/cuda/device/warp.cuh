@@ -26,6 +26,22 @@ __device__ inline int lane_id() {
     return int(threadIdx.x % kWarp);
 }
 
+/// Counts one more where the condition holds, without the branch that a compiler makes of it: what follows a branch
+/// waits for the memory of what was in it, so that a thread's atomics would wait one after the other.
+/// \param before  set to the count before, where the condition holds
+__device__ inline void count_if(bool condition, u32* count, u32& before) {
+    asm volatile("{.reg .pred p; setp.ne.u32 p, %2, 0; @p atom.global.add.u32 %0, [%1], 1;}"
+                 : "+r"(before)
+                 : "l"(count), "r"(u32(condition))
+                 : "memory");
+}
+/// Stores the value where the condition holds, without a branch.
+__device__ inline void store_if(bool condition, u64* to, u64 value) {
+    asm volatile("{.reg .pred p; setp.ne.u32 p, %2, 0; @p st.global.u64 [%0], %1;}" ::"l"(to), "l"(value),
+                 "r"(u32(condition))
+                 : "memory");
+}
+
 /// The device's clock.
 __device__ inline u64 nanoseconds() {
     u64 now;
