@@ -47,7 +47,9 @@ inline void expect_signs_of_zeros_do_not_count(DType dtype, const BuildParams& p
     const KnnGraph exact = build_exact(vectors, params).graph;
     expect_no_signs(exact, vectors, "all pairs");
     const KnnGraph without = build_exact(plain, params).graph;
-    if (params.device.kind == Device::Kind::cpu) EXPECT_TRUE(same_graph(exact, without));
+    if (params.device.kind == Device::Kind::cpu) {
+        EXPECT_TRUE(same_graph(exact, without));
+    }
     // Of those that are equally far a GPU keeps any.
     for (std::int64_t e = 0; e < kAll * params.k; ++e)
         ASSERT_EQ(exact.distances()[e], without.distances()[e]) << "row " << e / params.k;
