@@ -35,13 +35,16 @@ TEST_P(CudaCrossMatchTest, UpdatesListsAsByDefinition) {
         const char* name;
         Update update;
         int segments, kept;
-        bool locks = true;
+        bool locks = true, many_samples = false;
     };
     for (const int p : {5, 16, 32, 64})
-        for (const Case& variant : {Case{"auto", Update::automatic, 1, 2, false},
-                                    Case{"complete", Update::automatic, 1, 2}, Case{"list", Update::selective, 1, 1},
-                                    Case{"segment", Update::selective, 2, 1}, Case{"all", Update::all, 1, 0}}) {
+        for (const Case& variant :
+             {Case{"auto", Update::automatic, 1, 2, false}, Case{"complete", Update::automatic, 1, 2},
+              Case{"list", Update::selective, 1, 1}, Case{"segment", Update::selective, 2, 1},
+              Case{"all", Update::all, 1, 0}, Case{"auto, many samples", Update::automatic, 1, 2, false, true},
+              Case{"complete, many samples", Update::automatic, 1, 2, true, true}}) {
             if (!test::has_update(variant.update)) continue;
+            if (variant.many_samples && p != 32) continue;  // elsewhere it changes nothing
             SCOPED_TRACE(testing::Message() << variant.name << ", p " << p);
             const int length = 50, objects = 60;
             const bool appends = variant.update == Update::automatic, merges = appends && variant.locks;
@@ -106,6 +109,7 @@ TEST_P(CudaCrossMatchTest, UpdatesListsAsByDefinition) {
                               .visit = nullptr,
                               .first = 0,
                               .stride = 1,
+                              .many_samples = variant.many_samples,
                               .stop = stop,
                               .counters = counters},
                              nullptr);

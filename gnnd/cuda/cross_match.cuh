@@ -39,7 +39,9 @@ __host__ __device__ constexpr int round_up(int value, int to) {
 /// \tparam T          samples of a kind that a block has room for, at least 2p. Each of its T/16 warps takes 16 NEW and
 ///                    16 OLD rows
 /// \tparam ShortRows  rows fit one tile of kTileBytes, and no sums are held over
-template <class Arithmetic_, int T_, bool ShortRows, class Update_>
+/// \tparam Chunk      columns of a product at a time, 32 or 64: with 64 the rows are read from shared memory half as
+///                    often, but a multiprocessor has room for fewer blocks
+template <class Arithmetic_, int T_, bool ShortRows, class Update_, int Chunk>
 struct CrossMatch {
     using Arithmetic = Arithmetic_;
     using Update = Update_;
@@ -49,6 +51,7 @@ struct CrossMatch {
     static constexpr int kTop = kEveryPair ? 1 : Update::kKept;
     using Row = Best<Sum, kTop>;
     using Keys = Key<Sum, ShortRows && std::is_same_v<Sum, int>>;
+    static constexpr int kChunk = Chunk, kChunkTiles = kChunk / kTileColumns;
     using ChunkSums = Sum[kChunkTiles][4];
     enum Product { kNewNew, kNewOld, kOldNew, kProducts };
 

@@ -20,6 +20,10 @@ constexpr int kPasses[] = {1, 3, 2};
 constexpr int kOrderedPasses[] = {4, 6, 3};
 static_assert(std::size(kPasses) == std::size(kOrderedPasses));
 
+/// Iterations whose objects have many samples of both kinds, where lists have room for as many: the first one has no
+/// OLD samples, later ones have few NEW ones.
+constexpr int kFirstFull = 2, kLastFull = 3;
+
 /// Iterations after which the host waits to decide whether to go on.
 constexpr int kDecisive = 3;
 constexpr double kHopelessAtFirst = 0.5;
@@ -52,6 +56,11 @@ int passes_of(const BuildState& state, int iteration) {
     return state.plan.passes * (first_ones ? passes[iteration - 1] : 1);
 }
 
+bool many_samples(const BuildState& state, int iteration) {
+    return iteration >= kFirstFull && iteration <= kLastFull && 2 * state.plan.samples <= state.plan.length &&
+           !state.input.merges();
+}
+
 }  // namespace
 
 void iterate(BuildState& state, int iteration) {
@@ -67,6 +76,7 @@ void iterate(BuildState& state, int iteration) {
                                    .visit = state.visit,
                                    .first = pass,
                                    .stride = passes,
+                                   .many_samples = many_samples(state, iteration),
                                    .stop = state.stop,
                                    .counters = state.counters},
                                   state.stream);

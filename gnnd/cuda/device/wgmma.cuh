@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 /// \file wgmma.cuh
-/// Hopper's matrix instruction for four warps at once: 64 rows times 32 others, both read from shared memory by the
-/// tensor cores themselves, where the older instruction needs every warp to load all columns. Sums lie in the registers
-/// as with the older one (tile.cuh): each warp has 16 of the 64 rows.
+/// Hopper's matrix instruction for four warps at once: 64 rows times 32 or 64 others, both read from shared memory by
+/// the tensor cores themselves, where the older instruction needs every warp to load all columns. Sums lie in the
+/// registers as with the older one (tile.cuh): each warp has 16 of the 64 rows.
 
 #include "gnnd/cuda/device/tile.cuh"
 
@@ -15,8 +15,8 @@
 
 namespace gnnd::cuda {
 
-/// Rows of a group of warps, and columns that they take at a time.
-inline constexpr int kGroupRows = 64, kChunk = 32, kChunkTiles = kChunk / kTileColumns;
+/// Rows of a group of warps.
+inline constexpr int kGroupRows = 64;
 
 #if GNND_HAS_WGMMA
 
@@ -28,45 +28,51 @@ __device__ inline u64 rows_descriptor(const std::uint8_t* rows) {
     return kSwizzle128 | kGroupStride | u64(1) << 16 | (u64(__cvta_generic_to_shared(rows)) & 0x3ffff) >> 4;
 }
 
+// clang-format off
+/// \param kind  of the sums: "r" (int) or "f" (float)
+#define GNND_TILE(kind, t) "+" kind(c[t][0]), "+" kind(c[t][1]), "+" kind(c[t][2]), "+" kind(c[t][3])
+#define GNND_WGMMA_32(shape, kind, more) \
+    asm volatile("{.reg .pred p; setp.ne.b32 p, %18, 0;\n wgmma.mma_async.sync.aligned.m64n32" shape " " \
+                 "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15}, %16, %17, p" more ";}\n" \
+                 : GNND_TILE(kind, 0), GNND_TILE(kind, 1), GNND_TILE(kind, 2), GNND_TILE(kind, 3) \
+                 : "l"(a), "l"(b), "r"(add))
+#define GNND_WGMMA_64(shape, kind, more) \
+    asm volatile("{.reg .pred p; setp.ne.b32 p, %34, 0;\n wgmma.mma_async.sync.aligned.m64n64" shape " " \
+                 "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, " \
+                 "%22, %23, %24, %25, %26, %27, %28, %29, %30, %31}, %32, %33, p" more ";}\n" \
+                 : GNND_TILE(kind, 0), GNND_TILE(kind, 1), GNND_TILE(kind, 2), GNND_TILE(kind, 3), \
+                   GNND_TILE(kind, 4), GNND_TILE(kind, 5), GNND_TILE(kind, 6), GNND_TILE(kind, 7) \
+                 : "l"(a), "l"(b), "r"(add))
+#define GNND_WGMMA(shape, kind, more) \
+    if constexpr (Tiles == 4) \
+        GNND_WGMMA_32(shape, kind, more); \
+    else \
+        GNND_WGMMA_64(shape, kind, more)
+// clang-format on
+
 /// Adds one step (32 bytes) of the products; the first of a sum overwrites with add = 0.
-template <PackedType C, class Sum>
-__device__ void group_instruction(Sum (&c)[kChunkTiles][4], u64 a, u64 b, int add) {
-    if constexpr (C == PackedType::u8)
-        asm volatile(
-            "{.reg .pred p; setp.ne.b32 p, %18, 0;\n"
-            "wgmma.mma_async.sync.aligned.m64n32k32.s32.u8.u8 "
-            "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15}, %16, %17, p;}\n"
-            : "+r"(c[0][0]), "+r"(c[0][1]), "+r"(c[0][2]), "+r"(c[0][3]), "+r"(c[1][0]), "+r"(c[1][1]), "+r"(c[1][2]),
-              "+r"(c[1][3]), "+r"(c[2][0]), "+r"(c[2][1]), "+r"(c[2][2]), "+r"(c[2][3]), "+r"(c[3][0]), "+r"(c[3][1]),
-              "+r"(c[3][2]), "+r"(c[3][3])
-            : "l"(a), "l"(b), "r"(add));
-    else if constexpr (C == PackedType::i8)
-        asm volatile(
-            "{.reg .pred p; setp.ne.b32 p, %18, 0;\n"
-            "wgmma.mma_async.sync.aligned.m64n32k32.s32.s8.s8 "
-            "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15}, %16, %17, p;}\n"
-            : "+r"(c[0][0]), "+r"(c[0][1]), "+r"(c[0][2]), "+r"(c[0][3]), "+r"(c[1][0]), "+r"(c[1][1]), "+r"(c[1][2]),
-              "+r"(c[1][3]), "+r"(c[2][0]), "+r"(c[2][1]), "+r"(c[2][2]), "+r"(c[2][3]), "+r"(c[3][0]), "+r"(c[3][1]),
-              "+r"(c[3][2]), "+r"(c[3][3])
-            : "l"(a), "l"(b), "r"(add));
-    else {
+template <PackedType C, int Tiles, class Sum>
+__device__ void group_instruction(Sum (&c)[Tiles][4], u64 a, u64 b, int add) {
+    static_assert(Tiles == 4 || Tiles == 8);
+    if constexpr (C == PackedType::u8) {
+        GNND_WGMMA("k32.s32.u8.u8", "r", "");
+    } else if constexpr (C == PackedType::i8) {
+        GNND_WGMMA("k32.s32.s8.s8", "r", "");
+    } else {
         static_assert(C == PackedType::f16);
-        asm volatile(
-            "{.reg .pred p; setp.ne.b32 p, %18, 0;\n"
-            "wgmma.mma_async.sync.aligned.m64n32k16.f32.f16.f16 "
-            "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15}, %16, %17, p, 1, 1, 0, 0;}\n"
-            : "+f"(c[0][0]), "+f"(c[0][1]), "+f"(c[0][2]), "+f"(c[0][3]), "+f"(c[1][0]), "+f"(c[1][1]), "+f"(c[1][2]),
-              "+f"(c[1][3]), "+f"(c[2][0]), "+f"(c[2][1]), "+f"(c[2][2]), "+f"(c[2][3]), "+f"(c[3][0]), "+f"(c[3][1]),
-              "+f"(c[3][2]), "+f"(c[3][3])
-            : "l"(a), "l"(b), "r"(add));
+        GNND_WGMMA("k16.f32.f16.f16", "f", ", 1, 1, 0, 0");
     }
 }
 
-/// Products of 64 rows with 32 others, by the four warps of a group together; `rows` and `columns` point to the first
-/// of each in shared memory. Needs publish_rows() and a barrier before.
-template <PackedType C, class Sum>
-__device__ void group_multiply(Sum (&sum)[kChunkTiles][4], const std::uint8_t* rows, const std::uint8_t* columns,
-                               bool add) {
+#undef GNND_WGMMA
+#undef GNND_WGMMA_64
+#undef GNND_WGMMA_32
+#undef GNND_TILE
+
+/// Products of 64 rows with Tiles * 8 others, by the four warps of a group together; `rows` and `columns` point to the
+/// first of each in shared memory. Needs publish_rows() and a barrier before.
+template <PackedType C, int Tiles, class Sum>
+__device__ void group_multiply(Sum (&sum)[Tiles][4], const std::uint8_t* rows, const std::uint8_t* columns, bool add) {
     const u64 a = rows_descriptor(rows), b = rows_descriptor(columns);
     asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 #pragma unroll
@@ -78,11 +84,11 @@ __device__ void group_multiply(Sum (&sum)[kChunkTiles][4], const std::uint8_t* r
 
 #endif  // GNND_HAS_WGMMA
 
-/// Adds to, or with add = false sets, the sums of this warp's 16 rows with kChunk others. The warps of a group (four,
-/// or fewer where a tile has fewer rows: kWarps) take 16 rows each from tile row `first` on; the others start at tile
-/// row `column`, and `tiles` says how many eights of them count. All warps of the group call it together.
-template <class Arithmetic, int kWarps>
-__device__ void multiply_group(typename Arithmetic::Sum (&sum)[kChunkTiles][4], const std::uint8_t* tile, int first,
+/// Adds to, or with add = false sets, the sums of this warp's 16 rows with Tiles * 8 others. The warps of a group
+/// (four, or fewer where a tile has fewer rows: kWarps) take 16 rows each from tile row `first` on; the others start at
+/// tile row `column`, and `tiles` says how many eights of them count. All warps of the group call it together.
+template <class Arithmetic, int kWarps, int Tiles>
+__device__ void multiply_group(typename Arithmetic::Sum (&sum)[Tiles][4], const std::uint8_t* tile, int first,
                                int column, int steps, int tiles, bool add) {
 #if GNND_HAS_WGMMA
     if constexpr (Arithmetic::kTensor && kWarps * kTileRows == kGroupRows) {
@@ -92,11 +98,11 @@ __device__ void multiply_group(typename Arithmetic::Sum (&sum)[kChunkTiles][4], 
 #endif
     if (!add)
 #pragma unroll
-        for (int i = 0; i < kChunkTiles * 4; ++i) sum[i / 4][i % 4] = 0;
+        for (int i = 0; i < Tiles * 4; ++i) sum[i / 4][i % 4] = 0;
     typename Arithmetic::Rows rows;
     Arithmetic::load(rows, tile, first + threadIdx.x / kWarp % kWarps * kTileRows, steps);
 #pragma unroll
-    for (int t = 0; t < kChunkTiles; ++t)
+    for (int t = 0; t < Tiles; ++t)
         if (t < tiles) Arithmetic::multiply(sum[t], rows, tile, column + t * kTileColumns, steps);
 }
 

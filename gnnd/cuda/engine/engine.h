@@ -62,6 +62,7 @@ struct CrossMatchArgs {
     const u32* visit;
     std::int64_t first;  ///< of that order the first place to take, and
     int stride;          ///< every so many-th from there on
+    bool many_samples;   ///< most objects have about as many NEW and as many OLD ones as there is room for
     const StopFlag* stop;
     Counters* counters;  ///< kSpread
 };
