@@ -93,7 +93,7 @@ struct BuildParams {
     /// `recall_at` is more than three quarters of the lists: codes confuse their last entries.
     Codes codes = Codes::automatic;
     Init init = Init::projection;  ///< see Init
-    /// On a GPU: the same graph bit for bit, build after build on the same kind of GPU, for more time (a third). The
+    /// On a GPU: the same graph bit for bit, build after build on the same kind of GPU, for more time (two fifths). The
     /// CPU is always so.
     bool deterministic = false;
     int trees = 0;  ///< projection trees, 1 to 1024, where the init grows them; 0: 4 or 6 on the CPU, 8 or 10 on a GPU

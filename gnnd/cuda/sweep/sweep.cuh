@@ -9,10 +9,10 @@
 /// long to stay in shared memory, two blocks on neighbouring multiprocessors have the same rows and every second tile
 /// of columns, and each brings half of the rows for both. Elsewhere all warps copy, wait and compute together.
 
+#include "gnnd/cuda/device/wgmma.cuh"
 #include "gnnd/cuda/sweep/hits.cuh"
 #include "gnnd/cuda/sweep/pipeline.cuh"
 #include "gnnd/cuda/sweep/sweep_launch.h"
-#include "gnnd/cuda/sweep/wide_wgmma.cuh"
 
 namespace gnnd::cuda {
 
