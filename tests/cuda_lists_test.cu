@@ -242,5 +242,67 @@ TEST_P(CudaMergeTest, AnIdStaysOnceWhateverItsDistances) {
     }
 }
 
+/// Step 1 after some trees: whatever was in the lists, they hold the nearest candidates, each id once at its least
+/// distance, in order and NEW, and nothing behind.
+TEST_P(CudaMergeTest, FillsListsThatWereEmpty) {
+    const int n = 300, length = GetParam();
+    for (const int capacity : {8, 32, 45, 64, 96, kMostToFill})
+        for (const bool exact : {true, false}) {
+            SCOPED_TRACE(testing::Message() << "capacity " << capacity << (exact ? "" : ", distances that differ"));
+            std::vector<u64> entries(n * capacity, ~u64(0));
+            std::vector<u32> counts(n);
+            std::vector<std::vector<Entry>> expected(n);
+            u64 offered = 0, accepted = 0;
+            for (int i = 0; i < n; ++i) {
+                counts[i] = i % 5 == 0 ? 0 : random() % (capacity + 1);
+                offered += counts[i];
+                std::map<u32, float> distance_of_id;
+                for (int j = 0; j < int(counts[i]); ++j) {
+                    const bool none = random() % 10 == 0;
+                    const u32 id = none ? kNoId : u32(i + 1 + random() % 60) % n;
+                    const float distance = none    ? INFINITY
+                                           : exact ? float(id * 37 % 101) - 20
+                                                   : float(random() % 5 + id * 37 % 101);
+                    entries[i * capacity + j] = u64(__builtin_bit_cast(u32, distance)) << 32 | id;
+                    if (none) continue;
+                    float& least = distance_of_id.emplace(id, distance).first->second;
+                    least = std::min(least, distance);
+                }
+                for (const auto& [id, distance] : distance_of_id) expected[i].push_back({distance, id});
+                std::sort(expected[i].begin(), expected[i].end());
+                if (int(expected[i].size()) > length) expected[i].resize(length);
+                accepted += expected[i].size();
+            }
+            const OnDevice<u32> ids(std::vector<u32>(n * length, 7)), waiting(counts);
+            const OnDevice<float> distances(std::vector<float>(n * length, NAN)), bounds(std::vector<float>(n, NAN));
+            const OnDevice<u64> queue(entries);
+            const OnDevice<Counters> counters(std::vector<Counters>(kSpread, Counters{}));
+            fill_lists({ids, distances, bounds, length, 1}, {queue, waiting, capacity}, n, counters, nullptr);
+            HostLists after(n, length);
+            after.ids = ids.read();
+            after.distances = distances.read();
+            after.bounds = bounds.read();
+            for (int i = 0; i < n; ++i) {
+                ASSERT_EQ(after.get(i), expected[i]) << i;
+                for (int j = 0; j < length; ++j) {
+                    const bool real = j < int(expected[i].size());
+                    ASSERT_EQ(after.ids[i * length + j] >= kNewBit, real) << i << ' ' << j;
+                    if (!real) {
+                        ASSERT_EQ(after.distances[i * length + j], INFINITY) << i << ' ' << j;
+                    }
+                }
+                ASSERT_EQ(after.bounds[i], after.distances[i * length + length - 1]) << i;
+            }
+            EXPECT_EQ(waiting.read(), std::vector<u32>(n, 0));
+            Counters sum{};
+            for (const Counters& part : counters.read()) {
+                sum.offered += part.offered;
+                sum.accepted += part.accepted;
+            }
+            EXPECT_EQ(sum.offered, offered);
+            EXPECT_EQ(sum.accepted, accepted);
+        }
+}
+
 }  // namespace
 }  // namespace gnnd::cuda

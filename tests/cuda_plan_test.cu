@@ -49,5 +49,30 @@ TEST(CudaPlan, CodesAreComparedWhereTheySaveProducts) {
     }
 }
 
+/// Trees may bring more candidates than cross-matches, in the place of what comes after them, and take no more memory.
+TEST(CudaPlan, CandidatesOfTreesLieWhereSamplesWillBe) {
+    const BuildParams params = test::gpu_params(64);
+    for (const auto& [samples, least] : {std::pair{8, 8}, std::pair{16, 40}, std::pair{32, 96}, std::pair{64, 128}})
+        for (const std::int64_t n : {2000, 1000000}) {
+            SCOPED_TRACE(testing::Message() << "p " << samples << ", n " << n);
+            const detail::Input input{{VectorView{nullptr, n, 128, DType::u8, 0}, {}}, {}};
+            Choices choices;
+            choices.list_size = 64;
+            choices.samples = samples;
+            choices.capacity = samples + 4;
+            const BuildPlan plan = make_build_plan(input, {}, params, choices, 1 << 10, 0, 0, 0);
+            EXPECT_GE(plan.tree_capacity, std::max(least, plan.capacity));
+            EXPECT_LE(plan.tree_capacity, kMostToFill);
+            std::size_t end = plan.candidates.offset + std::size_t(n * plan.tree_capacity * 8);
+            for (const Part& part : {plan.keys[0], plan.keys[1], plan.order[0], plan.order[1], plan.sort}) {
+                EXPECT_GE(part.offset, end);
+                end = part.offset + part.bytes;
+            }
+            EXPECT_LE(end, plan.total);
+            EXPECT_LE(plan.sample_ids.offset + plan.sample_ids.bytes, plan.total);
+            EXPECT_GE(plan.sample_ids.offset + plan.sample_ids.bytes + 256, plan.total);
+        }
+}
+
 }  // namespace
 }  // namespace gnnd::cuda

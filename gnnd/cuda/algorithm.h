@@ -6,7 +6,8 @@
 /// init/initialize.cu puts step 1 together, iterations.cu calls steps 2 to 4 in its loop, recall/reach_recall.cu step
 /// 5, and build.cu is what comes before and after.
 ///
-///   1. init          load_graph (merges), assign_to_pivots and join_window (trees), init_neighbors (random, refine)
+///   1. init          load_graph (merges), assign_to_pivots, join_window and fill_lists (trees), init_neighbors
+///                    (random, refine)
 ///   2. sample        NEW and OLD samples of every list, and the reverse ones
 ///   3. cross_match   the samples of every object are compared with each other
 ///   4. update        what is nearest goes to the lists (update.cuh), by way of apply_candidates
@@ -59,6 +60,9 @@ void sample(const Lists&, const Samples&, const Filter&, u32 salt, detail::Pairs
 void make_ids_plain(const Lists&, std::int64_t n, cudaStream_t);
 /// Before step 1 of a merge: the columns into empty lists, OLD.
 void load_graph(const Columns&, const Lists&, const SpaceInfo*, cudaStream_t);
+/// Step 1 after some trees: lists that were empty take the nearest candidates, of at most kMostToFill. All places and
+/// bounds are written, the candidates' counts are 0 afterwards.
+void fill_lists(const Lists&, const Candidates&, std::int64_t n, Counters*, cudaStream_t);
 /// Divides lists of one segment into the given number. What finds no room in its segment is dropped.
 void split(Lists&, int segments, std::int64_t n, cudaStream_t);
 /// Step 4's second half: candidates into the lists. Their counts are 0 afterwards.

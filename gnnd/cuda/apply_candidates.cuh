@@ -4,25 +4,11 @@
 /// Applies buffered candidates to the lists, a warp an object: drops what cannot enter, sorts the rest, finds the
 /// place of each in the list, drops what stands there already or comes twice, and moves the entries behind.
 
+#include "gnnd/cuda/device/seen_ids.cuh"
 #include "gnnd/cuda/device/sort.cuh"
 #include "gnnd/cuda/device/state.cuh"
 
 namespace gnnd::cuda {
-
-/// The ids that a warp has seen, as bits of their hashes: an id whose bit is not set is new for sure.
-template <int Words>
-struct SeenIds {
-    u32 words[Words];
-
-    __device__ void clear() {
-        for (int i = lane_id(); i < Words; i += kWarp) words[i] = 0;
-    }
-    /// True if it may have been there.
-    __device__ bool add(u32 id) {
-        const u32 hash = id * 0x9e3779b1u, bit = 1u << (hash >> 27);  // the upper bits of a product are well mixed
-        return atomicOr(&words[(hash >> 15) % Words], bit) & bit;
-    }
-};
 
 /// Warps of a block: as many as have room for their lists in 48 KB of shared memory.
 __host__ __device__ constexpr int apply_warps(int chunks) {
@@ -111,7 +97,7 @@ __global__ void __launch_bounds__(apply_warps(Chunks) * kWarp)
         if (candidate != kNothing) room[rank_in(near)] = candidate;
         __syncwarp();
         u64 sorted[1] = {lane < __popc(near) ? room[lane] : kNothing};
-        sort_warp(sorted, __popc(near));
+        sort_by_distance(sorted, room, __popc(near));
         bool known = false;
         const u64 before = __shfl_up_sync(kAllLanes, sorted[0], 1);
         const int rank = place_of(sorted[0], known);

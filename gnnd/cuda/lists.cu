@@ -5,6 +5,7 @@
 
 #include "gnnd/cuda/algorithm.h"
 #include "gnnd/cuda/apply_candidates.cuh"
+#include "gnnd/cuda/init/fill_lists.cuh"
 #include "gnnd/cuda/reverse.cuh"
 #include "gnnd/cuda/runtime/errors.h"
 #include "gnnd/cuda/sample.cuh"
@@ -249,6 +250,21 @@ void apply_candidates(const Lists& lists, const Candidates& candidates, std::int
         start(std::integral_constant<int, 16>());
     else
         start(std::integral_constant<int, 32>());
+}
+
+void fill_lists(const Lists& lists, const Candidates& candidates, std::int64_t n, Counters* counters,
+                cudaStream_t stream) {
+    const auto start = [&]<int Chunks>(std::integral_constant<int, Chunks>) {
+        fill_lists_kernel<Chunks>
+            <<<blocks_for(n, kFillWarps), kFillWarps * kWarp, 0, stream>>>(lists, candidates, n, counters);
+        GNND_LAUNCHED("fill_lists_kernel");
+    };
+    if (candidates.capacity <= 32)
+        start(std::integral_constant<int, 1>());
+    else if (candidates.capacity <= 64)
+        start(std::integral_constant<int, 2>());
+    else
+        start(std::integral_constant<int, kMostToFill / kWarp>());
 }
 
 void check_convergence(const Lists& lists, int k, std::int64_t n, int iteration, double threshold,

@@ -37,7 +37,7 @@ constexpr int kHighLength = 64;
 constexpr float kGoodRecall = 0.985F;
 constexpr int kGoodLength = 48;
 /// More trees cost more than the iterations that they save.
-constexpr int kCpuTrees = 6, kCpuMergeTrees = 4, kGpuTrees = 10, kGpuMergeTrees = 8;
+constexpr int kCpuTrees = 6, kCpuMergeTrees = 4, kGpuTrees = 12, kGpuMergeTrees = 8;
 /// Candidates that an object is offered in a batch and that fit with few losses, beside one a sample.
 constexpr int kSpareCapacity = 4;
 /// Up to so many objects all pairs cost less than sampling, and up to so many times the lists' length; less than

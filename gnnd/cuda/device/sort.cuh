@@ -28,17 +28,22 @@ __device__ inline void exchange_lanes(u64& entry, int stride, bool keeps_least) 
     const u64 other = __shfl_xor_sync(kAllLanes, entry, stride);
     if ((entry > other) == keeps_least) entry = other;
 }
-__device__ inline void order(u64& low, u64& high, bool ascending) {
-    const u64 a = low, b = high;
+__device__ inline void exchange_lanes(u32& entry, int stride, bool keeps_least) {
+    const u32 other = __shfl_xor_sync(kAllLanes, entry, stride);
+    entry = keeps_least ? min(entry, other) : max(entry, other);
+}
+template <class Entry>
+__device__ inline void order(Entry& low, Entry& high, bool ascending) {
+    const Entry a = low, b = high;
     const bool swap = (a > b) == ascending;
     low = swap ? b : a;
     high = swap ? a : b;
 }
 
-/// Bitonic sort, ascending, of the 32 * C entries of a warp; entry c * 32 + lane is in entries[c]. From place `count`,
-/// the same on all lanes, all are kNothing.
-template <int C>
-__device__ void sort_warp(u64 (&entries)[C], int count = C * kWarp) {
+/// Bitonic sort, ascending, of the 32 * C entries of a warp; entry c * 32 + lane is in entries[c]. Those from place
+/// `count` on, the same on all lanes, are no less than those before, and stay there in any order.
+template <class Entry, int C>
+__device__ void sort_warp(Entry (&entries)[C], int count = C * kWarp) {
 #pragma unroll
     for (int size = 2; size <= C * kWarp; size *= 2) {
         if (size / 2 >= count) return;  // they are sorted, and what follows is
@@ -53,6 +58,34 @@ __device__ void sort_warp(u64 (&entries)[C], int count = C * kWarp) {
                     exchange_lanes(entries[c], stride, ((lane_id() & stride) == 0) == ascending);
             }
     }
+}
+
+/// The same in a third of the instructions: numbers of 32 bits are sorted, a distance without its last bits and behind
+/// it the entry's place; where that is not the order of the entries, which is rare but for equal distances, they are
+/// sorted after all.
+/// \param room  shared, 32 * C entries of the warp
+template <int C>
+__device__ void sort_by_distance(u64 (&entries)[C], u64* room, int count) {
+    constexpr u32 kPlaces = C * kWarp - 1;
+    u32 keys[C];
+#pragma unroll
+    for (int c = 0; c < C; ++c) {
+        const u32 place = c * kWarp + lane_id();
+        keys[c] = (u32(entries[c] >> 32) & ~kPlaces) | place;
+        room[place] = entries[c];
+    }
+    sort_warp(keys, count);
+    __syncwarp();
+    bool sorted = true;
+    u64 last = 0;
+#pragma unroll
+    for (int c = 0; c < C; ++c) {
+        entries[c] = room[keys[c] & kPlaces];
+        const u64 left = __shfl_up_sync(kAllLanes, entries[c], 1);
+        sorted &= (lane_id() > 0 ? left : last) <= entries[c];
+        last = __shfl_sync(kAllLanes, entries[c], kWarp - 1);
+    }
+    if (!__all_sync(kAllLanes, sorted)) sort_warp(entries, count);
 }
 
 /// Keeps the least 32 * C of two sorted sequences, sorted. C is a power of two; `other` ends with kNothing.

@@ -49,21 +49,24 @@ void grow_tree(BuildState& state, u32 seed) {
 }
 
 /// True where codes tell neighbours from others badly, by what the first tree has found. Waits for the stream.
-bool too_coarse(const BuildState& state, int take) {
-    count_coarse(state.variant.candidates, take, state.n, state.info, state.stream);
+bool too_coarse(const BuildState& state, const Candidates& candidates, int take) {
+    count_coarse(candidates, take, state.n, state.info, state.stream);
     return read_info(state).coarse > state.n / kFewCoarse;
 }
 
+/// In a merge lists hold columns already, else nothing, and all their places are written.
 void start_from_trees(BuildState& state) {
-    const int trees = state.choices.trees, room = state.plan.capacity, take = std::min(kPerWindow, room);
+    Candidates candidates = state.variant.candidates;
+    candidates.capacity = state.plan.tree_capacity;
+    const int trees = state.choices.trees, take = std::min(kPerWindow, candidates.capacity);
     int at = 0;
+    bool empty = !state.input.merges();
     for (int tree = 0; tree < trees; ++tree) {
         grow_tree(state, state.seed_of(0x10000u + u32(tree)));
         state.engine->join_window(
-            state.points, {.order = state.order[0], .candidates = state.variant.candidates, .at = at, .take = take},
-            state.stream);
+            state.points, {.order = state.order[0], .candidates = candidates, .at = at, .take = take}, state.stream);
         if (tree == 0 && state.form.codes) {
-            state.coarse = too_coarse(state, take);
+            state.coarse = too_coarse(state, candidates, take);
             if (state.coarse && state.choices.codes == Codes::automatic) {
                 use_float16(state);
                 --tree;
@@ -71,8 +74,12 @@ void start_from_trees(BuildState& state) {
             }
         }
         at += take;
-        if (at + take > room || tree + 1 == trees) {
-            state.take_candidates();
+        if (at + take > candidates.capacity || tree + 1 == trees) {
+            if (empty)
+                fill_lists(state.lists, candidates, state.n, state.counters, state.stream);
+            else
+                apply_candidates(state.lists, candidates, state.n, state.stop, state.counters, state.stream);
+            empty = false;
             at = 0;
         }
     }
@@ -116,11 +123,14 @@ void start_from_graph(const BuildState& state) {
 }  // namespace
 
 void initialize(BuildState& state) {
+    const bool given = state.restart != nullptr || state.input.refines();
+    const bool grows = !given && grows_trees(state.params.init);
+    if (grows && !state.input.merges()) return start_from_trees(state);
     clear(state.lists, state.variant.candidates, state.n, state.stream);
     if (state.input.merges()) load_kept_columns(state);
     if (state.restart != nullptr) return start_from_neighbors(state, state.restart, state.restart_width);
     if (state.input.refines()) return start_from_graph(state);
-    if (grows_trees(state.params.init)) return start_from_trees(state);
+    if (grows) return start_from_trees(state);
     // In a merge as many as the lists have room for beside what stays in them.
     start_from_neighbors(state, nullptr, state.input.merges() ? state.plan.length / 2 : state.plan.samples);
 }

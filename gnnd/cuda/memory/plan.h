@@ -17,6 +17,7 @@ namespace gnnd::cuda {
 inline constexpr int kSegmentLength = 32;  ///< entries that a spinlock covers, the paper's: what a warp holds
 
 inline constexpr int kSmallBytes = 32 << 10;  ///< counters and what the host reads
+inline constexpr int kMostToFill = 128;       ///< candidates that fill_lists() sorts, a multiple of the warp
 
 /// One array of the work memory.
 struct Part {
@@ -54,7 +55,8 @@ struct InPlace {
 /// All sizes in bytes. The parts of one work block; some that are needed before or after the samples share their place.
 struct BuildPlan : VectorForm {
     int samples = 0, length = 0, capacity = 0;
-    int segments = 1;  ///< of each list while it is updated
+    int tree_capacity = 0;  ///< of candidates while trees grow, where nothing else needs the place of the samples yet
+    int segments = 1;       ///< of each list while it is updated
     /// The cross-matches of an iteration are split into so many passes, after each of which candidates are applied: one
     /// where buffers have all the places that are wanted, more where memory is short. First iterations take a multiple.
     int passes = 0;
