@@ -35,14 +35,16 @@ TEST_P(CudaCrossMatchTest, UpdatesListsAsByDefinition) {
         const char* name;
         Update update;
         int segments, kept;
-        bool locks = true, many_samples = false;
+        bool locks = true, many_samples = false, only_new = false;
     };
     for (const int p : {5, 16, 32, 64})
         for (const Case& variant :
              {Case{"auto", Update::automatic, 1, 2, false}, Case{"complete", Update::automatic, 1, 2},
               Case{"list", Update::selective, 1, 1}, Case{"segment", Update::selective, 2, 1},
               Case{"all", Update::all, 1, 0}, Case{"auto, many samples", Update::automatic, 1, 2, false, true},
-              Case{"complete, many samples", Update::automatic, 1, 2, true, true}}) {
+              Case{"complete, many samples", Update::automatic, 1, 2, true, true},
+              Case{"auto, only NEW", Update::automatic, 1, 2, false, false, true},
+              Case{"complete, only NEW", Update::automatic, 1, 2, true, false, true}}) {
             if (!test::has_update(variant.update)) continue;
             if (variant.many_samples && p != 32) continue;  // elsewhere it changes nothing
             SCOPED_TRACE(testing::Message() << variant.name << ", p " << p);
@@ -66,6 +68,8 @@ TEST_P(CudaCrossMatchTest, UpdatesListsAsByDefinition) {
                             if (seen.insert(id).second) (old ? groups[i].old : groups[i].fresh).push_back(id);
                 }
             }
+            if (variant.only_new)
+                for (Group& group : groups) group.old.clear();
             HostLists lists(kN, length);
             for (int i = 0; i < kN; ++i) {
                 std::vector<Entry> entries;
@@ -110,6 +114,7 @@ TEST_P(CudaCrossMatchTest, UpdatesListsAsByDefinition) {
                               .first = 0,
                               .stride = 1,
                               .many_samples = variant.many_samples,
+                              .only_new = variant.only_new,
                               .stop = stop,
                               .counters = counters},
                              nullptr);

@@ -153,7 +153,7 @@ TEST_P(CudaInitTest, AssignToPivotsFindsTheNearest) {
     std::iota(order.begin(), order.end(), 0);
     std::shuffle(order.begin(), order.end(), random);
     const OnDevice<u32> by(order);
-    for (const auto& [node_size, pivots] : {std::pair{kN, 7}, std::pair{256, 100}}) {
+    for (const auto& [node_size, pivots] : {std::pair{kN, 7}, std::pair{kN, 200}, std::pair{256, 100}}) {
         const OnDevice<u32> keys(std::vector<u32>(kN, ~0u));
         engine.assign_to_pivots(
             points(), {.order = by, .node_size = node_size, .pivots = pivots, .seed = 11, .keys = keys}, nullptr);

@@ -38,24 +38,28 @@ __host__ __device__ constexpr int round_up(int value, int to) {
 /// The state of a thread of the kernel, and the pieces of its work. All threads of a block call them together.
 /// \tparam T          samples of a kind that a block has room for, at least 2p. Each of its T/16 warps takes 16 NEW and
 ///                    16 OLD rows
-/// \tparam ShortRows  rows fit one tile of kTileBytes, and no sums are held over
+/// \tparam KTiles     1 or 2: rows are of at most so many tiles of kTileBytes, which lie in shared memory together, and
+///                    one product is done after the other; 0: rows of any length pass through it, and the sums of all
+///                    products are held over
 /// \tparam Chunk      columns of a product at a time, 32 or 64: with 64 the rows are read from shared memory half as
 ///                    often, but a multiprocessor has room for fewer blocks
-template <class Arithmetic_, int T_, bool ShortRows, class Update_, int Chunk>
+/// \tparam Kinds      1: there are no OLD samples yet
+template <class Arithmetic_, int T_, int KTiles, class Update_, int Chunk, int Kinds>
 struct CrossMatch {
     using Arithmetic = Arithmetic_;
     using Update = Update_;
     using Sum = typename Arithmetic::Sum;
     static constexpr int T = T_;
-    static constexpr bool kEveryPair = Update::kKept == 0;
+    static constexpr bool kEveryPair = Update::kKept == 0, kOnlyNew = Kinds == 1, kWhole = KTiles != 0;
+    static_assert(!kOnlyNew || !kEveryPair);
     static constexpr int kTop = kEveryPair ? 1 : Update::kKept;
     using Row = Best<Sum, kTop>;
-    using Keys = Key<Sum, ShortRows && std::is_same_v<Sum, int>>;
+    using Keys = Key<Sum, KTiles == 1 && std::is_same_v<Sum, int>>;
     static constexpr int kChunk = Chunk, kChunkTiles = kChunk / kTileColumns;
     using ChunkSums = Sum[kChunkTiles][4];
     enum Product { kNewNew, kNewOld, kOldNew, kProducts };
 
-    static constexpr int kStages = ShortRows ? 1 : 2, kStageBytes = 2 * T * kTileBytes;
+    static constexpr int kStages = KTiles == 0 ? 2 : KTiles, kStageBytes = Kinds * T * kTileBytes;
     static constexpr int kRowsOfGroup = T < kGroupRows ? T : kGroupRows;  ///< of a group of warps
     static constexpr int kWarpsOfGroup = kRowsOfGroup / kTileRows;
     static constexpr int kChunks = T / kChunk;
@@ -66,12 +70,12 @@ struct CrossMatch {
 
     /// Blocks on a multiprocessor, at least; 0: as the compiler likes. Sums of long rows take 128 registers a thread
     /// where it is told that more would cost a block; sums without tensor cores would spill.
-    static constexpr int kBlocks = ShortRows || T == 128 || !Arithmetic::kTensor ? 0 : 256 / T;
+    static constexpr int kBlocks = KTiles != 0 || T == 128 || !Arithmetic::kTensor ? 0 : 256 / T;
 
     struct Shared {
-        SampleTile<T> samples;
-        Sum terms[2 * T];
-        float bounds[2 * T];
+        SampleTile<T, Kinds> samples;
+        Sum terms[Kinds * T];
+        float bounds[Kinds * T];
     };
 
     const Points& points;
@@ -100,20 +104,20 @@ struct CrossMatch {
           stripe(threadIdx.x / kWarp * kTileRows),
           group(T == kRowsOfGroup ? 0 : stripe / kRowsOfGroup * kRowsOfGroup),
           has_new(group < new_count),
-          has_old(group < old_count && !kEveryPair),  // every pair: NEW with OLD has them already
+          has_old(!kOnlyNew && group < old_count && !kEveryPair),  // every pair: NEW with OLD has them already
           factor(Keys::factor(points_)) {}
 
     /// Starts copying the k-th tile of the samples' rows.
     __device__ __forceinline__ void fetch(int k, std::uint8_t* stage) const {
         const u32* ids = shared.samples.ids;
         load_rows<2 * T, T>(stage, 0, ids, new_count, round_up(new_count, kTileColumns), points, k);
-        load_rows<2 * T, T>(stage, T, ids + T, old_count, round_up(old_count, kTileColumns), points, k);
+        if (!kOnlyNew) load_rows<2 * T, T>(stage, T, ids + T, old_count, round_up(old_count, kTileColumns), points, k);
         commit_loads();
-        if (k == 0) read_terms();  // while the rows are on their way
     }
 
     __device__ __forceinline__ void read_terms() const {
         const int kind = threadIdx.x / T, place = threadIdx.x % T;
+        if (kind >= Kinds) return;
         const bool real = place < (kind == 0 ? new_count : old_count);
         const u32 id = real ? shared.samples.ids[threadIdx.x] : 0;
         u32 bias;
@@ -191,25 +195,30 @@ struct CrossMatch {
     }
 
     template <int P>
-    __device__ __forceinline__ void multiply_and_choose(ChunkSums& sums, int chunk, int steps) {
+    __device__ __forceinline__ void multiply_and_choose(ChunkSums& sums, int chunk) {
         const int count = columns_of<P>(chunk);
         if (count <= 0 || !is_wanted<P>()) return;
-        multiply<P>(sums, tile, chunk, count, steps, false);
+#pragma unroll
+        for (int k = 0; k < KTiles; ++k)
+            multiply<P>(sums, tile + k * kStageBytes, chunk, count,
+                        min(kTileBytes, points.row_bytes - k * kTileBytes) / kStep, k > 0);
         choose_all<P>(sums, chunk, count);
     }
 
-    __device__ __forceinline__ void match_short_rows() {
-        fetch(0, tile);
+    __device__ __forceinline__ void match_whole_rows() {
+#pragma unroll
+        for (int k = 0; k < KTiles; ++k) fetch(k, tile + k * kStageBytes);
+        read_terms();  // while the rows are on their way
         clear();
         wait_loads<0>();
         publish_rows();
         __syncthreads();
         ChunkSums sums;
-        const int steps = points.row_bytes / kStep;
         for (int chunk = 0; chunk < kChunks; ++chunk) {
-            multiply_and_choose<kNewNew>(sums, chunk, steps);
-            multiply_and_choose<kNewOld>(sums, chunk, steps);
-            multiply_and_choose<kOldNew>(sums, chunk, steps);
+            multiply_and_choose<kNewNew>(sums, chunk);
+            if (kOnlyNew) continue;
+            multiply_and_choose<kNewOld>(sums, chunk);
+            multiply_and_choose<kOldNew>(sums, chunk);
         }
     }
 
@@ -217,11 +226,16 @@ struct CrossMatch {
         ChunkSums sums[kProducts][kChunks];
         clear();
         for_each_k_tile<kStages, true>(
-            tile, kStageBytes, points, [&](int k, std::uint8_t* stage) { fetch(k, stage); },
+            tile, kStageBytes, points,
+            [&](int k, std::uint8_t* stage) {
+                fetch(k, stage);
+                if (k == 0) read_terms();
+            },
             [&](int k, const std::uint8_t* stage, int steps) {
 #pragma unroll
                 for (int chunk = 0; chunk < kChunks; ++chunk) {
                     multiply_if_wanted<kNewNew>(sums[kNewNew][chunk], stage, chunk, steps, k > 0);
+                    if (kOnlyNew) continue;
                     multiply_if_wanted<kNewOld>(sums[kNewOld][chunk], stage, chunk, steps, k > 0);
                     multiply_if_wanted<kOldNew>(sums[kOldNew][chunk], stage, chunk, steps, k > 0);
                 }
@@ -229,6 +243,7 @@ struct CrossMatch {
 #pragma unroll
         for (int chunk = 0; chunk < kChunks; ++chunk) {
             choose_all<kNewNew>(sums[kNewNew][chunk], chunk, is_wanted<kNewNew>() ? columns_of<kNewNew>(chunk) : 0);
+            if (kOnlyNew) continue;
             choose_all<kNewOld>(sums[kNewOld][chunk], chunk, is_wanted<kNewOld>() ? columns_of<kNewOld>(chunk) : 0);
             choose_all<kOldNew>(sums[kOldNew][chunk], chunk, is_wanted<kOldNew>() ? columns_of<kOldNew>(chunk) : 0);
         }
@@ -242,26 +257,36 @@ struct CrossMatch {
         }
     }
 
-    __device__ __forceinline__ void offer(Offer* to, const Row& nearest, int row, int count) const {
-#pragma unroll
-        for (int i = 0; i < kTop; ++i) {
-            const bool valid = row % T < count && Keys::valid(nearest.key[i]);
-            to[i].bound = shared.bounds[row];
-            to[i].distance = valid ? Keys::distance(points, nearest.key[i], shared.terms[row]) : INFINITY;
-            to[i].u = shared.samples.ids[valid ? row : 0];
-            to[i].v = shared.samples.ids[valid ? Keys::column(nearest.key[i]) : 0];
-        }
+    __device__ __forceinline__ void offer(Offer& to, Sum key, int row, int count) const {
+        const bool valid = row % T < count && Keys::valid(key);
+        to.bound = shared.bounds[row];
+        to.distance = valid ? Keys::distance(points, key, shared.terms[row]) : INFINITY;
+        to.u = shared.samples.ids[valid ? row : 0];
+        to.v = shared.samples.ids[valid ? Keys::column(key) : 0];
+    }
+
+    /// The nearest to a row, known to two lanes of it, which share the offers.
+    __device__ __forceinline__ void offer_half(Offer& to, const Row& half, int row, int count) const {
+        const Row nearest = Row::halve(half, half, 2);
+        const bool upper = lane_id() & 2;
+        offer(to, upper ? nearest.key[kTop - 1] : nearest.key[0], row, kTop == 1 && upper ? 0 : count);
     }
 
     /// The exchanges of the diagram above. All offers of a thread go together, so that they wait for memory together.
     __device__ __forceinline__ void offer_nearest() const {
-        Offer offers[2 * kTop];
         const int row = stripe + lane_id() / 4 + lane_id() % 2 * 8;
         const Row with_new = Row::halve(best[kNewNew][0], best[kNewNew][1], 1);
+        if constexpr (kOnlyNew) {
+            Offer offers[1];
+            offer_half(offers[0], with_new, row, new_count);
+            return update.take(offers);
+        }
+        Offer offers[kTop + 1];
         const Row with_old = Row::halve(best[kNewOld][0], best[kNewOld][1], 1);
-        offer(offers, Row::halve(with_new, with_old, 2), row, new_count);
-        const Row of_old = Row::halve(best[kOldNew][0], best[kOldNew][1], 1);
-        offer(offers + kTop, Row::halve(of_old, of_old, 2), T + row, lane_id() % 4 < 2 ? old_count : 0);
+        const Row of_new = Row::halve(with_new, with_old, 2);
+#pragma unroll
+        for (int i = 0; i < kTop; ++i) offer(offers[i], of_new.key[i], row, new_count);
+        offer_half(offers[kTop], Row::halve(best[kOldNew][0], best[kOldNew][1], 1), T + row, old_count);
         update.take(offers);
     }
 
@@ -308,8 +333,8 @@ __global__ void __launch_bounds__(2 * Match::T, Match::kBlocks)
     if (threadIdx.x == 0)
         atomicAdd(&counters[blockIdx.x % kSpread].distances,
                   (match.inside ? u64(new_count) * (new_count - 1) / 2 : 0) + u64(new_count) * old_count);
-    if constexpr (Match::kStages == 1)
-        match.match_short_rows();
+    if constexpr (Match::kWhole)
+        match.match_whole_rows();
     else
         match.match_long_rows();
     if constexpr (Match::kEveryPair)

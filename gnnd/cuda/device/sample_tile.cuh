@@ -9,11 +9,13 @@ namespace gnnd::cuda {
 
 /// The distinct samples of the block's object, NEW ones from place 0 on and OLD ones from place T on; an id that is
 /// both counts as NEW.
-template <int T>
+/// \tparam Kinds  1: OLD ones are left out. There are 2T threads all the same
+template <int T, int Kinds>
 struct SampleTile {
-    u32 ids[2 * T];
-    u32 table[4 * T];            ///< hash table over the ids
-    int in_warp[2 * T / kWarp];  ///< how many each warp brings
+    static constexpr int kPlaces = Kinds * T;
+    u32 ids[kPlaces];
+    u32 table[2 * kPlaces];        ///< hash table over the ids
+    int in_warp[kPlaces / kWarp];  ///< how many each warp brings
     int new_count, old_count;
 
     /// AnyOrder: where the own list and the reverse samples bring the same id, either place may be its place.
@@ -23,14 +25,14 @@ struct SampleTile {
         const int kind = threadIdx.x / T, place = threadIdx.x % T;  // T is a multiple of the warp
         // All loads before the first use: they wait for memory together.
         const u32 which = u32(object) * 2 + kind, places = 2 * u32(samples.p);
-        u32 id = place < int(places) ? samples.ids[u64(which) * places + place] : kNoId;
+        u32 id = kind < Kinds && place < int(places) ? samples.ids[u64(which) * places + place] : kNoId;
         const int own = samples.own[object] >> (16 * kind) & 0xffff;
         const int reverse = min(int(samples.reverse[which]), samples.p);
         if (stop->raised) return false;
-        table[threadIdx.x] = table[2 * T + threadIdx.x] = kNoId;
+        for (int i = threadIdx.x; i < 2 * kPlaces; i += 2 * T) table[i] = kNoId;
         if (place - (place < samples.p ? 0 : samples.p) >= (place < samples.p ? own : reverse)) id = kNoId;
         // Samples of one kind, taken by the object or reverse ones, are distinct among themselves: they share a turn.
-        constexpr int kTurns = AnyOrder ? 2 : 4;
+        constexpr int kTurns = AnyOrder ? Kinds : 2 * Kinds;
         const int turn = AnyOrder ? kind : 2 * kind + (place >= samples.p);
         bool first = false;
 #pragma unroll
@@ -39,10 +41,10 @@ struct SampleTile {
             if (turn == now) first = is_first(id);
         }
         const u32 ballot = __ballot_sync(kAllLanes, first);
-        if (lane_id() == 0) in_warp[threadIdx.x / kWarp] = __popc(ballot);
+        if (lane_id() == 0 && threadIdx.x < kPlaces) in_warp[threadIdx.x / kWarp] = __popc(ballot);
         __syncthreads();
         int before = 0, all[2] = {0, 0};
-        for (int warp = 0; warp < 2 * T / kWarp; ++warp) {
+        for (int warp = 0; warp < kPlaces / kWarp; ++warp) {
             const int of = warp * kWarp / T;
             if (of == kind && warp < int(threadIdx.x / kWarp)) before += in_warp[warp];
             all[of] += in_warp[warp];
@@ -58,8 +60,8 @@ struct SampleTile {
     /// True for the first thread that brings this id.
     __device__ bool is_first(u32 id) {
         if (id == kNoId) return false;
-        for (u32 slot = id * 0x9e3779b1u / (0x80000000u / (2 * T));; ++slot) {  // the upper bits are well mixed
-            const u32 found = atomicCAS(&table[slot % (4 * T)], kNoId, id);
+        for (u32 slot = id * 0x9e3779b1u / (0x80000000u / kPlaces);; ++slot) {  // the upper bits are well mixed
+            const u32 found = atomicCAS(&table[slot % (2 * kPlaces)], kNoId, id);
             if (found == kNoId) return true;
             if (found == id) return false;
         }

@@ -15,41 +15,53 @@
 
 namespace gnnd::cuda {
 
-/// Rows of one tile have kernels of their own where sums come from tensor cores.
-template <class Arithmetic>
-bool has_short_rows(const Points& points) {
-    return Arithmetic::kTensor && points.row_bytes <= kTileBytes;
+/// Calls start(std::integral_constant<int, KTiles>()): rows of one or two tiles, which shared memory holds as a whole,
+/// have kernels of their own where sums come from tensor cores; 0 for others.
+template <class Arithmetic, class Start>
+void start_for_rows(const Points& points, const Start& start) {
+    if constexpr (Arithmetic::kTensor) {
+        if (points.row_bytes <= kTileBytes) return start(std::integral_constant<int, 1>());
+        if (points.row_bytes <= 2 * kTileBytes) return start(std::integral_constant<int, 2>());
+    }
+    start(std::integral_constant<int, 0>());
 }
 
 template <class Arithmetic>
 std::int64_t window_size(const Points& points) {
-    return has_short_rows<Arithmetic>(points) && !points.pairs.all() ? kWideWindow : kWindow;
+    std::int64_t size = kWindow;
+    start_for_rows<Arithmetic>(points, [&]<int KTiles>(std::integral_constant<int, KTiles>) {
+        if (KTiles == 1 && !points.pairs.all()) size = kWideWindow;
+    });
+    return size;
 }
 
 template <class Arithmetic>
 void assign_to_pivots(const Points& points, const AssignToPivotsArgs& args, cudaStream_t stream) {
-    if constexpr (Arithmetic::kTensor)
-        if (has_short_rows<Arithmetic>(points))
-            return launch("assign_to_pivots", assign_short_rows_kernel<Arithmetic>, blocks_for(points.n, kShortRows),
-                          2 * kShortRows, kShortBytes, stream, points, args);
-    launch("assign_to_pivots", assign_to_pivots_kernel<Arithmetic>, blocks_for(points.n, kBlockRows), 2 * kBlockRows, 0,
-           stream, points, args);
+    start_for_rows<Arithmetic>(points, [&]<int KTiles>(std::integral_constant<int, KTiles>) {
+        if constexpr (KTiles == 0) {
+            launch("assign_to_pivots", assign_to_pivots_kernel<Arithmetic>, blocks_for(points.n, kBlockRows),
+                   2 * kBlockRows, 0, stream, points, args);
+        } else {
+            using Shape = WholeRows<KTiles>;
+            launch("assign_to_pivots", assign_whole_rows_kernel<Arithmetic, KTiles>, blocks_for(points.n, Shape::kRows),
+                   2 * Shape::kRows, KTiles * Shape::kStageBytes, stream, points, args);
+        }
+    });
 }
 
 template <class Arithmetic>
 void join_window(const Points& points, const JoinWindowArgs& args, cudaStream_t stream) {
-    const auto start = [&]<bool ShortRows, bool Across>(WindowShape<ShortRows, Across>) {
-        using Shape = WindowShape<ShortRows, Across>;
-        launch("join_window", join_window_kernel<Arithmetic, ShortRows, Across>, blocks_for(points.n, Shape::kRows),
+    const auto start = [&]<int KTiles, bool Across>(WindowShape<KTiles, Across>) {
+        using Shape = WindowShape<KTiles, Across>;
+        launch("join_window", join_window_kernel<Arithmetic, KTiles, Across>, blocks_for(points.n, Shape::kRows),
                Shape::kThreads, Shape::kBytes, stream, points, args);
     };
-    constexpr bool kTensor = Arithmetic::kTensor;
-    if (!has_short_rows<Arithmetic>(points))
-        start(WindowShape<false, false>());
-    else if (points.pairs.all())
-        start(WindowShape<kTensor, false>());
-    else
-        start(WindowShape<kTensor, kTensor>());
+    start_for_rows<Arithmetic>(points, [&]<int KTiles>(std::integral_constant<int, KTiles>) {
+        if (points.pairs.all())
+            start(WindowShape<KTiles, false>());
+        else
+            start(WindowShape < KTiles == 1 ? 1 : 0, KTiles == 1 > ());
+    });
 }
 
 template <class Arithmetic>
@@ -75,16 +87,13 @@ void cross_match(const Points& points, const CrossMatchArgs& args, cudaStream_t 
     const BufferedUpdate buffered{reinterpret_cast<const float2*>(args.lists.bounds), args.variant.filter,
                                   args.variant.candidates};
     const CompleteUpdate complete{buffered, {args.lists, args.variant.locks, args.counters}};
-    const bool short_rows = has_short_rows<Arithmetic>(points), ordered = args.variant.locks != nullptr;
-    constexpr bool kTensor = Arithmetic::kTensor;
-    if (ordered && short_rows)
-        launch_cross_match<Arithmetic, kTensor>(points, args, complete, stream);
-    else if (ordered)
-        launch_cross_match<Arithmetic, false>(points, args, complete, stream);
-    else if (short_rows)
-        launch_cross_match<Arithmetic, kTensor>(points, args, buffered, stream);
-    else
-        launch_cross_match<Arithmetic, false>(points, args, buffered, stream);
+    const auto start = [&]<int KTiles>(std::integral_constant<int, KTiles>) {
+        if (args.variant.locks != nullptr)
+            launch_cross_match<Arithmetic, KTiles>(points, args, complete, stream);
+        else
+            launch_cross_match<Arithmetic, KTiles>(points, args, buffered, stream);
+    };
+    start_for_rows<Arithmetic>(points, start);
 }
 
 template <class Arithmetic>

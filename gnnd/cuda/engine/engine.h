@@ -63,6 +63,7 @@ struct CrossMatchArgs {
     std::int64_t first;  ///< of that order the first place to take, and
     int stride;          ///< every so many-th from there on
     bool many_samples;   ///< most objects have about as many NEW and as many OLD ones as there is room for
+    bool only_new;       ///< no object has OLD ones yet; should one have, they are left out
     const StopFlag* stop;
     Counters* counters;  ///< kSpread
 };

@@ -17,10 +17,10 @@ void cross_match_variant(const Points& points, const CrossMatchArgs& args, cudaS
         case Update::automatic:
             break;
         case Update::selective:
-            launch_cross_match<Arithmetic, false>(points, args, LockUpdate{locked}, stream);
+            launch_cross_match<Arithmetic, 0>(points, args, LockUpdate{locked}, stream);
             break;
         case Update::all:
-            launch_cross_match<Arithmetic, false>(points, args, SortUpdate{locked}, stream);
+            launch_cross_match<Arithmetic, 0>(points, args, SortUpdate{locked}, stream);
             break;
     }
 }

@@ -81,56 +81,80 @@ __global__ void __launch_bounds__(2 * kBlockRows) assign_to_pivots_kernel(Points
     node.put<Keys>(args, best, begin + stripe, rows - stripe);
 }
 
-/// Objects of a block where rows fit one tile: they and all pivots lie in shared memory together.
-inline constexpr int kShortRows = 256;
-static_assert(kWindow % kShortRows == 0 && kMaxPivots == kShortRows);
-inline constexpr int kShortBytes = (kShortRows + kMaxPivots) * kTileBytes;
+/// The shape of a block's work where rows are of at most 1 or 2 tiles of kTileBytes: they and all pivots, or half of
+/// these, lie in shared memory together.
+template <int KTiles>
+struct WholeRows {
+    static constexpr int kRows = 256, kPivots = kMaxPivots / KTiles;
+    static constexpr int kBlocks = KTiles == 1 ? 3 : 2;  ///< on a multiprocessor
+    static constexpr int kStageBytes = (kRows + kPivots) * kTileBytes;
+    static_assert(kWindow % kRows == 0 && kMaxPivots <= kRows);
+};
 
-/// The same for rows of one tile of kTileBytes.
-template <class Arithmetic>
-__global__ void __launch_bounds__(2 * kShortRows, 3) assign_short_rows_kernel(Points points, AssignToPivotsArgs args) {
+/// The same for such rows.
+template <class Arithmetic, int KTiles>
+__global__ void __launch_bounds__(2 * WholeRows<KTiles>::kRows, WholeRows<KTiles>::kBlocks)
+    assign_whole_rows_kernel(Points points, AssignToPivotsArgs args) {
     using Sum = typename Arithmetic::Sum;
-    using Keys = Key<Sum, std::is_same_v<Sum, int>>;
-    extern __shared__ __align__(1024) std::uint8_t tile[];  // the rows, and behind them the pivots'
-    __shared__ u32 ids[kShortRows + kMaxPivots];
-    __shared__ __align__(8) Sum terms[kShortRows + kMaxPivots];
-    const std::int64_t begin = std::int64_t(blockIdx.x) * kShortRows;
+    using Keys = Key<Sum, KTiles == 1 && std::is_same_v<Sum, int>>;
+    using Shape = WholeRows<KTiles>;
+    constexpr int kRows = Shape::kRows, kPivots = Shape::kPivots, kThreads = 2 * kRows;
+    extern __shared__ __align__(1024) std::uint8_t tile[];  // the rows, and behind them the pivots', KTiles times
+    __shared__ u32 ids[kRows + kPivots];
+    __shared__ __align__(8) Sum terms[kRows + kPivots];
+    const std::int64_t begin = std::int64_t(blockIdx.x) * kRows;
     const Node node(points, args, begin);
-    const int rows = int(min(std::int64_t(kShortRows), points.n - begin));
-    const int i = threadIdx.x, pivot = i - kShortRows;
-    const bool real = pivot < 0 ? i < rows : pivot < args.pivots;
-    const u32 id = !real ? 0 : pivot < 0 ? args.order[begin + i] : node.pivot(args, pivot);
-    ids[i] = id;
-    __syncthreads();
-    const int tiles = (args.pivots + kTileColumns - 1) / kTileColumns;
-    load_rows<2 * kShortRows, kShortRows>(tile, 0, ids, rows, kShortRows, points, 0);
-    load_rows<2 * kShortRows, kMaxPivots>(tile, kShortRows, ids + kShortRows, args.pivots, tiles * kTileColumns, points,
-                                          0);
-    commit_loads();
-    terms[i] = real ? Keys::term(points, id, max(pivot, 0)) : Keys::no_term();
-    wait_loads<0>();
-    __syncthreads();
-
+    const int rows = int(min(std::int64_t(kRows), points.n - begin));
     const Sum factor = Keys::factor(points);
     const int stripe = threadIdx.x / kWarp * kTileRows;
-    const Sum own[2] = {terms[stripe + lane_id() / 4], terms[stripe + lane_id() / 4 + 8]};
+    constexpr int steps = kTileBytes / kStep;  // all of them: behind a row's end the tile holds zeros
+    typename Arithmetic::Rows in_registers[KTiles];
+    Sum own[2];
     Best<Sum, 1> best[2];
     best[0].clear();
     best[1].clear();
-    constexpr int steps = kTileBytes / kStep;  // all of them: behind a row's end the tile holds zeros
-    typename Arithmetic::Rows in_registers;
-    Arithmetic::load(in_registers, tile, stripe, steps);
-#pragma unroll 4
-    for (int t = 0; t < tiles; ++t) {
-        Sum sum[4] = {};
-        Arithmetic::multiply(sum, in_registers, tile, kShortRows + t * kTileColumns, steps);
-        const int c = t * kTileColumns + lane_id() % 4 * 2;
-        Sum key[4];
+    for (int first = 0; first < args.pivots; first += kPivots) {
+        const int columns = min(kPivots, args.pivots - first), tiles = (columns + kTileColumns - 1) / kTileColumns;
+        const int i = threadIdx.x, pivot = i - kRows;
+        const bool real = pivot < 0 ? i < rows : pivot < columns;
+        const u32 id = !real ? 0 : pivot < 0 ? args.order[begin + i] : node.pivot(args, first + pivot);
+        if (first > 0) __syncthreads();  // the pivots before are still being read
+        if (i < kRows + kPivots) ids[i] = id;
+        __syncthreads();
 #pragma unroll
-        for (int j = 0; j < 4; ++j)
-            key[j] = Keys::make(sum[j], factor, Keys::pair_term(terms[kShortRows + c + j % 2], own[j / 2]), c + j % 2);
-        best[0].take(key[0], key[1]);
-        best[1].take(key[2], key[3]);
+        for (int k = 0; k < KTiles; ++k) {
+            std::uint8_t* stage = tile + k * Shape::kStageBytes;
+            if (first == 0) load_rows<kThreads, kRows>(stage, 0, ids, rows, kRows, points, k);
+            load_rows<kThreads, kPivots>(stage, kRows, ids + kRows, columns, tiles * kTileColumns, points, k);
+        }
+        commit_loads();
+        if (i < kRows + kPivots)
+            terms[i] = real ? Keys::term(points, id, pivot < 0 ? 0 : first + pivot) : Keys::no_term();
+        wait_loads<0>();
+        __syncthreads();
+        if (first == 0) {
+            own[0] = terms[stripe + lane_id() / 4];
+            own[1] = terms[stripe + lane_id() / 4 + 8];
+#pragma unroll
+            for (int k = 0; k < KTiles; ++k)
+                Arithmetic::load(in_registers[k], tile + k * Shape::kStageBytes, stripe, steps);
+        }
+#pragma unroll 4
+        for (int t = 0; t < tiles; ++t) {
+            Sum sum[4] = {};
+#pragma unroll
+            for (int k = 0; k < KTiles; ++k)
+                Arithmetic::multiply(sum, in_registers[k], tile + k * Shape::kStageBytes, kRows + t * kTileColumns,
+                                     steps);
+            const int c = t * kTileColumns + lane_id() % 4 * 2;
+            Sum key[4];
+#pragma unroll
+            for (int j = 0; j < 4; ++j)
+                key[j] = Keys::make(sum[j], factor, Keys::pair_term(terms[kRows + c + j % 2], own[j / 2]),
+                                    first + c + j % 2);
+            best[0].take(key[0], key[1]);
+            best[1].take(key[2], key[3]);
+        }
     }
     node.put<Keys>(args, best, begin + stripe, rows - stripe);
 }

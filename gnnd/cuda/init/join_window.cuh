@@ -13,19 +13,22 @@ namespace gnnd::cuda {
 /// The shape of a block's work. Across: a merge, where only objects of different sets are compared. Its windows are
 /// twice as long: what two sets of m objects have in products with each other is what one of m has in products with
 /// itself, and sets of other sizes have less.
-/// \tparam ShortRows  rows of one tile of kTileBytes
-template <bool ShortRows, bool Across>
+/// \tparam KTiles  1 or 2: rows are of at most so many tiles of kTileBytes, which lie in shared memory together; 0:
+/// rows
+///                 of any length pass through it
+template <int KTiles, bool Across>
 struct WindowShape {
-    static_assert(ShortRows || !Across);  // the sums over several tiles stay in registers: 256 columns of them fit
+    static_assert(KTiles == 1 || !Across);  // the sums over several tiles stay in registers: 256 columns of them fit
     static constexpr int kObjects = Across ? kWideWindow : kWindow;
-    /// Objects of a block: a whole window where the sums of short rows are chosen from at once, else what registers
+    /// Objects of a block: a whole window where the sums of whole rows are chosen from at once, else what registers
     /// hold.
-    static constexpr int kRows = ShortRows ? kObjects : kBlockRows;
+    static constexpr int kRows = KTiles != 0 ? kObjects : kBlockRows;
     /// Across: 33 stripes of rows at most, three a warp, and as many blocks as shared memory holds.
-    static constexpr int kThreads = Across ? 384 : ShortRows ? 512 : 2 * kBlockRows;
-    static constexpr int kBlocks = ShortRows && !Across ? 2 : 3;              ///< on a multiprocessor
+    static constexpr int kThreads = Across ? 384 : KTiles == 1 ? 512 : KTiles == 2 ? 256 : 2 * kBlockRows;
+    static constexpr int kBlocks = KTiles == 1 && !Across ? 2 : 3;            ///< on a multiprocessor
     static constexpr int kPlaces = Across ? kObjects + kTileRows : kObjects;  ///< in shared memory, gaps included
-    static constexpr int kBytes = kPlaces * kTileBytes;
+    static constexpr int kStageBytes = kPlaces * kTileBytes;
+    static constexpr int kBytes = (KTiles != 0 ? KTiles : 1) * kStageBytes;
 };
 
 /// Of every eight columns a thread sees two, 2 quarter and 2 quarter + 1, where quarter = lane % 4. A key has room for
@@ -78,12 +81,12 @@ __device__ int separate(u32* ids, const u32* order, int count, detail::Pairs pai
 /// window; Across, of the objects of the other set in the window. A part is two of every sixteen columns: what a lane
 /// sees of the even or of the odd tiles. The nearest four in one of four parts, of all tiles, take more instructions,
 /// and a build with them ends with 0.0001 to 0.0015 more recall (benchs/NOTEBOOK.md).
-template <class Arithmetic, bool ShortRows, bool Across>
-__global__ void __launch_bounds__(WindowShape<ShortRows, Across>::kThreads, WindowShape<ShortRows, Across>::kBlocks)
+template <class Arithmetic, int KTiles, bool Across>
+__global__ void __launch_bounds__(WindowShape<KTiles, Across>::kThreads, WindowShape<KTiles, Across>::kBlocks)
     join_window_kernel(Points points, JoinWindowArgs args) {
     using Sum = typename Arithmetic::Sum;
-    using Keys = Key<Sum, ShortRows && std::is_same_v<Sum, int>>;
-    using Shape = WindowShape<ShortRows, Across>;
+    using Keys = Key<Sum, KTiles == 1 && std::is_same_v<Sum, int>>;
+    using Shape = WindowShape<KTiles, Across>;
     constexpr int kTiles = Shape::kObjects / kTileColumns, kThreads = Shape::kThreads;
     extern __shared__ __align__(1024) std::uint8_t tile[];  // kPlaces x kTileBytes
     __shared__ u32 ids[Shape::kPlaces];
@@ -109,9 +112,9 @@ __global__ void __launch_bounds__(WindowShape<ShortRows, Across>::kThreads, Wind
         for (auto& of_row : best)
             for (auto& of_tiles : of_row) of_tiles.clear();
     };
-    const auto fetch = [&](int k, std::uint8_t*) {
-        load_rows<kThreads, Shape::kPlaces>(tile, 0, ids, sizes[0], second, points, k);
-        if (Across) load_rows<kThreads, Shape::kPlaces>(tile, second, ids + second, sizes[1], end - second, points, k);
+    const auto fetch = [&](int k, std::uint8_t* stage) {
+        load_rows<kThreads, Shape::kPlaces>(stage, 0, ids, sizes[0], second, points, k);
+        if (Across) load_rows<kThreads, Shape::kPlaces>(stage, second, ids + second, sizes[1], end - second, points, k);
         commit_loads();
         if (k == 0)  // read while the rows are on their way
             for (int i = threadIdx.x; i < end; i += kThreads)
@@ -130,7 +133,7 @@ __global__ void __launch_bounds__(WindowShape<ShortRows, Across>::kThreads, Wind
                 const int r = row + i / 2 * 8, c = columns + column + i % 2;
                 key[i] = Keys::make(half == 0 ? even[i] : odd[i], factor, Keys::pair_term(terms[c], terms[r]),
                                     (t + half) * 2 + i % 2);
-                if (!Across && !ShortRows && !points.pairs.count(ids[r], ids[c])) set_worst(key[i]);
+                if (KTiles == 0 && !points.pairs.count(ids[r], ids[c])) set_worst(key[i]);
             }
             if (!Across && t * kTileColumns == stripe)  // no object is its own neighbour
 #pragma unroll
@@ -173,8 +176,9 @@ __global__ void __launch_bounds__(WindowShape<ShortRows, Across>::kThreads, Wind
         if (quarter < 2 && id != kNoId) args.candidates.counts[id] = u32(args.at + args.take);
     };
     const int stripe = threadIdx.x / kWarp * kTileRows;
-    if constexpr (ShortRows) {
-        fetch(0, tile);
+    if constexpr (KTiles != 0) {
+#pragma unroll
+        for (int k = 0; k < KTiles; ++k) fetch(k, tile + k * Shape::kStageBytes);
         wait_loads<0>();
         __syncthreads();
         constexpr int steps = kTileBytes / kStep;  // all of them: behind a row's end the tile holds zeros
@@ -183,14 +187,18 @@ __global__ void __launch_bounds__(WindowShape<ShortRows, Across>::kThreads, Wind
             const int columns = Across && !of_second ? second : 0;
             const int tiles = Across ? whole_stripes(of_second ? sizes[0] : sizes[1]) / kTileColumns : kTiles;
             clear();
-            typename Arithmetic::Rows rows;
-            Arithmetic::load(rows, tile, first, steps);
-#pragma unroll 2
+            typename Arithmetic::Rows rows[KTiles];
+#pragma unroll
+            for (int k = 0; k < KTiles; ++k) Arithmetic::load(rows[k], tile + k * Shape::kStageBytes, first, steps);
+#pragma unroll(2 / KTiles)
             for (int t = 0; t < tiles; t += 2) {
                 Sum sums[2][4] = {};
 #pragma unroll
-                for (int half = 0; half < 2; ++half)
-                    Arithmetic::multiply(sums[half], rows, tile, columns + (t + half) * kTileColumns, steps);
+                for (int k = 0; k < KTiles; ++k)
+#pragma unroll
+                    for (int half = 0; half < 2; ++half)
+                        Arithmetic::multiply(sums[half], rows[k], tile + k * Shape::kStageBytes,
+                                             columns + (t + half) * kTileColumns, steps);
                 choose(sums[0], sums[1], first, columns, t);
             }
             put(first + lane_id() / 4, columns);
