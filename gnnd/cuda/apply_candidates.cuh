@@ -97,7 +97,7 @@ __global__ void __launch_bounds__(apply_warps(Chunks) * kWarp)
         if (candidate != kNothing) room[rank_in(near)] = candidate;
         __syncwarp();
         u64 sorted[1] = {lane < __popc(near) ? room[lane] : kNothing};
-        sort_by_distance(sorted, room, __popc(near));
+        sort_by_upper_half(sorted, room, __popc(near));
         bool known = false;
         const u64 before = __shfl_up_sync(kAllLanes, sorted[0], 1);
         const int rank = place_of(sorted[0], known);

@@ -22,6 +22,9 @@
 ///
 ///     lane         4r              4r+1            4r+2            4r+3
 ///     result       r with NEW      r+8 with NEW    r with OLD      r+8 with OLD
+///
+/// OLD samples have partners of one kind only, as NEW ones have in the first iteration: there the lanes 4r + 2 and
+/// 4r + 3 have what 4r and 4r + 1 have, and each offers one of the two partners.
 
 #include "gnnd/cuda/device/best.cuh"
 #include "gnnd/cuda/device/k_tiles.cuh"

@@ -34,6 +34,7 @@ __global__ void __launch_bounds__(kReverseWarps* kWarp)
     choose_kernel(Samples samples, u32 salt, std::int64_t n, const StopFlag* stop) {
     const std::int64_t i = std::int64_t(blockIdx.x) * kReverseWarps + threadIdx.x / kWarp;
     if (i >= 2 * n || stop->raised) return;
+    __shared__ u64 rooms[kReverseWarps][4 * kWarp];
     const u64 count = samples.reverse[i];
     const auto [begin, end] = EdgeRange<u32>(samples.offsets, samples.reverse, samples.edges, i);
     const u32* next = begin;
@@ -43,21 +44,33 @@ __global__ void __launch_bounds__(kReverseWarps* kWarp)
         if (place >= end) return kNothing;
         return u64(mix(*place ^ own_salt)) << 32 | *place;
     };
+    u64* const room = rooms[threadIdx.x / kWarp];
+    const auto keep = [&]<int C>(const u64(&entries)[C]) {
+#pragma unroll
+        for (int c = 0; c < C; ++c)
+            if (const int at = c * kWarp + lane_id(); entries[c] != kNothing && at < samples.p)
+                chosen[at] = u32(entries[c]);
+    };
     if (count <= kWarp) {
         u64 entries[1] = {read(next + lane_id())};
-        sort_warp(entries, int(count));
-        if (entries[0] != kNothing && lane_id() < samples.p) chosen[lane_id()] = u32(entries[0]);
-        return;
+        sort_by_upper_half(entries, room, int(count));
+        return keep(entries);
     }
-    u64 entries[4] = {kNothing, kNothing, kNothing, kNothing};
+    if (count <= 2 * kWarp) {
+        u64 entries[2] = {read(next + lane_id()), read(next + kWarp + lane_id())};
+        sort_by_upper_half(entries, room, int(count));
+        return keep(entries);
+    }
+    u64 entries[4] = {kNothing, kNothing, kNothing, kNothing}, nearest[2];
     for (; next < end; next += 2 * kWarp) {
         entries[2] = read(next + lane_id());
         entries[3] = read(next + kWarp + lane_id());
-        sort_warp(entries);
+        __syncwarp();
+        sort_by_upper_half(entries, room, 4 * kWarp);
     }
-    for (int c = 0; c < 2; ++c)
-        if (const int at = c * kWarp + lane_id(); entries[c] != kNothing && at < samples.p)
-            chosen[at] = u32(entries[c]);
+    nearest[0] = entries[0];
+    nearest[1] = entries[1];
+    keep(nearest);
 }
 
 }  // namespace gnnd::cuda

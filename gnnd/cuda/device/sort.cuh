@@ -60,12 +60,12 @@ __device__ void sort_warp(Entry (&entries)[C], int count = C * kWarp) {
     }
 }
 
-/// The same in a third of the instructions: numbers of 32 bits are sorted, a distance without its last bits and behind
-/// it the entry's place; where that is not the order of the entries, which is rare but for equal distances, they are
-/// sorted after all.
+/// The same in a third of the instructions: numbers of 32 bits are sorted, an entry's upper half (a distance, a hash)
+/// without its last bits and behind it the entry's place. Where that is not the order of the entries, which is rare but
+/// for equal distances, they are sorted after all.
 /// \param room  shared, 32 * C entries of the warp
 template <int C>
-__device__ void sort_by_distance(u64 (&entries)[C], u64* room, int count) {
+__device__ void sort_by_upper_half(u64 (&entries)[C], u64* room, int count) {
     constexpr u32 kPlaces = C * kWarp - 1;
     u32 keys[C];
 #pragma unroll

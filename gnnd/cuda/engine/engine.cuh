@@ -15,13 +15,16 @@
 
 namespace gnnd::cuda {
 
-/// Calls start(std::integral_constant<int, KTiles>()): rows of one or two tiles, which shared memory holds as a whole,
+/// Calls start(std::integral_constant<int, KTiles>()): rows of one to Most tiles, which shared memory holds as a whole,
 /// have kernels of their own where sums come from tensor cores; 0 for others.
-template <class Arithmetic, class Start>
+template <class Arithmetic, int Most, class Start>
 void start_for_rows(const Points& points, const Start& start) {
     if constexpr (Arithmetic::kTensor) {
         if (points.row_bytes <= kTileBytes) return start(std::integral_constant<int, 1>());
-        if (points.row_bytes <= 2 * kTileBytes) return start(std::integral_constant<int, 2>());
+        if (Most >= 2 && points.row_bytes <= 2 * kTileBytes)
+            return start(std::integral_constant<int, std::min(2, Most)>());
+        if (Most >= 3 && points.row_bytes <= 3 * kTileBytes)
+            return start(std::integral_constant<int, std::min(3, Most)>());
     }
     start(std::integral_constant<int, 0>());
 }
@@ -29,7 +32,7 @@ void start_for_rows(const Points& points, const Start& start) {
 template <class Arithmetic>
 std::int64_t window_size(const Points& points) {
     std::int64_t size = kWindow;
-    start_for_rows<Arithmetic>(points, [&]<int KTiles>(std::integral_constant<int, KTiles>) {
+    start_for_rows<Arithmetic, 1>(points, [&]<int KTiles>(std::integral_constant<int, KTiles>) {
         if (KTiles == 1 && !points.pairs.all()) size = kWideWindow;
     });
     return size;
@@ -37,7 +40,7 @@ std::int64_t window_size(const Points& points) {
 
 template <class Arithmetic>
 void assign_to_pivots(const Points& points, const AssignToPivotsArgs& args, cudaStream_t stream) {
-    start_for_rows<Arithmetic>(points, [&]<int KTiles>(std::integral_constant<int, KTiles>) {
+    start_for_rows<Arithmetic, 3>(points, [&]<int KTiles>(std::integral_constant<int, KTiles>) {
         if constexpr (KTiles == 0) {
             launch("assign_to_pivots", assign_to_pivots_kernel<Arithmetic>, blocks_for(points.n, kBlockRows),
                    2 * kBlockRows, 0, stream, points, args);
@@ -56,7 +59,7 @@ void join_window(const Points& points, const JoinWindowArgs& args, cudaStream_t 
         launch("join_window", join_window_kernel<Arithmetic, KTiles, Across>, blocks_for(points.n, Shape::kRows),
                Shape::kThreads, Shape::kBytes, stream, points, args);
     };
-    start_for_rows<Arithmetic>(points, [&]<int KTiles>(std::integral_constant<int, KTiles>) {
+    start_for_rows<Arithmetic, 3>(points, [&]<int KTiles>(std::integral_constant<int, KTiles>) {
         if (points.pairs.all())
             start(WindowShape<KTiles, false>());
         else
@@ -93,7 +96,7 @@ void cross_match(const Points& points, const CrossMatchArgs& args, cudaStream_t 
         else
             launch_cross_match<Arithmetic, KTiles>(points, args, buffered, stream);
     };
-    start_for_rows<Arithmetic>(points, start);
+    start_for_rows<Arithmetic, 2>(points, start);
 }
 
 template <class Arithmetic>

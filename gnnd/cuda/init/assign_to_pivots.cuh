@@ -81,14 +81,14 @@ __global__ void __launch_bounds__(2 * kBlockRows) assign_to_pivots_kernel(Points
     node.put<Keys>(args, best, begin + stripe, rows - stripe);
 }
 
-/// The shape of a block's work where rows are of at most 1 or 2 tiles of kTileBytes: they and all pivots, or half of
+/// The shape of a block's work where rows are of at most 1, 2 or 3 tiles of kTileBytes: they and all pivots, or half of
 /// these, lie in shared memory together.
 template <int KTiles>
 struct WholeRows {
-    static constexpr int kRows = 256, kPivots = kMaxPivots / KTiles;
+    static constexpr int kRows = KTiles <= 2 ? 256 : 128, kPivots = KTiles == 1 ? kMaxPivots : kMaxPivots / 2;
     static constexpr int kBlocks = KTiles == 1 ? 3 : 2;  ///< on a multiprocessor
     static constexpr int kStageBytes = (kRows + kPivots) * kTileBytes;
-    static_assert(kWindow % kRows == 0 && kMaxPivots <= kRows);
+    static_assert(kWindow % kRows == 0 && kPivots <= kRows);
 };
 
 /// The same for such rows.

@@ -2,8 +2,8 @@
 #pragma once
 /// \file fill_lists.cuh
 /// Step 1 of GNND, after the windows of some trees: lists that were empty get what was found, the nearest first. A warp
-/// an object sorts all candidates at once, which takes a third of what applying them in turn takes, where each batch
-/// has to find its places among those before (apply_candidates.cuh).
+/// an object sorts all candidates at once, which takes half as long as applying them in turn, where each batch has to
+/// find its places among those before (apply_candidates.cuh).
 
 #include "gnnd/cuda/device/seen_ids.cuh"
 #include "gnnd/cuda/device/sort.cuh"
@@ -34,7 +34,7 @@ __global__ void __launch_bounds__(kFillWarps* kWarp)
         const float distance = distance_of(candidate);
         entries[c] = distance < INFINITY ? ranked(distance, id_of(candidate) | kNewBit) : kNothing;
     }
-    sort_by_distance(entries, rooms[threadIdx.x / kWarp], count);
+    sort_by_upper_half(entries, rooms[threadIdx.x / kWarp], count);
 
     // What several trees have found stands side by side.
     u64 before = kNothing;

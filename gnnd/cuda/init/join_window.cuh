@@ -13,7 +13,7 @@ namespace gnnd::cuda {
 /// The shape of a block's work. Across: a merge, where only objects of different sets are compared. Its windows are
 /// twice as long: what two sets of m objects have in products with each other is what one of m has in products with
 /// itself, and sets of other sizes have less.
-/// \tparam KTiles  1 or 2: rows are of at most so many tiles of kTileBytes, which lie in shared memory together; 0:
+/// \tparam KTiles  1 to 3: rows are of at most so many tiles of kTileBytes, which lie in shared memory together; 0:
 /// rows
 ///                 of any length pass through it
 template <int KTiles, bool Across>
@@ -24,8 +24,8 @@ struct WindowShape {
     /// hold.
     static constexpr int kRows = KTiles != 0 ? kObjects : kBlockRows;
     /// Across: 33 stripes of rows at most, three a warp, and as many blocks as shared memory holds.
-    static constexpr int kThreads = Across ? 384 : KTiles == 1 ? 512 : KTiles == 2 ? 256 : 2 * kBlockRows;
-    static constexpr int kBlocks = KTiles == 1 && !Across ? 2 : 3;            ///< on a multiprocessor
+    static constexpr int kThreads = Across ? 384 : KTiles == 1 ? 512 : KTiles != 0 ? 256 : 2 * kBlockRows;
+    static constexpr int kBlocks = (KTiles == 1 && !Across) || KTiles == 3 ? 2 : 3;  ///< on a multiprocessor
     static constexpr int kPlaces = Across ? kObjects + kTileRows : kObjects;  ///< in shared memory, gaps included
     static constexpr int kStageBytes = kPlaces * kTileBytes;
     static constexpr int kBytes = (KTiles != 0 ? KTiles : 1) * kStageBytes;
@@ -190,7 +190,7 @@ __global__ void __launch_bounds__(WindowShape<KTiles, Across>::kThreads, WindowS
             typename Arithmetic::Rows rows[KTiles];
 #pragma unroll
             for (int k = 0; k < KTiles; ++k) Arithmetic::load(rows[k], tile + k * Shape::kStageBytes, first, steps);
-#pragma unroll(2 / KTiles)
+#pragma unroll(KTiles == 1 ? 2 : 1)
             for (int t = 0; t < tiles; t += 2) {
                 Sum sums[2][4] = {};
 #pragma unroll
