@@ -14,7 +14,7 @@ namespace gnnd::cuda {
 /// \tparam KTiles  of CrossMatch
 template <class Arithmetic, int KTiles, class Update>
 void launch_cross_match(const Points& points, const CrossMatchArgs& args, const Update& update, cudaStream_t stream) {
-    constexpr bool kBoth = Update::kKept > 1;  // the paper's variants have neither wide kernels nor those of NEW alone
+    constexpr bool kOwn = Update::kKept > 1;  // the paper's variants have neither wide kernels nor those of NEW alone
     const auto start = [&]<int T, int Chunk, int Kinds>(std::integer_sequence<int, T, Chunk, Kinds>) {
         using Match = CrossMatch<Arithmetic, T, KTiles, Update, Chunk, Kinds>;
         launch("cross_match", cross_match_kernel<Match>, blocks_for(points.n - args.first, args.stride), 2 * T,
@@ -22,7 +22,7 @@ void launch_cross_match(const Points& points, const CrossMatchArgs& args, const 
                args.counters);
     };
     const auto start_for = [&]<int T>(std::integral_constant<int, T>) {
-        constexpr int kWide = kBoth && Arithmetic::kTensor && T == 64 ? 64 : 32, kNew = kBoth ? 1 : 2;
+        constexpr int kWide = kOwn && Arithmetic::kTensor && T == 64 ? 64 : 32, kNew = kOwn ? 1 : 2;
         // Of two tiles' rows shared memory has room for no more blocks with 32 columns at a time.
         constexpr int kNarrow = KTiles == 2 ? kWide : 32;
         if (args.only_new)

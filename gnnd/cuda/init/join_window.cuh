@@ -13,12 +13,11 @@ namespace gnnd::cuda {
 /// The shape of a block's work. Across: a merge, where only objects of different sets are compared. Its windows are
 /// twice as long: what two sets of m objects have in products with each other is what one of m has in products with
 /// itself, and sets of other sizes have less.
-/// \tparam KTiles  1 to 3: rows are of at most so many tiles of kTileBytes, which lie in shared memory together; 0:
-/// rows
-///                 of any length pass through it
+/// \tparam KTiles  1 to 3: rows are of at most so many tiles of kTileBytes, which lie in shared memory together.
+///                 0: they pass through it, whatever their length, and registers hold the sums of 256 columns
 template <int KTiles, bool Across>
 struct WindowShape {
-    static_assert(KTiles == 1 || !Across);  // the sums over several tiles stay in registers: 256 columns of them fit
+    static_assert(KTiles == 1 || !Across);  // of longer rows KTiles 0 sees which pairs count
     static constexpr int kObjects = Across ? kWideWindow : kWindow;
     /// Objects of a block: a whole window where the sums of whole rows are chosen from at once, else what registers
     /// hold.
@@ -28,7 +27,7 @@ struct WindowShape {
     static constexpr int kBlocks = (KTiles == 1 && !Across) || KTiles == 3 ? 2 : 3;  ///< on a multiprocessor
     static constexpr int kPlaces = Across ? kObjects + kTileRows : kObjects;  ///< in shared memory, gaps included
     static constexpr int kStageBytes = kPlaces * kTileBytes;
-    static constexpr int kBytes = (KTiles != 0 ? KTiles : 1) * kStageBytes;
+    static constexpr int kStages = KTiles != 0 ? KTiles : 1, kBytes = kStages * kStageBytes;
 };
 
 /// Of every eight columns a thread sees two, 2 quarter and 2 quarter + 1, where quarter = lane % 4. A key has room for
@@ -88,7 +87,7 @@ __global__ void __launch_bounds__(WindowShape<KTiles, Across>::kThreads, WindowS
     using Keys = Key<Sum, KTiles == 1 && std::is_same_v<Sum, int>>;
     using Shape = WindowShape<KTiles, Across>;
     constexpr int kTiles = Shape::kObjects / kTileColumns, kThreads = Shape::kThreads;
-    extern __shared__ __align__(1024) std::uint8_t tile[];  // kPlaces x kTileBytes
+    extern __shared__ __align__(1024) std::uint8_t tile[];  // kStages x kPlaces x kTileBytes
     __shared__ u32 ids[Shape::kPlaces];
     __shared__ __align__(8) Sum terms[Shape::kPlaces];
     const std::int64_t begin = std::int64_t(blockIdx.x) * Shape::kRows,
