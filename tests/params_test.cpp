@@ -134,7 +134,7 @@ TEST(BuildParams, ZeroStandsForAChoice) {
     EXPECT_EQ(on(gpu, params).list_size, 32);
     params.recall = 0.99f;
     EXPECT_EQ(on(cpu, params).trees, 6);
-    EXPECT_EQ(on(gpu, params).trees, 10);
+    EXPECT_EQ(on(gpu, params).trees, 12);
     EXPECT_EQ(detail::resolve(params, {{many, few}, {}}, gpu).trees, 8);
     EXPECT_FALSE(on(cpu, params).exhaustive);
     EXPECT_TRUE(detail::resolve(params, {{few}, {}}, cpu).exhaustive);
