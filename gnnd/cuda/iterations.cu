@@ -174,7 +174,8 @@ double Iterations::iterations_left(double missing, double before) const {
     const double factor = missing / before, allowed = 1 - double(state_.params.recall);
     if (factor >= 1 || allowed <= 0) return INFINITY;
     const bool complete = state_.plan.samples >= state_.plan.length;
-    const bool settles_above = settled(missing, before) > (complete ? 1 : kShort) * allowed;
+    const double end = settled(missing, before);
+    const bool settles_above = complete ? end > allowed : from_scratch() && end > kShort * allowed;
     return std::log(missing / allowed) / -std::log(factor) + (settles_above ? kLongerLists : 0);
 }
 
@@ -188,11 +189,14 @@ bool Iterations::in_vain(double missing, double before, double seconds) const {
     return meter_->seconds_of_all_pairs() < iterations_left(missing, before) * seconds;
 }
 
-/// Lists of this length will settle with far too little; of a graph that is refined or merged the first factors say
-/// nothing of it.
+/// Of a graph that is refined or merged the first factors do not say where lists settle that hold more than samples.
+bool Iterations::from_scratch() const {
+    return !state_.input.refines() && !state_.input.merges();
+}
+
+/// Lists of this length will settle with far too little.
 bool Iterations::settles_short(double missing, double before) const {
-    const bool from_scratch = !state_.input.refines() && !state_.input.merges();
-    if (!from_scratch || missing >= before || missing > kHopeless) return false;
+    if (!from_scratch() || missing >= before || missing > kHopeless) return false;
     return settled(missing, before) > kShort * (1 - double(state_.params.recall));
 }
 

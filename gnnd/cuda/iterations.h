@@ -44,6 +44,7 @@ class Iterations {
     void await(int iteration);
     double iterations_left(double missing, double before) const;
     bool in_vain(double missing, double before, double seconds) const;
+    bool from_scratch() const;
     bool settles_short(double missing, double before) const;
     bool projected() const { return state_.form.components != 0; }
     int most_iterations() const;
