@@ -134,6 +134,17 @@ TEST_P(CudaSampleTest, TakesTheFirstOfEachKind) {
         }
 }
 
+/// What offered, accepted and lost candidates add up to.
+Counters sum_of(const OnDevice<Counters>& counters) {
+    Counters sum{};
+    for (const Counters& part : counters.read()) {
+        sum.offered += part.offered;
+        sum.accepted += part.accepted;
+        sum.lost += part.lost;
+    }
+    return sum;
+}
+
 /// The state that apply_candidates() leaves.
 struct Applied {
     HostLists lists;
@@ -149,15 +160,10 @@ Applied apply(const HostLists& lists, const std::vector<u64>& entries, const std
     const OnDevice<Counters> counters(std::vector<Counters>(kSpread, Counters{}));
     apply_candidates({ids, distances, bounds, lists.length, 1}, {queue, waiting, capacity}, lists.n, stop, counters,
                      nullptr);
-    Applied applied{lists, waiting.read(), {}};
+    Applied applied{lists, waiting.read(), sum_of(counters)};
     applied.lists.ids = ids.read();
     applied.lists.distances = distances.read();
     applied.lists.bounds = bounds.read();
-    for (const Counters& part : counters.read()) {
-        applied.sum.offered += part.offered;
-        applied.sum.accepted += part.accepted;
-        applied.sum.lost += part.lost;
-    }
     return applied;
 }
 
@@ -294,11 +300,7 @@ TEST_P(CudaMergeTest, FillsListsThatWereEmpty) {
                 ASSERT_EQ(after.bounds[i], after.distances[i * length + length - 1]) << i;
             }
             EXPECT_EQ(waiting.read(), std::vector<u32>(n, 0));
-            Counters sum{};
-            for (const Counters& part : counters.read()) {
-                sum.offered += part.offered;
-                sum.accepted += part.accepted;
-            }
+            const Counters sum = sum_of(counters);
             EXPECT_EQ(sum.offered, offered);
             EXPECT_EQ(sum.accepted, accepted);
         }

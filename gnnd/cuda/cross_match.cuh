@@ -107,7 +107,7 @@ struct CrossMatch {
           stripe(threadIdx.x / kWarp * kTileRows),
           group(T == kRowsOfGroup ? 0 : stripe / kRowsOfGroup * kRowsOfGroup),
           has_new(group < new_count),
-          has_old(!kOnlyNew && group < old_count && !kEveryPair),  // every pair: NEW with OLD has them already
+          has_old(group < old_count && !kEveryPair),  // every pair: NEW with OLD has them already
           factor(Keys::factor(points_)) {}
 
     /// Starts copying the k-th tile of the samples' rows.

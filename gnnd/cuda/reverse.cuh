@@ -7,6 +7,8 @@
 /// sample.cuh has counted them. Each object's get a place in one array (allocate_offsets), are put there in any order
 /// (scatter), and are sorted by hash (choose).
 
+#include <type_traits>
+
 #include "gnnd/cuda/device/edges.cuh"
 #include "gnnd/cuda/device/sort.cuh"
 #include "gnnd/cuda/device/state.cuh"
@@ -51,26 +53,23 @@ __global__ void __launch_bounds__(kReverseWarps* kWarp)
             if (const int at = c * kWarp + lane_id(); entries[c] != kNothing && at < samples.p)
                 chosen[at] = u32(entries[c]);
     };
-    if (count <= kWarp) {
-        u64 entries[1] = {read(next + lane_id())};
+    const auto keep_all = [&]<int C>(std::integral_constant<int, C>) {
+        u64 entries[C];
+#pragma unroll
+        for (int c = 0; c < C; ++c) entries[c] = read(next + c * kWarp + lane_id());
         sort_by_upper_half(entries, room, int(count));
-        return keep(entries);
-    }
-    if (count <= 2 * kWarp) {
-        u64 entries[2] = {read(next + lane_id()), read(next + kWarp + lane_id())};
-        sort_by_upper_half(entries, room, int(count));
-        return keep(entries);
-    }
-    u64 entries[4] = {kNothing, kNothing, kNothing, kNothing}, nearest[2];
+        keep(entries);
+    };
+    if (count <= kWarp) return keep_all(std::integral_constant<int, 1>());
+    if (count <= 2 * kWarp) return keep_all(std::integral_constant<int, 2>());
+    u64 entries[4] = {kNothing, kNothing, kNothing, kNothing};
     for (; next < end; next += 2 * kWarp) {
         entries[2] = read(next + lane_id());
         entries[3] = read(next + kWarp + lane_id());
         __syncwarp();
         sort_by_upper_half(entries, room, 4 * kWarp);
     }
-    nearest[0] = entries[0];
-    nearest[1] = entries[1];
-    keep(nearest);
+    keep(entries);
 }
 
 }  // namespace gnnd::cuda

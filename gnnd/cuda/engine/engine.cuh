@@ -17,25 +17,19 @@ namespace gnnd::cuda {
 
 /// Calls start(std::integral_constant<int, KTiles>()): rows of one to Most tiles, which shared memory holds as a whole,
 /// have kernels of their own where sums come from tensor cores; 0 for others.
-template <class Arithmetic, int Most, class Start>
+template <class Arithmetic, int Most, int KTiles = 1, class Start>
 void start_for_rows(const Points& points, const Start& start) {
-    if constexpr (Arithmetic::kTensor) {
-        if (points.row_bytes <= kTileBytes) return start(std::integral_constant<int, 1>());
-        if (Most >= 2 && points.row_bytes <= 2 * kTileBytes)
-            return start(std::integral_constant<int, std::min(2, Most)>());
-        if (Most >= 3 && points.row_bytes <= 3 * kTileBytes)
-            return start(std::integral_constant<int, std::min(3, Most)>());
-    }
-    start(std::integral_constant<int, 0>());
+    if constexpr (!Arithmetic::kTensor || KTiles > Most)
+        start(std::integral_constant<int, 0>());
+    else if (points.row_bytes <= KTiles * kTileBytes)
+        start(std::integral_constant<int, KTiles>());
+    else
+        start_for_rows<Arithmetic, Most, KTiles + 1>(points, start);
 }
 
 template <class Arithmetic>
 std::int64_t window_size(const Points& points) {
-    std::int64_t size = kWindow;
-    start_for_rows<Arithmetic, 1>(points, [&]<int KTiles>(std::integral_constant<int, KTiles>) {
-        if (KTiles == 1 && !points.pairs.all()) size = kWideWindow;
-    });
-    return size;
+    return Arithmetic::kTensor && points.row_bytes <= kTileBytes && !points.pairs.all() ? kWideWindow : kWindow;
 }
 
 template <class Arithmetic>
@@ -60,10 +54,11 @@ void join_window(const Points& points, const JoinWindowArgs& args, cudaStream_t 
                Shape::kThreads, Shape::kBytes, stream, points, args);
     };
     start_for_rows<Arithmetic, 3>(points, [&]<int KTiles>(std::integral_constant<int, KTiles>) {
+        constexpr bool kAcross = KTiles == 1;  // longer rows of two sets have no kernel of their own
         if (points.pairs.all())
             start(WindowShape<KTiles, false>());
         else
-            start(WindowShape < KTiles == 1 ? 1 : 0, KTiles == 1 > ());
+            start(WindowShape<int(kAcross), kAcross>());
     });
 }
 

@@ -125,8 +125,7 @@ void start_from_graph(const BuildState& state) {
 void initialize(BuildState& state) {
     const bool given = state.restart != nullptr || state.input.refines();
     const bool grows = !given && grows_trees(state.params.init);
-    if (grows && !state.input.merges()) return start_from_trees(state);
-    clear(state.lists, state.variant.candidates, state.n, state.stream);
+    if (!grows || state.input.merges()) clear(state.lists, state.variant.candidates, state.n, state.stream);
     if (state.input.merges()) load_kept_columns(state);
     if (state.restart != nullptr) return start_from_neighbors(state, state.restart, state.restart_width);
     if (state.input.refines()) return start_from_graph(state);

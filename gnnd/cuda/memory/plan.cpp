@@ -130,13 +130,18 @@ BuildPlan make_build_plan(const detail::Input& input, const InPlace& in_place, c
         plan.candidates = layout.take(std::max({n * capacity * 8, edges, projecting}));
         Layout starting = layout, ending = layout;
         plan.sample_ids = layout.take(n * 16 * plan.samples);
-        const std::int64_t order_bytes = 4 * round_up(n * 4, 256) + round_up(std::int64_t(sort_bytes), 256),
-                           tree_bytes = std::int64_t(layout.end_ - plan.candidates.offset) - order_bytes;
+        const auto take_order = [&](Layout& from) {
+            for (Part& part : plan.keys) part = from.take(n * 4);
+            for (Part& part : plan.order) part = from.take(n * 4);
+            plan.sort = from.take(std::int64_t(sort_bytes));
+        };
+        Layout ordering;
+        take_order(ordering);
+        const std::int64_t tree_bytes =
+            std::int64_t(layout.end_ - plan.candidates.offset) - std::int64_t(ordering.end_);
         plan.tree_capacity = std::max(capacity, int(std::min<std::int64_t>(tree_bytes / (n * 8), kMostToFill)));
         growing.take(std::max(std::int64_t(plan.candidates.bytes), n * plan.tree_capacity * 8));
-        for (Part& part : plan.keys) part = growing.take(n * 4);
-        for (Part& part : plan.order) part = growing.take(n * 4);
-        plan.sort = growing.take(std::int64_t(sort_bytes));
+        take_order(growing);
         for (int set = 0; set < 2; ++set) {
             const KnnGraphView& graph = input.graphs[set];
             if (in_place.graphs[set]) continue;
