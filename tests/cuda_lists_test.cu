@@ -30,6 +30,30 @@ TEST_F(CudaKernelTest, TooMuchSharedMemoryIsAnErrorThatSaysHowMuch) {
     EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
 }
 
+TEST_F(CudaKernelTest, NodesAreSortedByPivotsAndStayInOrderOtherwise) {
+    std::mt19937 random(4);
+    for (const std::int64_t node : {256, 512, 513, 1024, 2048, 2049, 4096})
+        for (const std::int64_t n : {std::int64_t(1), node - 1, node, 3 * node + 1, 5 * node - 1}) {
+            const int pivots = int((node + 127) / 128);
+            SCOPED_TRACE(testing::Message() << n << " in nodes of " << node);
+            ASSERT_TRUE(can_sort_nodes(node, pivots));
+            std::vector<u32> keys, objects(std::size_t(n), 0u), wanted(std::size_t(n), 0u);
+            for (std::int64_t i = 0; i < n; ++i)
+                keys.push_back(u32(i / node * pivots) + u32(random() % unsigned(pivots)));
+            std::iota(objects.begin(), objects.end(), 0u);
+            std::shuffle(objects.begin(), objects.end(), random);
+            std::vector<u32> places(objects.size());
+            std::iota(places.begin(), places.end(), 0u);
+            std::stable_sort(places.begin(), places.end(), [&](u32 a, u32 b) { return keys[a] < keys[b]; });
+            for (std::size_t i = 0; i < wanted.size(); ++i) wanted[i] = objects[places[i]];
+            const OnDevice<u32> by(std::size_t(n), keys.data()), order(std::size_t(n), objects.data());
+            sort_nodes(by, order, n, node, pivots, nullptr);
+            EXPECT_EQ(order.read(), wanted);
+        }
+    EXPECT_FALSE(can_sort_nodes(4097, 33));
+    EXPECT_FALSE(can_sort_nodes(4096, 33));
+}
+
 __global__ void touch_kernel(int at) {
     extern __shared__ char bytes[];
     bytes[at] = 1;

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <random>
 
@@ -46,6 +47,7 @@ struct Projected {
     std::int64_t n;
     std::vector<std::uint8_t> codes;
     std::vector<u32> norms;
+    std::vector<float> errors;
     SpaceInfo info;
 
     Projected(const VectorView& vectors, Metric metric, u32 seed = 1) : n(vectors.n) {
@@ -55,16 +57,17 @@ struct Projected {
         const VectorForm form = form_of(vectors, false, metric);
         const OnDevice<std::uint8_t> rows(std::size_t(n * form.row_bytes));
         const OnDevice<u32> bias{std::size_t(n)};
-        const OnDevice<float> mean(std::size_t(2 * vectors.d));
+        const OnDevice<float> mean(std::size_t(2 * vectors.d)), code_errors{std::size_t(n)};
         const OnDevice<SpaceInfo> there(1);
         prepare_space(raw, metric, form, rows, bias, mean, there, nullptr);
         const Points halves = points_of(raw, metric, form, rows, bias);
         const OnDevice<std::byte> kept(std::size_t(projection_bytes(form.row_bytes))),
             work(std::size_t(projection_work_bytes(n, form.row_bytes)));
         find_projection(halves, seed, kept, work, nullptr);
-        project(halves, kept, rows, bias, there, work, nullptr);
+        project(halves, is_normalized(metric), kept, rows, bias, code_errors, there, work, nullptr);
         codes = rows.read();
         norms = bias.read();
+        errors = code_errors.read();
         info = there.read()[0];
     }
     int code(std::int64_t i, int c) const { return std::int8_t(codes[std::size_t(i * kComponents + c)]); }
@@ -99,15 +102,47 @@ TEST_P(CudaKernelProjection, KeepsDistancesOfWhatFitsIntoIt) {
         for (int c = 0; c < kComponents; ++c) norm += u32(projected.code(i, c) * projected.code(i, c));
         ASSERT_EQ(projected.norms[std::size_t(i)], norm) << i;
     }
-    // The error of a code, in the metric's units, bounds the error of a distance.
-    const double error = 2 * std::sqrt(double(projected.info.code_error) * std::abs(double(projected.info.unit)));
+    // The errors of the codes, in the metric's units, bound the error of a distance.
+    const auto error_of = [&](std::int64_t i) {
+        return double(projected.errors[std::size_t(i)]) * std::sqrt(std::abs(double(projected.info.unit)));
+    };
     for (std::int64_t i = 0; i + 7 < n; i += 11) {
         const double wanted = test::reference_distance(vectors, metric, i, i + 7).value;
-        const double got = projected.distance(i, i + 7);
+        const double got = projected.distance(i, i + 7), error = error_of(i) + error_of(i + 7);
         if (metric == Metric::L2)
-            ASSERT_NEAR(std::sqrt(got), std::sqrt(wanted), 3 * error + 0.01 * std::sqrt(wanted)) << i;
+            ASSERT_NEAR(std::sqrt(got), std::sqrt(wanted), error + 0.01 * std::sqrt(wanted)) << i;
         else
-            ASSERT_NEAR(std::sqrt(1 - got), std::sqrt(1 - wanted), 3 * error + 0.01) << i;
+            ASSERT_NEAR(std::sqrt(1 - got), std::sqrt(1 - wanted), error + 0.01) << i;
+    }
+}
+
+/// Whatever is lost: no two codes are farther apart than their vectors, the scale and their errors say.
+TEST_P(CudaKernelProjection, MakesNoDistanceLonger) {
+    const auto& [metric, dtype, n, d] = GetParam();
+    for (const bool of_few : {true, false}) {
+        const Vectors vectors = of_few ? of_rank(n, d, 30, dtype) : test::vectors_for(metric, n, d, dtype);
+        const Projected projected(vectors, metric);
+        const float largest = *std::max_element(projected.errors.begin(), projected.errors.end());
+        EXPECT_EQ(std::bit_cast<float>(projected.info.largest_error), largest);
+        EXPECT_GE(projected.info.longest, 1);
+        EXPECT_LE(projected.info.longest, 1.01F) << "directions are nearly orthonormal";
+        double closest = 0;  // to the bound
+        for (std::int64_t i = 0; i + 7 < n; i += 3)
+            for (const std::int64_t j : {i + 1, i + 7, (i * 31 + 5) % n}) {
+                const double value = test::reference_distance(vectors, metric, i, j).value,
+                             squared = metric == Metric::L2 ? value : 2 - 2 * value;
+                double apart = 0;
+                for (int c = 0; c < kComponents; ++c) {
+                    const double difference = projected.code(i, c) - projected.code(j, c);
+                    apart += difference * difference;
+                }
+                const double bound =
+                    std::sqrt(std::max(squared, 0.0)) * double(projected.info.scale) * double(projected.info.longest) +
+                    double(projected.errors[std::size_t(i)]) + double(projected.errors[std::size_t(j)]);
+                ASSERT_LE(std::sqrt(apart), bound) << i << ' ' << j;
+                closest = std::max(closest, std::sqrt(apart) / bound);
+            }
+        if (of_few) EXPECT_GT(closest, 0.8) << "the bound says something";
     }
 }
 
@@ -170,6 +205,20 @@ TEST_F(CudaProjected, BuildsReachTheRecall) {
             }
 }
 
+TEST_F(CudaProjected, LeaveExactGraphsExact) {
+    for (const Metric metric : {Metric::L2, Metric::Cosine})
+        for (const int rank : {14, 120, 300}) {
+            SCOPED_TRACE(testing::Message() << name_of(metric) << ' ' << rank);
+            const Vectors vectors = of_rank(6000, 300, rank);
+            BuildParams params = asked(20, metric);
+            params.recall = 1;
+            const BuildResult result = build(vectors, params);
+            EXPECT_EQ(name_of(result.stats.stop), name_of(StopReason::exact));
+            EXPECT_GE(test::Truth(vectors, metric).recall_of(result.graph), 0.9995);
+            test::expect_valid_graph(result.graph, vectors);
+        }
+}
+
 /// Independent components: 128 directions say little of 400.
 Vectors independent() {
     test::HardSet set = benchs::hard_set("gauss");
@@ -229,6 +278,21 @@ TEST_F(CudaProjected, LongerListsAreOfTheProjection) {
     const BuildResult result = build(vectors, params);
     EXPECT_GE(test::Truth(vectors, Metric::L2).recall_of(result.graph), 0.998);
     test::expect_valid_graph(result.graph, vectors);
+}
+
+/// A projection takes more room than rows of few components as float16.
+TEST_F(CudaProjected, RowsMayBeShorter) {
+    for (const std::int64_t d : {3, 20, 60, 128}) {
+        SCOPED_TRACE(d);
+        const Vectors vectors = of_rank(6000, d, 3);
+        for (const float recall : {0.99F, 1.0F}) {
+            BuildParams params = asked(32, Metric::L2);
+            params.recall = recall;
+            const BuildResult result = build(vectors, params);
+            EXPECT_GE(test::Truth(vectors, Metric::L2).recall_of(result.graph), 0.985);
+            test::expect_valid_graph(result.graph, vectors);
+        }
+    }
 }
 
 TEST_F(CudaProjected, RowsThatAreBadAreRefused) {

@@ -13,6 +13,7 @@
 #include "gnnd/cuda/memory/layout.h"
 #include "gnnd/cuda/memory/piece.h"
 #include "gnnd/cuda/space/codes.h"
+#include "gnnd/cuda/space/projection.h"
 #include "gnnd/cuda/sweep/sweep.h"
 #include "gnnd/cuda/sweep/swept_set.h"
 #include "tests/cuda_lists.h"
@@ -32,6 +33,7 @@ struct PackingSpace {
     OnDevice<u32> norms;
     OnDevice<float> errors, work;
     OnDevice<SpaceInfo> info{1};
+    OnDevice<std::byte> projection, projecting;
 
     PackingSpace(const SweepSpace& from, const VectorView& vectors)
         : raw(from.raw),
@@ -40,7 +42,9 @@ struct PackingSpace {
           rows(std::size_t(raw.n * halves.row_bytes)),
           norms(std::size_t(raw.n)),
           errors(std::size_t(raw.n)),
-          work(std::size_t(2 * raw.d + kCodeErrorBytes / 4)) {
+          work(std::size_t(2 * raw.d + kCodeErrorBytes / 4)),
+          projection(std::size_t(projection_bytes(halves.row_bytes))),
+          projecting(std::size_t(projection_work_bytes(raw.n, halves.row_bytes))) {
         prepare_space(raw, metric, halves, rows, norms, work, info, nullptr);
     }
     SweepSpace space() {
@@ -52,10 +56,14 @@ struct PackingSpace {
                          .info = info,
                          .columns = raw.n,
                          .errors = errors};
-        space.pack = [this](bool codes) -> SweptRows {
-            const VectorForm form = codes ? code_form(raw.d) : halves;
+        space.pack = [this](SweepForm wanted) -> SweptRows {
+            const VectorForm form = wanted == SweepForm::codes ? code_form(raw.d) : halves;
             pack_again(raw, metric, form, rows, norms, errors, work, info, nullptr);
-            return {rows, raw.n, form.row_bytes};
+            if (wanted != SweepForm::projections) return {rows, raw.n, form.row_bytes};
+            const Points points = points_of(raw, metric, halves, rows, norms);
+            find_projection(points, 1, projection, projecting, nullptr);
+            project(points, is_normalized(metric), projection, rows, norms, errors, info, projecting, nullptr);
+            return {rows, raw.n, kComponents};
         };
         return space;
     }
@@ -97,8 +105,10 @@ KnnGraph after_iterations(int iterations, const VectorView& vectors, Metric metr
 /// The graph made exact, in the memory that is planned for it, beside which rows that are split may take some.
 /// \param form   in this one; or codes first, if they do, which `ended` tells
 /// \param spare  for rows that are split
+/// \param codes  that are first
 KnnGraph exact_in(std::optional<SweepForm> form, const VectorView& vectors, const KnnGraph& start,
-                  SweepForm* ended = nullptr, std::size_t spare = std::size_t(1) << 30) {
+                  SweepForm* ended = nullptr, std::size_t spare = std::size_t(1) << 30,
+                  SweepForm codes = SweepForm::codes) {
     const std::int64_t n = start.n(), k = start.k();
     const test::OnDevice<std::int32_t> ids(std::size_t(n * k), start.ids());
     const test::OnDevice<float> distances(std::size_t(n * k), start.distances()), bounds(std::size_t(n), nullptr);
@@ -122,7 +132,7 @@ KnnGraph exact_in(std::optional<SweepForm> form, const VectorView& vectors, cons
     open_graph(start.metric(), lists, n, stream);
     {
         Sweep sweep(space, int(k), piece, stream);
-        if (!form) sweep.begin_with_codes();
+        if (!form) sweep.begin_with(codes);
         sweep.make_exact(lists, form, {});
         if (form) EXPECT_EQ(int(sweep.form()), int(*form));
         if (ended != nullptr) *ended = sweep.form();
@@ -185,6 +195,31 @@ TEST(CudaKernelSweep, GivesUpCodesThatHaveTooManyHits) {
         }
 }
 
+/// Pairs are ruled out by projections of rows that these hold nearly all of, and not where they lose too much.
+TEST(CudaKernelSweep, IsExactByProjections) {
+    SKIP_WITHOUT_GPU();
+    constexpr std::int64_t kN = 16000;
+    constexpr std::size_t kSpare = std::size_t(1) << 30;
+    std::mt19937 random(3);
+    std::normal_distribution<float> normal;
+    for (const auto& [d, metric] : {std::pair{300, Metric::L2}, {300, Metric::Cosine}, {700, Metric::Cosine}})
+        for (const float beside : {0.0F, 0.01F, 1.0F}) {  // their components beside the few dimensions
+            SCOPED_TRACE(testing::Message() << name_of(metric) << ", d = " << d << ", " << beside);
+            std::vector<float> rows = rows_of_few_dimensions(kN, d);
+            for (float& x : rows) x += beside * normal(random) + 2;  // far from the origin
+            const VectorView vectors{rows.data(), kN, d, DType::f32, 0};
+            const KnnGraph start = after_iterations(1, vectors, metric);
+            SweepForm ended{};
+            const KnnGraph graph = exact_in(std::nullopt, vectors, start, &ended, kSpare, SweepForm::projections),
+                           wanted = exact_in(SweepForm::floats, vectors, start);
+            const bool lost = beside == 1, kept = beside == 0;  // between them codes of all may have fewer hits
+            if (lost || kept) EXPECT_EQ(ended == SweepForm::projections, kept) << int(ended);
+            test::expect_valid_graph(graph, vectors);
+            for (std::int64_t i = 0; i < kN * graph.k(); ++i)
+                ASSERT_FLOAT_EQ(graph.distances()[i], wanted.distances()[i]) << "object " << i / graph.k();
+        }
+}
+
 /// Few rows have more neighbours within what codes add than places, which 256 objects do not show: more of them than
 /// these are left, in another form and in the same memory.
 TEST(CudaKernelSweep, ComparesInAnotherFormWhatCodesLeave) {
@@ -224,9 +259,9 @@ TEST(CudaKernelSweep, PacksCodesAgainWhereOthersHavePackedTheRows) {
     const SweepSpace space = packing.space();
     GNND_CUDA(cudaDeviceSynchronize());
     Sweep sweep(space, kK, heap, stream);
-    sweep.begin_with_codes();
+    sweep.begin_with(SweepForm::codes);
     for (const std::int32_t first : {0, 3000}) {
-        space.pack(false);
+        space.pack(SweepForm::halves);
         std::vector<std::int32_t> objects;
         for (u32 i = 0; i < kObjects; ++i) objects.push_back(first + 20 * std::int32_t(i));
         const Lists found = sweep.nearest_of(objects.data(), kObjects, reinterpret_cast<const u32*>(ids.get()), kK, kK);

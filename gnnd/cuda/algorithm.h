@@ -45,6 +45,10 @@ void pair_bounds(const Lists&, const u32* bias, std::int64_t n, cudaStream_t);
 std::size_t sort_bytes(std::int64_t n);
 void number(u32* order, std::int64_t n, cudaStream_t);
 void sort(u32* (&keys)[2], u32* (&order)[2], std::int64_t n, int bits, void* work, std::size_t bytes, cudaStream_t);
+/// The same of nodes whose keys follow each other's, as AssignToPivotsArgs has them, each apart and where it lies:
+/// where nodes are so small that a block sorts one.
+bool can_sort_nodes(std::int64_t node, int pivots);
+void sort_nodes(const u32* keys, u32* order, std::int64_t n, std::int64_t node, int pivots, cudaStream_t);
 /// The second of three steps that put edges into the arrays of their owners: count, allocate offsets, scatter.
 /// \param counts   owners: how many edges each has
 /// \param offsets  owners and one, written: where each owner's edges begin, in an order that chance decides, and behind

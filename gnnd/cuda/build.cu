@@ -107,14 +107,17 @@ void go_on_in(BuildState& state, const VectorForm& form, const Callbacks& callba
 void iterate_from_short_rows(BuildState& state, const Callbacks& callbacks, RecallMeter* meter, bool may_give_up,
                              BuildStats& stats) {
     const Codes codes = state.form.packed == PackedType::f16 ? state.choices.codes : Codes::none;
-    const bool project = codes == Codes::pca || (meter != nullptr && may_project(codes, state.n, state.raw.d));
+    // Lists that all pairs are compared against are measured by nobody.
+    const bool judged = meter != nullptr || state.input.exact;
+    bool project = codes == Codes::pca || (judged && may_project(codes, state.n, state.raw.d));
+    if (project && state.input.exact) project = projection_keeps_most(state);
     if (project)
         use_projection(state);
     else if (codes != Codes::none)
         use_codes(state);
     Iterations iterations(state, callbacks, stats);
     iterations.run(meter, may_give_up);
-    if (iterations.needs_finer_rows() && int(stats.iterations.size()) <= state.params.iterations)
+    if (iterations.needs_finer_rows() && !state.input.exact && int(stats.iterations.size()) <= state.params.iterations)
         go_on_in(state, code_form(state.raw.d), callbacks, meter, may_give_up, stats);
     if (state.form.codes && state.coarse && meter != nullptr && stats.stop == StopReason::converged)
         go_on_in(state, state.plan, callbacks, meter, may_give_up, stats);
@@ -137,7 +140,7 @@ Prediction predict(const detail::Input& input, const BuildParams& params, const 
         {.n = input.n(),
          .row_bytes = form.row_bytes,
          .bytes = form.packed != PackedType::f16,
-         .codes = codes && choices.parts == 1 && may_sweep_codes(form, params.metric, input.d()),
+         .codes = codes && choices.parts == 1 && may_sweep_codes(form.packed, params.metric, input.d()),
          .list_bytes = form.packed == PackedType::f16 ? bytes_in_lists(choices, input.n(), input.d()) : 0,
          .k = params.k,
          .list_size = std::max(choices.list_size, detail::list_size_of(params)),

@@ -41,6 +41,7 @@ BuildState make_state(const detail::Input& input, const BuildParams& params, con
             .resources = resources,
             .stream = stream,
             .form = plan,
+            .projection_keeps = 0,
             .has_projection = false,
             .coarse = true,
             .engine = &engine_for(plan.packed, params.metric),
@@ -83,18 +84,42 @@ BuildState make_state(const detail::Input& input, const BuildParams& params, con
             .distances = distances};
 }
 
+namespace {
+
+std::byte* projection_of(const BuildState& state) {
+    return state.memory + state.plan.projection.offset;
+}
+
+/// Where no candidates wait.
+std::byte* projecting_in(const BuildState& state) {
+    return state.memory + state.plan.candidates.offset;
+}
+
+/// The rows are float16 then.
+void make_projection(BuildState& state) {
+    use_float16(state);
+    if (state.has_projection) return;
+    state.projection_keeps = find_projection(state.points, state.seed_of(0x40000u), projection_of(state),
+                                             projecting_in(state), state.stream);
+    state.has_projection = true;
+}
+
+}  // namespace
+
+bool projection_keeps_most(BuildState& state) {
+    if (state.projection_keeps == 0) make_projection(state);
+    return state.projection_keeps >= kKeepsMost;
+}
+
 void use_form(BuildState& state, const VectorForm& form) {
     if (state.form.codes == form.codes && state.form.components == form.components) return;
     auto* rows = reinterpret_cast<std::uint8_t*>(state.memory + state.plan.rows.offset);
     auto* bias = reinterpret_cast<u32*>(state.memory + state.plan.bias.offset);
     if (form.components != 0) {
-        use_float16(state);
-        std::byte* projection = state.memory + state.plan.projection.offset;
-        std::byte* work = state.memory + state.plan.candidates.offset;  // none wait there
-        if (!state.has_projection)
-            find_projection(state.points, state.seed_of(0x40000u), projection, work, state.stream);
-        state.has_projection = true;
-        project(state.points, projection, rows, bias, state.info, work, state.stream);
+        make_projection(state);
+        std::byte *projection = projection_of(state), *work = projecting_in(state);
+        project(state.points, is_normalized(state.params.metric), projection, rows, bias, state.code_errors, state.info,
+                work, state.stream);
     } else {
         auto* work = reinterpret_cast<float*>(state.memory + state.plan.packing.offset);
         pack_again(state.raw, state.params.metric, form, rows, bias, state.code_errors, work, state.info, state.stream);

@@ -20,8 +20,9 @@ struct BuildState {
     const BuildPlan& plan;
     Resources& resources;
     cudaStream_t stream;
-    VectorForm form;      ///< what the rows hold now: the plan's, or codes of it
-    bool has_projection;  ///< found already
+    VectorForm form;         ///< what the rows hold now: the plan's, or codes of it
+    float projection_keeps;  ///< of the variance; 0: no projection was found yet
+    bool has_projection;     ///< found already
     bool coarse;  ///< of codes: they may be what keeps the recall low, as the first tree says; true without trees
     const Engine* engine;
     std::byte* memory;  ///< the block that the plan divides
@@ -40,7 +41,7 @@ struct BuildState {
     Counters* counters;  ///< kSpread
     Record* records;     ///< kAhead + 1, in turn
     SpaceInfo* info;     ///< one
-    float* code_errors;  ///< n: of rows that are codes; null: all pairs are compared without codes
+    float* code_errors;  ///< n: of rows that are codes; null: they are compared with no codes of others
     /// n x the width: neighbours that lists which are built once more start from; null: they start from the input.
     const std::int32_t* restart;
     int restart_width;
@@ -65,14 +66,13 @@ void use_codes(BuildState& state);
 void use_projection(BuildState& state);
 void use_float16(BuildState& state);
 
+/// True where pairs are ruled out by projections, since these keep most of the vectors' variance. Packs the rows as
+/// float16 to find one, where there is none yet.
+bool projection_keeps_most(BuildState& state);
+
 /// The kind of codes that rows of a form are.
 inline Codes codes_in(const VectorForm& form) {
     return form.components != 0 ? Codes::pca : form.codes ? Codes::int8 : Codes::none;
-}
-
-/// True where the rows are codes that all pairs can be compared in: of all components.
-inline bool can_sweep_codes(const BuildState& state) {
-    return state.code_errors != nullptr && state.form.codes && state.form.components == 0;
 }
 
 /// Reads the facts about the vectors that the device has found. Waits for the stream.

@@ -158,7 +158,7 @@ void Iterations::measure(int iteration, std::int64_t objects) {
         if (objects > 0)
             meter_->grow(objects, lists.ids, lists.length, lists.length);
         else
-            meter_->find_truth(lists.ids, lists.length, lists.length, can_sweep_codes(state_));
+            meter_->find_truth(lists.ids, lists.length, lists.length, codes_to_sweep(state_));
         use_form(state_, form);
     }
     const u64 full = u64(state_.n) * u64(std::min<std::int64_t>(state_.params.k, state_.n - 1));

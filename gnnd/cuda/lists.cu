@@ -6,6 +6,7 @@
 #include "gnnd/cuda/algorithm.h"
 #include "gnnd/cuda/apply_candidates.cuh"
 #include "gnnd/cuda/init/fill_lists.cuh"
+#include "gnnd/cuda/init/sort_node.cuh"
 #include "gnnd/cuda/reverse.cuh"
 #include "gnnd/cuda/runtime/errors.h"
 #include "gnnd/cuda/sample.cuh"
@@ -14,6 +15,7 @@ namespace gnnd::cuda {
 namespace {
 
 constexpr int kThreads = 256;
+constexpr int kMostSorting = 512;  ///< threads of a block that sorts a node
 constexpr int kMaxSegments = (kMaxK + kSegmentLength - 1) / kSegmentLength;
 
 /// A thread an owner; see allocate_offsets() of algorithm.h. offsets[owners] is 0 before.
@@ -200,6 +202,25 @@ void sort(u32* (&keys)[2], u32* (&order)[2], std::int64_t n, int bits, void* wor
     GNND_CUDA(cub::DeviceRadixSort::SortPairs(work, bytes, by, values, n, 0, bits, stream));
     if (by.Current() != keys[0]) std::swap(keys[0], keys[1]);
     if (values.Current() != order[0]) std::swap(order[0], order[1]);
+}
+
+bool can_sort_nodes(std::int64_t node, int pivots) {
+    return node <= kItemsToSort * kMostSorting && pivots <= 1 << kPivotBits;
+}
+
+void sort_nodes(const u32* keys, u32* order, std::int64_t n, std::int64_t node, int pivots, cudaStream_t stream) {
+    const auto start = [&]<int Threads>(std::integral_constant<int, Threads>) {
+        sort_node_kernel<Threads><<<blocks_for(n, node), Threads, 0, stream>>>(keys, order, n, node, pivots);
+        GNND_LAUNCHED("sort_node_kernel");
+    };
+    if (node <= kItemsToSort * 64)
+        start(std::integral_constant<int, 64>());
+    else if (node <= kItemsToSort * 128)
+        start(std::integral_constant<int, 128>());
+    else if (node <= kItemsToSort * 256)
+        start(std::integral_constant<int, 256>());
+    else
+        start(std::integral_constant<int, kMostSorting>());
 }
 
 void split(Lists& lists, int segments, std::int64_t n, cudaStream_t stream) {

@@ -8,8 +8,9 @@
 namespace gnnd::detail {
 
 void orthonormalize(double* gram, int size, float* out) {
-    // A rest of a column's square that is smaller may be the rounding of sums of floats, and says nothing.
-    constexpr double kLeast = 1e-10;
+    // A rest of a column's square that is smaller is nearly the rounding of sums of floats: it says nothing, and makes
+    // a column that is not orthogonal to the others.
+    constexpr double kLeast = 1e-7;
     std::vector<double> squares(static_cast<std::size_t>(size)), row(static_cast<std::size_t>(size));
     for (int j = 0; j < size; ++j) squares[std::size_t(j)] = gram[std::size_t(j) * size + j];
 
@@ -36,6 +37,7 @@ void orthonormalize(double* gram, int size, float* out) {
             const double* of_j = gram + std::size_t(j) * size;
             const double value = of_j[j] == 0 || j < i ? 0 : ((j == i ? 1 : 0) - row[std::size_t(j)]) / of_j[j];
             of_i[j] = float(value);
+            if (value == 0) continue;
             for (int c = j + 1; c < size; ++c) row[std::size_t(c)] += value * of_j[c];
         }
     }

@@ -32,7 +32,6 @@ void grow_tree(BuildState& state, u32 seed) {
     number(state.order[0], state.n, state.stream);
     for (std::int64_t node = state.n, level = 0; node > window; ++level) {
         const int pivots = int(std::min<std::int64_t>(kMaxPivots, (node + kBlockRows - 1) / kBlockRows));
-        const std::int64_t nodes = (state.n + node - 1) / node;
         assigning_engine_for(state.form.packed)
             .assign_to_pivots(state.assigning,
                               {.order = state.order[0],
@@ -41,8 +40,13 @@ void grow_tree(BuildState& state, u32 seed) {
                                .seed = mix(seed + u32(level)),
                                .keys = state.keys[0]},
                               state.stream);
-        sort(state.keys, state.order, state.n, bits_for(std::uint64_t(nodes) * pivots), state.sort_work,
-             state.plan.sort.bytes, state.stream);
+        if (can_sort_nodes(node, pivots)) {
+            sort_nodes(state.keys[0], state.order[0], state.n, node, pivots, state.stream);
+        } else {
+            const std::int64_t nodes = (state.n + node - 1) / node;
+            sort(state.keys, state.order, state.n, bits_for(std::uint64_t(nodes) * pivots), state.sort_work,
+                 state.plan.sort.bytes, state.stream);
+        }
         const std::int64_t smaller = node / pivots;
         node = std::max(window, (smaller + window - 1) / window * window);
     }

@@ -75,8 +75,8 @@ VectorForm projected_form() {
     return form;
 }
 
-bool may_sweep_codes(const VectorForm& form, Metric metric, std::int64_t d) {
-    return form.packed == PackedType::f16 && is_product(metric) && d > kTileBytes / 2 && d <= kMaxSweptBytes;
+bool may_sweep_codes(PackedType packed, Metric metric, std::int64_t d) {
+    return packed == PackedType::f16 && is_product(metric) && d > kTileBytes / 2 && d <= kMaxSweptBytes;
 }
 
 BuildPlan make_build_plan(const detail::Input& input, const InPlace& in_place, const BuildParams& params,
@@ -97,13 +97,14 @@ BuildPlan make_build_plan(const detail::Input& input, const InPlace& in_place, c
         plan.capacity = capacity;
         Layout layout;
         if (!in_place.vectors) plan.vectors = layout.take(n * d * std::int64_t(size_of(input.dtype())));
-        if (!plan.vectors_in_place) plan.rows = layout.take(n * plan.row_bytes);
+        const bool projects = may_project(choices.codes, n, d);
+        if (!plan.vectors_in_place) plan.rows = layout.take(n * std::max(plan.row_bytes, projects ? kComponents : 0));
         if (!in_place.result) {
             plan.graph_ids = layout.take(n * k * 4);
             plan.graph_distances = layout.take(n * k * 4);
         }
         plan.bias = layout.take(n * 4);
-        if (may_sweep_codes(plan, params.metric, d)) plan.code_errors = layout.take(n * 4);
+        if (projects || may_sweep_codes(plan.packed, params.metric, d)) plan.code_errors = layout.take(n * 4);
         if (plan.packed == PackedType::f16) plan.packing = layout.take(d * 8 + kCodeErrorBytes);
         plan.bounds = layout.take(n * 8);
         plan.small = layout.take(kSmallBytes);
@@ -122,7 +123,7 @@ BuildPlan make_build_plan(const detail::Input& input, const InPlace& in_place, c
         // Holds in turn: what projections are made in, candidates, and the edges of reverse samples.
         const std::int64_t edges = params.deterministic ? n * 2 * plan.samples * 4 : 0;
         std::int64_t projecting = 0;
-        if (may_project(choices.codes, n, d)) {
+        if (projects) {
             plan.projection = layout.take(projection_bytes(round_up(d * 2, kStep)));
             projecting = projection_work_bytes(n, round_up(d * 2, kStep));
         }

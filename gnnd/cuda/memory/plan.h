@@ -38,9 +38,9 @@ struct VectorForm {
 /// The form of vectors of u8 or i8, or of floats that are such integers (space.h).
 VectorForm integer_form(PackedType packed, std::int64_t d);
 
-/// True where all pairs of floats may be compared as codes: those of rows that are one tile as float16 take as many
-/// products.
-bool may_sweep_codes(const VectorForm& form, Metric metric, std::int64_t d);
+/// True where all pairs of floats may be compared as codes of all components: those of rows that are one tile as
+/// float16 take as many products.
+bool may_sweep_codes(PackedType packed, Metric metric, std::int64_t d);
 
 /// The form of floats as codes.
 VectorForm code_form(std::int64_t d);

@@ -8,6 +8,7 @@
 #include "gnnd/cuda/memory/memory.h"
 #include "gnnd/cuda/memory/piece.h"
 #include "gnnd/cuda/recall/reach_recall.h"
+#include "gnnd/cuda/space/projection.h"
 #include "gnnd/detail/resolve.h"
 #include "gnnd/error.h"
 
@@ -65,7 +66,7 @@ int entries_to_finish(const BuildState& state, RecallMeter& meter) {
 bool measure(BuildState& state, const u32* ids, int stride, int width, RecallMeter& meter, BuildStats& stats) {
     const Stopwatch::Piece piece(meter.watch());
     const auto estimate = [&](RecallMeter& with) {
-        if (!with.has_truth()) with.find_truth(ids, stride, width, can_sweep_codes(state));
+        if (!with.has_truth()) with.find_truth(ids, stride, width, codes_to_sweep(state));
         with.start(ids, stride, width);
         stats.recall = with.estimate();
     };
@@ -99,9 +100,20 @@ bool smaller_reached(BuildState& state, const RecallMeter& meter) {
     RecallMeter apart(sweep_space_of(state, meter.taken()), state.params, part, detail::kEnoughMeasured,
                       state.resources, meter.watch(), state.stream);
     const auto* graph = reinterpret_cast<const u32*>(state.ids);
-    apart.find_truth(graph, state.params.k, state.params.k, can_sweep_codes(state));
+    apart.find_truth(graph, state.params.k, state.params.k, codes_to_sweep(state));
     apart.start(graph, state.params.k, state.params.k);
     return detail::is_reached(apart.estimate(), double(state.params.recall));
+}
+
+/// The codes that all pairs are compared in first, if any: of a projection unless a meter has found that it loses too
+/// much.
+/// \param form  that the meter has ended with
+std::optional<SweepForm> first_codes(const BuildState& state, std::optional<SweepForm> form) {
+    if (state.code_errors == nullptr) return std::nullopt;
+    if (state.projection_keeps >= kKeepsMost && (!form || form == SweepForm::projections))
+        return SweepForm::projections;
+    if (may_sweep_codes(state.plan.packed, state.params.metric, state.raw.d)) return SweepForm::codes;
+    return std::nullopt;
 }
 
 /// Compares the pairs that count with this border against the last distances of what is there.
@@ -120,9 +132,13 @@ void compare_pairs(BuildState& state, const RecallMeter* meter, const Callbacks&
     Piece memory(state.memory + part.offset, part.bytes, true, state.resources);
     std::optional<SweepForm> form;
     if (meter != nullptr && meter->has_truth()) form = meter->form();
+    const std::optional<SweepForm> codes = first_codes(state, form);
+    // Now, for what projecting takes lies where all pairs will be compared, as does the projection itself.
+    if (codes == SweepForm::projections) use_projection(state);
     Sweep sweep(space, state.params.k, memory, state.stream);
-    if (space.errors != nullptr) sweep.begin_with_codes();
+    if (codes) sweep.begin_with(*codes);
     sweep.make_exact(lists, form, callbacks);
+    state.has_projection = false;
     close_graph(state.params.metric, lists, state.n, state.stream);
 }
 

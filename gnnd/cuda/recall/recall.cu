@@ -4,6 +4,7 @@
 
 #include "gnnd/cuda/recall/recall.h"
 #include "gnnd/cuda/recall/recall_kernels.cuh"
+#include "gnnd/cuda/space/projection.h"
 
 namespace gnnd::cuda {
 namespace {
@@ -40,8 +41,11 @@ int columns_of(const BuildParams& params, const std::optional<BuildParams>& all)
 }  // namespace
 
 SweepSpace sweep_space_of(BuildState& state, std::size_t taken) {
-    const auto pack = [&state](bool codes) -> SweptRows {
-        (codes ? use_codes : use_float16)(state);
+    const auto pack = [&state](SweepForm form) -> SweptRows {
+        if (form == SweepForm::projections)
+            use_projection(state);
+        else
+            (form == SweepForm::codes ? use_codes : use_float16)(state);
         return {state.points.rows, state.n, state.form.row_bytes};
     };
     return {.raw = state.raw,
@@ -53,7 +57,15 @@ SweepSpace sweep_space_of(BuildState& state, std::size_t taken) {
             .columns = state.n,
             .spare = spare_memory(state, taken),
             .errors = state.code_errors,
-            .pack = state.plan.packed == PackedType::f16 ? pack : std::function<SweptRows(bool)>()};
+            .pack = state.plan.packed == PackedType::f16 ? pack : std::function<SweptRows(SweepForm)>()};
+}
+
+std::optional<SweepForm> codes_to_sweep(const BuildState& state) {
+    if (state.code_errors == nullptr || !state.form.codes) return std::nullopt;
+    if (state.form.components != 0 && state.projection_keeps >= kKeepsMost) return SweepForm::projections;
+    if (state.form.components != 0 || !may_sweep_codes(state.plan.packed, state.params.metric, state.raw.d))
+        return std::nullopt;
+    return SweepForm::codes;
 }
 
 RecallMeter::RecallMeter(const SweepSpace& space, const BuildParams& params, const detail::ObjectRange& part,
@@ -107,8 +119,8 @@ std::size_t RecallMeter::bytes(const SweepSpace& shape, const BuildParams& param
     return Sweep::bytes_of_some(shape, u32(objects), at) + bytes_of_objects(objects, at);
 }
 
-void RecallMeter::find_truth(const u32* ids, int stride, int width, bool codes) {
-    if (codes) sweep_.begin_with_codes();
+void RecallMeter::find_truth(const u32* ids, int stride, int width, std::optional<SweepForm> codes) {
+    if (codes) sweep_.begin_with(*codes);
     // Not before they are needed: now the device works on the first iteration meanwhile.
     objects_ = first_ < sampled_ || whole_ != 0 ? detail::sample_in_any_order(part_.count, sampled_, seed_)
                                                 : detail::sample_objects(part_.count, sampled_, seed_);

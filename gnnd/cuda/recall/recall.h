@@ -18,6 +18,8 @@ namespace gnnd::cuda {
 /// The vectors of a build for a sweep, which packs them as it wants them. Whoever goes on then calls use_form().
 /// \param taken  bytes of the spare memory that others have taken
 SweepSpace sweep_space_of(BuildState& state, std::size_t taken = 0);
+/// The codes that the rows are, where a sweep can begin with them.
+std::optional<SweepForm> codes_to_sweep(const BuildState& state);
 
 /// Sums over the sample, made by the device.
 struct RecallSums {
@@ -47,8 +49,8 @@ class RecallMeter {
     /// Finds the true neighbours of the first objects, once; waits for the stream. The nearer the given neighbours are
     /// the faster.
     /// \param ids    device: n x stride, of which the first `width` are looked at
-    /// \param codes  the rows are, and they are compared first
-    void find_truth(const u32* ids, int stride, int width, bool codes = false);
+    /// \param codes  are compared first
+    void find_truth(const u32* ids, int stride, int width, std::optional<SweepForm> codes = {});
     bool has_truth() const { return counted_ != 0; }
     /// Likewise of others, of which there are some: `count` are measured from then on, or all.
     void grow(std::int64_t count, const u32* ids, int stride, int width);

@@ -46,12 +46,15 @@ __device__ inline CodeStep step_of(float error, float scale, int degree) {
 }
 
 /// Components are multiplied by the scale from now on.
-/// \param degree  list distances grow by this power of it
-__device__ inline void take_step(const CodeStep& step, int degree, SpaceInfo* info) {
+/// \param degree   list distances grow by this power of it
+/// \param longest  of projections, see SpaceInfo
+__device__ inline void take_step(const CodeStep& step, int degree, SpaceInfo* info, float longest = 1) {
     const float before = info->scale;
     set_scale(info, step.scale, degree);
     info->scale *= before;
     info->code_error = step.error;
+    info->longest = longest;
+    info->largest_error = 0;
 }
 
 }  // namespace gnnd::cuda

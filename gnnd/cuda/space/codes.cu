@@ -55,7 +55,6 @@ __global__ void __launch_bounds__(kScaleThreads) code_scale_kernel(CodeSource so
     __syncthreads();
     if (part != 0) return;
     for (int p = 1; p < kParts; ++p) sum += parts[p][i];
-    if (threadIdx.x == 0) source.info->largest_error = 0;
     if (is_best_scale(sum)) take_step(step_of(sum, scale_to_try(source, i), source.degree), source.degree, source.info);
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "gnnd/cuda/device/k_tiles.cuh"
+#include "gnnd/cuda/memory/fetch.h"
 #include "gnnd/cuda/memory/layout.h"
 #include "gnnd/cuda/memory/memory.h"
 #include "gnnd/cuda/runtime/errors.h"
@@ -12,19 +13,27 @@ namespace {
 
 constexpr int kSample = 2048;   ///< rows that the directions come from
 constexpr int kRowsAtOnce = 8;  ///< of the sample, by a block
+constexpr int kSampleBlocks = kSample / kRowsAtOnce;
 constexpr int kPartComponents = 32;
 constexpr int kGramTile = 16;
+
+/// From products with the directions to codes.
+struct ProjectionStep {
+    CodeStep code;
+    float longest;  ///< products make a distance so many times as long at most
+    float kept;     ///< of the sampled rows' squared norms, this share
+};
 
 /// The parts of a projection that are kept after it was made.
 struct Kept {
     __half* directions;  ///< kComponents x d, rows that tensor cores multiply
-    CodeStep* step;
+    ProjectionStep* step;
     std::int64_t bytes;
 
     Kept(std::byte* memory, std::int64_t row_bytes) {
         Layout layout;
         directions = reinterpret_cast<__half*>(memory + layout.take(row_bytes * kComponents).offset);
-        step = reinterpret_cast<CodeStep*>(memory + layout.take(sizeof(CodeStep)).offset);
+        step = reinterpret_cast<ProjectionStep*>(memory + layout.take(sizeof(ProjectionStep)).offset);
         bytes = std::int64_t(layout.end_);
     }
 };
@@ -33,8 +42,9 @@ struct Kept {
 struct Work {
     std::uint8_t* codes;  ///< n x kComponents
     float* spread;        ///< d x kComponents: combinations of sampled rows
-    float* basis;         ///< d x kComponents: orthonormal columns
+    float* basis;         ///< d x kComponents: orthonormal columns, as float16 has them
     float* sampled;       ///< sample x kComponents: sampled rows in the basis
+    float2* squares;      ///< sample blocks: see sample_kernel()
     double* gram;         ///< kComponents x kComponents
     float* turn;          ///< the same: what makes columns orthonormal
     std::int64_t bytes;
@@ -49,6 +59,7 @@ struct Work {
         take(spread, d * kComponents);
         take(basis, d * kComponents);
         take(sampled, std::int64_t(kSample) * kComponents);
+        take(squares, kSampleBlocks);
         take(gram, std::int64_t(kComponents) * kComponents);
         take(turn, std::int64_t(kComponents) * kComponents);
         bytes = std::int64_t(layout.end_);
@@ -102,7 +113,7 @@ __global__ void gram_kernel(const float* matrix, int d, double* gram) {
     gram[i * kComponents + j] = sum;
 }
 
-/// basis = spread x turn, and its transpose as float16. A block a row.
+/// basis = spread x turn, rounded to float16, and its transpose. A block a row.
 /// \param spread, basis  d x kComponents, the latter written
 /// \param turn           kComponents x kComponents
 /// \param directions     kComponents x d, written
@@ -113,22 +124,67 @@ __global__ void turn_kernel(const float* spread, const float* turn, int d, float
     __syncthreads();
     float sum = 0;
     for (int i = 0; i <= j; ++i) sum += row[i] * turn[i * kComponents + j];
-    basis[std::int64_t(c) * kComponents + j] = sum;
-    directions[std::int64_t(j) * d + c] = __float2half(sum);
+    const __half rounded = __float2half(sum);
+    basis[std::int64_t(c) * kComponents + j] = __half2float(rounded);
+    directions[std::int64_t(j) * d + c] = rounded;
 }
 
 /// sampled = sampled rows x basis. A block has kRowsAtOnce of them.
 /// \param basis    d x kComponents
 /// \param sampled  kSample x kComponents, written
-__global__ void sample_kernel(Points halves, const float* basis, float* sampled) {
+/// \param squares  kSampleBlocks: of a block's rows the squared norms, projected and as they are, written
+__global__ void __launch_bounds__(kComponents)
+    sample_kernel(Points halves, const float* basis, float* sampled, float2* squares) {
+    constexpr int kWarps = kComponents / kWarp;
+    __shared__ float kept_by[kWarps], all_by[kWarps];
     const int d = halves.row_bytes / 2, first = int(blockIdx.x) * kRowsAtOnce, j = threadIdx.x;
-    float sums[kRowsAtOnce] = {};
+    float sums[kRowsAtOnce] = {}, kept = 0, all = 0;
     for (int c = 0; c < d; ++c) {
         const float direction = basis[std::int64_t(c) * kComponents + j];
 #pragma unroll
         for (int r = 0; r < kRowsAtOnce; ++r) sums[r] += __half2float(sampled_row(halves, first + r)[c]) * direction;
     }
-    for (int r = 0; r < kRowsAtOnce; ++r) sampled[(first + r) * kComponents + j] = sums[r];
+    for (int r = 0; r < kRowsAtOnce; ++r) {
+        sampled[(first + r) * kComponents + j] = sums[r];
+        kept += sums[r] * sums[r];
+        for (int c = j; c < d; c += kComponents) {
+            const float x = __half2float(sampled_row(halves, first + r)[c]);
+            all += x * x;
+        }
+    }
+    kept = warp_sum(kept);
+    all = warp_sum(all);
+    if (lane_id() == 0) kept_by[j / kWarp] = kept, all_by[j / kWarp] = all;
+    __syncthreads();
+    if (j != 0) return;
+    for (int w = 1; w < kWarps; ++w) {
+        kept += kept_by[w];
+        all += all_by[w];
+    }
+    squares[blockIdx.x] = {kept, all};
+}
+
+/// Directions that are rounded are not quite orthonormal. The largest eigenvalue of their Gram matrix, which is at most
+/// the largest sum of magnitudes in one of its rows, is the square of what a distance may grow by. A thread a row.
+/// \param gram     kComponents x kComponents, of the basis
+/// \param squares  kSampleBlocks, of sample_kernel()
+__global__ void __launch_bounds__(kComponents)
+    judge_kernel(const double* gram, const float2* squares, ProjectionStep* step) {
+    __shared__ float sums[kComponents];
+    double sum = 0;
+    for (int j = 0; j < kComponents; ++j) sum += fabs(gram[j * kComponents + threadIdx.x]);
+    sums[threadIdx.x] = float(sum) * (1 + 0x1p-20f);
+    __syncthreads();
+    if (threadIdx.x != 0) return;
+    float largest = 1, kept = 0, all = 0;
+    for (const float of_row : sums) largest = fmaxf(largest, of_row);
+#pragma unroll 16
+    for (int block = 0; block < kSampleBlocks; ++block) {
+        kept += squares[block].x;
+        all += squares[block].y;
+    }
+    step->longest = sqrtf(largest) * (1 + 0x1p-20f);
+    step->kept = all > 0 ? kept / all : 1;
 }
 
 /// The step of least squared error of the sampled rows, as codes of all components have it (codes.cu). One block, a
@@ -165,11 +221,25 @@ __global__ void __launch_bounds__(1024) choose_step_kernel(const float* sampled,
 
 constexpr int kProjectThreads = 2 * kBlockRows;
 
-/// The codes of kBlockRows rows and their norms.
-/// \param codes  n x kComponents, written
-/// \param bias   n, written
+/// What a row's projection differs from its code by at most, both in the code's units: `square` by which the sums that
+/// were computed differ from it, what tensor cores cut of each of these sums (sweep/bounds.h), whose directions have a
+/// norm of `longest` at most, and what the row itself lost when it became float16.
+/// \param norm  of the row
+__device__ float bound_of_error(float square, float norm, std::int64_t d, const ProjectionStep& step, bool normalized,
+                                float whole_scale) {
+    const float steps = float((2 * d + kStep - 1) / kStep + 1), root = sqrtf(float(kComponents)),
+                summing = steps * 0x1p-20f * root, rounding = 0x1.01p-11f, subnormal = sqrtf(float(d)) * 0x1p-24f;
+    const float lost = ((summing + rounding) * norm + subnormal) * step.longest * step.code.scale;
+    return sqrtf(square) * (1 + 0x1p-12f) + lost * (1 + 0x1p-12f) + (normalized ? 0x1p-20f * whole_scale : 0.0f);
+}
+
+/// The codes of kBlockRows rows, their norms and errors.
+/// \param codes   n x kComponents, written
+/// \param bias    n, changed
+/// \param errors  n, written
 __global__ void __launch_bounds__(kProjectThreads)
-    project_kernel(Points halves, Points directions, const CodeStep* chosen, std::uint8_t* codes, u32* bias) {
+    project_kernel(Points halves, bool normalized, Points directions, const ProjectionStep* chosen, std::uint8_t* codes,
+                   u32* bias, float* errors, SpaceInfo* info) {
     using Arithmetic = TensorProducts<PackedType::f16>;
     constexpr int kTiles = kComponents / kTileColumns;
     __shared__ __align__(128) std::uint8_t tile[(kBlockRows + kComponents) * kTileBytes];
@@ -190,14 +260,17 @@ __global__ void __launch_bounds__(kProjectThreads)
             commit_loads();
         },
         [](int) { return true; });
-    const float step = chosen->scale;
+    const ProjectionStep step = *chosen;
     int norms[2] = {0, 0};
+    float squares[2] = {0, 0};
 #pragma unroll
     for (int t = 0; t < kTiles; ++t)
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
-            const int low = int(code_of(sums[t][half * 2] * step)), high = int(code_of(sums[t][half * 2 + 1] * step));
+            const float x = sums[t][half * 2] * step.code.scale, y = sums[t][half * 2 + 1] * step.code.scale;
+            const int low = int(code_of(x)), high = int(code_of(y));
             norms[half] += low * low + high * high;
+            squares[half] += (x - float(low)) * (x - float(low)) + (y - float(high)) * (y - float(high));
             const int row = stripe + lane_id() / 4 + half * 8, column = t * kTileColumns + lane_id() % 4 * 2;
             if (row < rows)
                 *reinterpret_cast<std::uint16_t*>(codes + (begin + row) * kComponents + column) =
@@ -205,15 +278,23 @@ __global__ void __launch_bounds__(kProjectThreads)
         }
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-        norms[half] += __shfl_xor_sync(kAllLanes, norms[half], 1);
-        norms[half] += __shfl_xor_sync(kAllLanes, norms[half], 2);
+        for (const int lanes : {1, 2}) {
+            norms[half] += __shfl_xor_sync(kAllLanes, norms[half], lanes);
+            squares[half] += __shfl_xor_sync(kAllLanes, squares[half], lanes);
+        }
         const int row = stripe + lane_id() / 4 + half * 8;
-        if (lane_id() % 4 == 0 && row < rows) bias[begin + row] = u32(norms[half]);
+        if (lane_id() % 4 != 0 || row >= rows) continue;
+        const float norm = sqrtf(__uint_as_float(bias[begin + row]));
+        const float error = bound_of_error(squares[half], norm, halves.row_bytes / 2, step, normalized, info->scale);
+        bias[begin + row] = u32(norms[half]);
+        errors[begin + row] = error;
+        if (__float_as_uint(error) > info->largest_error)  // most rows need not ask
+            atomicMax(&info->largest_error, __float_as_uint(error));
     }
 }
 
-__global__ void take_step_kernel(const CodeStep* step, SpaceInfo* info) {
-    take_step(*step, 2, info);
+__global__ void take_step_kernel(const ProjectionStep* step, SpaceInfo* info) {
+    take_step(step->code, 2, info, step->longest);
 }
 
 }  // namespace
@@ -226,19 +307,22 @@ std::int64_t projection_work_bytes(std::int64_t n, std::int64_t row_bytes) {
     return Work(nullptr, n, row_bytes).bytes;
 }
 
-void find_projection(const Points& halves, u32 seed, std::byte* projection, std::byte* memory, cudaStream_t stream) {
+float find_projection(const Points& halves, u32 seed, std::byte* projection, std::byte* memory, cudaStream_t stream) {
     const Kept kept(projection, halves.row_bytes);
     const Work work(memory, halves.n, halves.row_bytes);
     const int d = halves.row_bytes / 2;
     PinnedArray<double, kComponents * kComponents> gram;
     PinnedArray<float, kComponents * kComponents> turn;
     const Drain drain(stream);
+    const auto multiply = [&](const float* matrix) {
+        const dim3 tiles(kComponents / kGramTile, kComponents / kGramTile), threads(kGramTile, kGramTile);
+        gram_kernel<<<tiles, threads, 0, stream>>>(matrix, d, work.gram);
+        GNND_LAUNCHED("gram_kernel");
+    };
     const auto find_basis = [&](const float* sampled) {
         combine_kernel<<<blocks_for(d, kPartComponents), 256, 0, stream>>>(halves, sampled, seed, work.spread);
         GNND_LAUNCHED("combine_kernel");
-        const dim3 tiles(kComponents / kGramTile, kComponents / kGramTile), threads(kGramTile, kGramTile);
-        gram_kernel<<<tiles, threads, 0, stream>>>(work.spread, d, work.gram);
-        GNND_LAUNCHED("gram_kernel");
+        multiply(work.spread);
         constexpr std::size_t kElements = std::size_t(kComponents) * kComponents;
         GNND_CUDA(cudaMemcpyAsync(&gram[0], work.gram, kElements * sizeof(double), cudaMemcpyDeviceToHost, stream));
         GNND_CUDA(cudaStreamSynchronize(stream));
@@ -246,27 +330,31 @@ void find_projection(const Points& halves, u32 seed, std::byte* projection, std:
         GNND_CUDA(cudaMemcpyAsync(work.turn, &turn[0], kElements * sizeof(float), cudaMemcpyHostToDevice, stream));
         turn_kernel<<<unsigned(d), kComponents, 0, stream>>>(work.spread, work.turn, d, work.basis, kept.directions);
         GNND_LAUNCHED("turn_kernel");
-        sample_kernel<<<kSample / kRowsAtOnce, kComponents, 0, stream>>>(halves, work.basis, work.sampled);
+        sample_kernel<<<kSampleBlocks, kComponents, 0, stream>>>(halves, work.basis, work.sampled, work.squares);
         GNND_LAUNCHED("sample_kernel");
     };
     find_basis(nullptr);
     find_basis(work.sampled);
-    choose_step_kernel<<<1, 1024, 0, stream>>>(work.sampled, kept.step);
+    multiply(work.basis);
+    judge_kernel<<<1, kComponents, 0, stream>>>(work.gram, work.squares, kept.step);
+    GNND_LAUNCHED("judge_kernel");
+    choose_step_kernel<<<1, 1024, 0, stream>>>(work.sampled, &kept.step->code);
     GNND_LAUNCHED("choose_step_kernel");
+    return fetch(&kept.step->kept, stream);
 }
 
-void project(const Points& halves, const std::byte* projection, std::uint8_t* rows, u32* bias, SpaceInfo* info,
-             std::byte* memory, cudaStream_t stream) {
+void project(const Points& halves, bool normalized, const std::byte* projection, std::uint8_t* rows, u32* bias,
+             float* errors, SpaceInfo* info, std::byte* memory, cudaStream_t stream) {
     const Kept kept(const_cast<std::byte*>(projection), halves.row_bytes);
     const Work work(memory, halves.n, halves.row_bytes);
     Points directions = halves;
     directions.rows = reinterpret_cast<const std::uint8_t*>(kept.directions);
     directions.n = kComponents;
-    project_kernel<<<blocks_for(halves.n, kBlockRows), kProjectThreads, 0, stream>>>(halves, directions, kept.step,
-                                                                                     work.codes, bias);
-    GNND_LAUNCHED("project_kernel");
     take_step_kernel<<<1, 1, 0, stream>>>(kept.step, info);
     GNND_LAUNCHED("take_step_kernel");
+    project_kernel<<<blocks_for(halves.n, kBlockRows), kProjectThreads, 0, stream>>>(
+        halves, normalized, directions, kept.step, work.codes, bias, errors, info);
+    GNND_LAUNCHED("project_kernel");
     GNND_CUDA(cudaMemcpyAsync(rows, work.codes, std::size_t(halves.n) * kComponents, cudaMemcpyDeviceToDevice, stream));
 }
 

@@ -40,7 +40,7 @@ Traits traits_of(Metric metric) {
 }
 
 __global__ void reset_kernel(SpaceInfo* info) {
-    *info = {~0ull, 0, 0, 1, 1, 0, 0, 0, 0};
+    *info = {~0ull, 0, 0, 1, 1, 0, 0, 0, 0, 1};
 }
 
 /// The mean of some rows: distances that only see differences lose fewer digits to f16 near 0. Behind the means, the

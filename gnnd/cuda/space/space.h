@@ -21,6 +21,7 @@ struct SpaceInfo {
     unsigned coarse;               ///< of codes: objects whose neighbours they can hardly tell from others
     float code_error;              ///< of codes: what a row differs from its code by, squared, on average over some
     unsigned largest_error;        ///< of codes whose errors were written: bits of the largest
+    float longest;                 ///< of projections: distances are so many times as long, beside the scale, at most
 };
 
 /// The vectors as they came, on the device.

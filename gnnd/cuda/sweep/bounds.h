@@ -14,6 +14,8 @@
 ///    (R + usual + x)^2 is more than (R + usual)^2 for all r + e(a) up to R, the distance of rows that have nothing to
 ///    do with each other. The few whose r + e(a) is larger take the largest error of all for e(b). For inner products
 ///    as below, without what a tensor core cuts.
+///  - projections (projection.h): likewise, since a projection makes distances at most `longest` times as long, which r
+///    is multiplied by: a pair within r of a is one within r + e(a) + e(b) as codes, though not the other way round.
 ///  - halves (float16): a packed row a' differs from the scaled and centred row a by at most e(a) = 2^-11 |a'| (each
 ///    component by half a unit of its 11 bits), and by 2^-25 a component where numbers are subnormal. So, by the
 ///    triangle inequality, |a - b| >= |a' - b'| - e(a) - e(b): a pair within the distance r of a is one within
@@ -39,7 +41,12 @@
 namespace gnnd::cuda {
 
 /// The numbers that a sweep compares.
-enum class SweepForm { integers, codes, halves, split, floats };
+enum class SweepForm { integers, projections, codes, halves, split, floats };
+
+/// True of int8 codes of floats, of all components or of a projection.
+GNND_HOST_DEVICE inline bool is_codes(SweepForm form) {
+    return form == SweepForm::projections || form == SweepForm::codes;
+}
 
 /// The vectors, as prepare_space() left them.
 struct SweepSpace {
@@ -54,7 +61,7 @@ struct SweepSpace {
     std::size_t spare = 0;  ///< device memory that may be taken for rows that are split
     const float* errors = nullptr;  ///< n: of codes, see pack_codes(); null: rows do not become codes
     /// Packs the rows as codes, or as float16 again. Null: they are what they are.
-    std::function<SweptRows(bool codes)> pack{};
+    std::function<SweptRows(SweepForm)> pack{};
 };
 
 /// Of the packed rows.

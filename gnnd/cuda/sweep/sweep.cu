@@ -66,7 +66,9 @@ Sweep::Sweep(const SweepSpace& space, int k, Resources& resources, cudaStream_t 
 }
 
 SweepForm Sweep::finer_form() const {
-    if (form_ == SweepForm::codes) return SweepForm::halves;
+    if (form_ == SweepForm::projections && may_sweep_codes(space_.packed, space_.metric, space_.raw.d))
+        return SweepForm::codes;
+    if (is_codes(form_)) return SweepForm::halves;
     return form_ == SweepForm::halves && may_split() ? SweepForm::split : SweepForm::floats;
 }
 
@@ -91,7 +93,7 @@ void Sweep::split() {
 
 void Sweep::pack_rows() {
     if (!space_.pack) return;
-    const SweptRows rows = space_.pack(form_ == SweepForm::codes);
+    const SweptRows rows = space_.pack(form_);
     if (split_.data() == nullptr) space_.rows = rows;
 }
 
@@ -179,8 +181,7 @@ void Sweep::compare(const SweepRows& rows, u32 begin, u32 end) {
     if (form_ == SweepForm::floats)
         sweep_floats(space_.metric, args, space_.raw, factors_, stream_);
     else
-        sweep_packed(form_ == SweepForm::codes ? PackedType::i8 : space_.packed, args, rows.packed, space_.rows,
-                     stream_);
+        sweep_packed(is_codes(form_) ? PackedType::i8 : space_.packed, args, rows.packed, space_.rows, stream_);
 }
 
 void Sweep::take_hits(const SweepRows& rows) {
@@ -240,18 +241,19 @@ u32 Sweep::compare_all(const SweepRows& rows, const std::vector<u32>& ends, cons
 
 void Sweep::make_exact(const Lists& lists, std::optional<SweepForm> form, const Callbacks& callbacks) {
     const std::int64_t n = space_.raw.n;
-    const bool tries_codes = form_ == SweepForm::codes && !in_use_;
-    if (tries_codes && (form == SweepForm::codes || form == SweepForm::halves)) form.reset();  // few objects tell less
+    const bool tries_codes = is_codes(form_) && !in_use_;
+    if (tries_codes && form && (is_codes(*form) || form == SweepForm::halves)) form.reset();  // few objects tell less
     if (form == SweepForm::split && !may_split()) form = SweepForm::floats;
     if (form)
         use_form(*form);
     else
         prepare();
-    if (!form && (form_ == SweepForm::codes || form_ == SweepForm::halves)) {
+    if (!form && (is_codes(form_) || form_ == SweepForm::halves)) {
         const std::vector<std::int32_t> probes = detail::sample_in_any_order(n, kProbes, 1);
         // As many may be left: behind the memory of all rows there is room for no others.
         make_room(u32(probes.size()));
-        if (form_ == SweepForm::codes) try_codes(probes, lists.ids, lists.length, lists.length);
+        while (is_codes(form_) && !are_worthwhile(probes, lists.ids, lists.length, lists.length))
+            use_form(finer_form());
         if (form_ == SweepForm::halves)
             nearest_of(probes.data(), u32(probes.size()), lists.ids, lists.length, lists.length);
     }
@@ -259,7 +261,7 @@ void Sweep::make_exact(const Lists& lists, std::optional<SweepForm> form, const 
     const double bytes = double(n) * double(n) / 2 * double(space_.rows.row_bytes);
     u32 steps = std::max(kSteps, u32(bytes / kBytesOfStep));
     // Codes were found to have few hits.
-    const u32 first = form_ == SweepForm::codes ? width_of(rows) / kFirstStep : 0;
+    const u32 first = is_codes(form_) ? width_of(rows) / kFirstStep : 0;
     u32 overflowed = compare_all(rows, growing_steps(rows, steps, first), callbacks);
     // Their bounds are better now, but for those of objects that have very many others at the same distance.
     for (int again = 0; again < kMostRepeats && overflowed > u32(n / kFewOverflow); ++again)

@@ -33,9 +33,9 @@ class Sweep {
     /// \param resources  the memory is theirs
     Sweep(const SweepSpace& space, int k, Resources& resources, cudaStream_t stream);
 
-    /// Begins with codes, before anything is compared. Where they have too many hits beside neighbours float16 follows.
-    /// Only of a space that packs them.
-    void begin_with_codes() { form_ = SweepForm::codes; }
+    /// Begins with codes, before anything is compared. Where they have too many hits beside neighbours finer forms
+    /// follow: after projections codes of all components, then float16. Only of a space that packs them.
+    void begin_with(SweepForm codes) { form_ = codes; }
 
     /// Takes the memory for as many chosen objects, which nearest_of() takes otherwise.
     void make_room(u32 count);
@@ -74,10 +74,9 @@ class Sweep {
     /// The same once more, and what goes with a form that is new: whoever packs rows may have changed them since.
     void prepare();
     bool may_split() const;
-    /// So many objects tell whether codes have so many hits that they cost more than they save in all pairs; then
-    /// float16 is used from now on.
+    /// False where codes have so many hits that they cost more than they save in all pairs, as so many objects tell.
     static constexpr u32 kTrialObjects = 256;
-    void try_codes(const std::vector<std::int32_t>& objects, const u32* ids, int stride, int width);
+    bool are_worthwhile(const std::vector<std::int32_t>& objects, const u32* ids, int stride, int width);
     u32 compare_chosen(const std::int32_t* objects, u32 count, const u32* ids, int stride, int width, Wanted wanted);
     /// The next one that rounds less and that there is memory for.
     SweepForm finer_form() const;

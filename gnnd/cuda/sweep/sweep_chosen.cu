@@ -15,9 +15,9 @@ namespace {
 /// Where some are compared again they have the places of the others, up to so many times as many.
 constexpr u32 kMorePlaces = 16;
 
-/// A hit beside the neighbours reads a row, which takes as long as codes save, beside float16, of so many pairs of its
-/// object. Rows that have more of them count against codes.
-constexpr std::int64_t kObjectsOfHit = 2000;
+/// A hit beside the neighbours reads a row, which takes as long as codes of all components save, beside float16, of so
+/// many pairs of its object; shorter ones save more. Rows that have more of them count against codes.
+constexpr double kObjectsOfHit = 2000;
 
 /// A form that more than one row in so many overflow in tells too little.
 constexpr u32 kManyOverflow = 32;
@@ -66,9 +66,9 @@ void Sweep::make_room(u32 count) {
     room_ = count;
 }
 
-void Sweep::try_codes(const std::vector<std::int32_t>& objects, const u32* ids, int stride, int width) {
+bool Sweep::are_worthwhile(const std::vector<std::int32_t>& objects, const u32* ids, int stride, int width) {
     const u32 count = std::min(kTrialObjects, u32(objects.size()));
-    if (compare_chosen(objects.data(), count, ids, stride, width, {}) > count / kManyOverflow) use_form(finer_form());
+    return compare_chosen(objects.data(), count, ids, stride, width, {}) <= count / kManyOverflow;
 }
 
 /// Once. \return how many had more hits than places in a step
@@ -77,8 +77,9 @@ u32 Sweep::compare_chosen(const std::int32_t* objects, u32 count, const u32* ids
     prepare();
     make_room(count);
     const int most = hits_of_some(k_);
-    const std::int64_t worthwhile = k_ + k_ / 4 + space_.raw.n / kObjectsOfHit;
-    const int places = form_ == SweepForm::codes ? int(std::min<std::int64_t>(worthwhile, most)) : most;
+    const double d = double(space_.raw.d), saved = (2 * d - double(space_.rows.row_bytes)) / d;
+    const double worthwhile = k_ + k_ / 4 + saved * double(space_.raw.n) / kObjectsOfHit;
+    const int places = is_codes(form_) ? int(std::clamp(worthwhile, double(k_), double(most))) : most;
     some_.hits.capacity = places;
     some_.count = count;
     some_.wanted = wanted;
@@ -100,7 +101,7 @@ Lists Sweep::nearest_of(const std::int32_t* objects, u32 count, const u32* ids, 
     // Only rows that overflow are compared again; where many do after that, in a finer form. In the end no step has
     // more columns than there are places.
     const u32 few = count / kManyOverflow;
-    if (form_ == SweepForm::codes && overflowed > few) use_form(finer_form());
+    if (is_codes(form_) && overflowed > few) use_form(finer_form());
     some_.hits.capacity = hits_of_some(k_);
     std::vector<u32> places(count);
     std::iota(places.begin(), places.end(), 0u);
@@ -111,7 +112,7 @@ Lists Sweep::nearest_of(const std::int32_t* objects, u32 count, const u32* ids, 
         put_back(again_.lists, places_, again_.count, some_.lists, stream_);
     };
     compare_again(0);  // the bounds are better now, and there are more places
-    while (overflowed > few && (form_ == SweepForm::halves || form_ == SweepForm::split)) {
+    while (overflowed > few && form_ != SweepForm::integers && form_ != SweepForm::floats) {
         use_form(finer_form());
         compare_again(2);
     }

@@ -126,6 +126,7 @@ __device__ CodeTerms code_terms(const HalfTerms& terms, const SpaceInfo& info, c
     constexpr double kMoreThanMost = 1.1;
     CodeTerms codes{};
     static_cast<Terms&>(codes) = terms;
+    codes.scale *= info.longest;
     codes.largest = sqrtf(float(norms.largest)) * (1 + 0x1p-20f);
     codes.usual = kMoreThanMost * sqrt(double(info.code_error));
     codes.largest_error = double(__uint_as_float(info.largest_error));
@@ -138,7 +139,7 @@ __global__ void thresholds_kernel(SweepForm form, BoundArgs args, const u32* nor
                                   const SpaceInfo* info, HalfTerms terms) {
     const u32 i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= args.padded) return;
-    const bool integers = form == SweepForm::integers || form == SweepForm::codes;
+    const bool integers = form == SweepForm::integers || is_codes(form);
     const u32 never = integers ? u32(kNever) : __float_as_uint(-INFINITY);
     Threshold made{never, never};
     if (i < args.count) {
@@ -151,7 +152,7 @@ __global__ void thresholds_kernel(SweepForm form, BoundArgs args, const u32* nor
         terms.scale = info->scale;
         if (form == SweepForm::integers) {
             made = of_integers(terms.l2, int(norms[object]), bound);
-        } else if (form == SweepForm::codes) {
+        } else if (is_codes(form)) {
             made =
                 of_codes(code_terms(terms, *info, *args.norms, n), int(norms[object]), double(errors[object]), bound);
         } else if (form != SweepForm::floats) {
@@ -168,7 +169,7 @@ __global__ void thresholds_kernel(SweepForm form, BoundArgs args, const u32* nor
 
 void sum_up_norms(SweepForm form, const SweepSpace& space, RowNorms* norms, cudaStream_t stream) {
     GNND_CUDA(cudaMemsetAsync(norms, 0, sizeof(RowNorms), stream));
-    norms_kernel<<<512, kThreads, 0, stream>>>(space.norms, space.raw.n, form == SweepForm::codes, norms);
+    norms_kernel<<<512, kThreads, 0, stream>>>(space.norms, space.raw.n, is_codes(form), norms);
     GNND_LAUNCHED("norms_kernel");
 }
 
