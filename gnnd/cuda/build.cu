@@ -110,7 +110,10 @@ void iterate_from_short_rows(BuildState& state, const Callbacks& callbacks, Reca
     // Lists that all pairs are compared against are measured by nobody.
     const bool judged = meter != nullptr || state.input.exact;
     bool project = codes == Codes::pca || (judged && may_project(codes, state.n, state.raw.d));
-    if (project && state.input.exact) project = projection_keeps_most(state);
+    if (project && state.input.exact) {
+        make_projection(state);
+        project = projection_keeps_most(state);
+    }
     if (project)
         use_projection(state);
     else if (codes != Codes::none)

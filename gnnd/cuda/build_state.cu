@@ -95,7 +95,8 @@ std::byte* projecting_in(const BuildState& state) {
     return state.memory + state.plan.candidates.offset;
 }
 
-/// The rows are float16 then.
+}  // namespace
+
 void make_projection(BuildState& state) {
     use_float16(state);
     if (state.has_projection) return;
@@ -104,10 +105,7 @@ void make_projection(BuildState& state) {
     state.has_projection = true;
 }
 
-}  // namespace
-
-bool projection_keeps_most(BuildState& state) {
-    if (state.projection_keeps == 0) make_projection(state);
+bool projection_keeps_most(const BuildState& state) {
     return state.projection_keeps >= kKeepsMost;
 }
 

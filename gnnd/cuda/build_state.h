@@ -66,9 +66,10 @@ void use_codes(BuildState& state);
 void use_projection(BuildState& state);
 void use_float16(BuildState& state);
 
-/// True where pairs are ruled out by projections, since these keep most of the vectors' variance. Packs the rows as
-/// float16 to find one, where there is none yet.
-bool projection_keeps_most(BuildState& state);
+/// Packs the rows as float16 and finds their projection, unless there is one.
+void make_projection(BuildState& state);
+/// True where one was found that keeps so much of the vectors' variance that pairs are ruled out by it.
+bool projection_keeps_most(const BuildState& state);
 
 /// The kind of codes that rows of a form are.
 inline Codes codes_in(const VectorForm& form) {

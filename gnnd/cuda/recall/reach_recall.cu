@@ -8,7 +8,6 @@
 #include "gnnd/cuda/memory/memory.h"
 #include "gnnd/cuda/memory/piece.h"
 #include "gnnd/cuda/recall/reach_recall.h"
-#include "gnnd/cuda/space/projection.h"
 #include "gnnd/detail/resolve.h"
 #include "gnnd/error.h"
 
@@ -109,9 +108,7 @@ bool smaller_reached(BuildState& state, const RecallMeter& meter) {
 /// much.
 /// \param form  that the meter has ended with
 std::optional<SweepForm> first_codes(const BuildState& state, std::optional<SweepForm> form) {
-    if (state.code_errors == nullptr) return std::nullopt;
-    if (state.projection_keeps >= kKeepsMost && (!form || form == SweepForm::projections))
-        return SweepForm::projections;
+    if (projection_keeps_most(state) && (!form || form == SweepForm::projections)) return SweepForm::projections;
     if (may_sweep_codes(state.plan.packed, state.params.metric, state.raw.d)) return SweepForm::codes;
     return std::nullopt;
 }

@@ -4,7 +4,6 @@
 
 #include "gnnd/cuda/recall/recall.h"
 #include "gnnd/cuda/recall/recall_kernels.cuh"
-#include "gnnd/cuda/space/projection.h"
 
 namespace gnnd::cuda {
 namespace {
@@ -61,11 +60,12 @@ SweepSpace sweep_space_of(BuildState& state, std::size_t taken) {
 }
 
 std::optional<SweepForm> codes_to_sweep(const BuildState& state) {
-    if (state.code_errors == nullptr || !state.form.codes) return std::nullopt;
-    if (state.form.components != 0 && state.projection_keeps >= kKeepsMost) return SweepForm::projections;
-    if (state.form.components != 0 || !may_sweep_codes(state.plan.packed, state.params.metric, state.raw.d))
-        return std::nullopt;
-    return SweepForm::codes;
+    if (!state.form.codes) return std::nullopt;
+    const bool projected = state.form.components != 0;
+    const bool may =
+        projected ? projection_keeps_most(state) : may_sweep_codes(state.plan.packed, state.params.metric, state.raw.d);
+    if (!may) return std::nullopt;
+    return projected ? SweepForm::projections : SweepForm::codes;
 }
 
 RecallMeter::RecallMeter(const SweepSpace& space, const BuildParams& params, const detail::ObjectRange& part,

@@ -6,6 +6,7 @@
 #include "gnnd/cuda/runtime/errors.h"
 #include "gnnd/cuda/space/code_scale.cuh"
 #include "gnnd/cuda/space/codes.h"
+#include "gnnd/cuda/space/row_error.h"
 
 namespace gnnd::cuda {
 namespace {
@@ -62,7 +63,7 @@ __global__ void __launch_bounds__(kScaleThreads) code_scale_kernel(CodeSource so
 /// before it is a code, a norm that became 1 has an error, too, and the sum of squares is one of float32.
 __device__ float bound_of_error(float square, float norm, const CodeSource& source) {
     const float error = sqrtf(square), rounding = 0x1p-21f * (norm + error);
-    return error * (1 + 0x1p-12f) + rounding + (source.normalized ? 0x1p-20f * source.info->scale : 0.0f);
+    return error * (1 + 0x1p-12f) + rounding + (source.normalized ? kNormalizing * source.info->scale : 0.0f);
 }
 
 /// Writes one row and its bias. One warp a row, four components a lane at a time.

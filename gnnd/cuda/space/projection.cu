@@ -6,6 +6,7 @@
 #include "gnnd/cuda/runtime/errors.h"
 #include "gnnd/cuda/space/code_scale.cuh"
 #include "gnnd/cuda/space/projection.h"
+#include "gnnd/cuda/space/row_error.h"
 #include "gnnd/detail/orthonormal.h"
 
 namespace gnnd::cuda {
@@ -225,12 +226,11 @@ constexpr int kProjectThreads = 2 * kBlockRows;
 /// were computed differ from it, what tensor cores cut of each of these sums (sweep/bounds.h), whose directions have a
 /// norm of `longest` at most, and what the row itself lost when it became float16.
 /// \param norm  of the row
-__device__ float bound_of_error(float square, float norm, std::int64_t d, const ProjectionStep& step, bool normalized,
-                                float whole_scale) {
-    const float steps = float((2 * d + kStep - 1) / kStep + 1), root = sqrtf(float(kComponents)),
-                summing = steps * 0x1p-20f * root, rounding = 0x1.01p-11f, subnormal = sqrtf(float(d)) * 0x1p-24f;
-    const float lost = ((summing + rounding) * norm + subnormal) * step.longest * step.code.scale;
-    return sqrtf(square) * (1 + 0x1p-12f) + lost * (1 + 0x1p-12f) + (normalized ? 0x1p-20f * whole_scale : 0.0f);
+__device__ float bound_of_error(float square, float norm, const HalfError& half, const ProjectionStep& step,
+                                bool normalized, float whole_scale) {
+    const float summing = half.summing() * sqrtf(float(kComponents));
+    const float lost = ((summing + half.rounding) * norm + half.subnormal) * step.longest * step.code.scale;
+    return sqrtf(square) * (1 + 0x1p-12f) + lost * (1 + 0x1p-12f) + (normalized ? kNormalizing * whole_scale : 0.0f);
 }
 
 /// The codes of kBlockRows rows, their norms and errors.
@@ -238,8 +238,8 @@ __device__ float bound_of_error(float square, float norm, std::int64_t d, const 
 /// \param bias    n, changed
 /// \param errors  n, written
 __global__ void __launch_bounds__(kProjectThreads)
-    project_kernel(Points halves, bool normalized, Points directions, const ProjectionStep* chosen, std::uint8_t* codes,
-                   u32* bias, float* errors, SpaceInfo* info) {
+    project_kernel(Points halves, HalfError half_error, bool normalized, Points directions,
+                   const ProjectionStep* chosen, std::uint8_t* codes, u32* bias, float* errors, SpaceInfo* info) {
     using Arithmetic = TensorProducts<PackedType::f16>;
     constexpr int kTiles = kComponents / kTileColumns;
     __shared__ __align__(128) std::uint8_t tile[(kBlockRows + kComponents) * kTileBytes];
@@ -285,7 +285,7 @@ __global__ void __launch_bounds__(kProjectThreads)
         const int row = stripe + lane_id() / 4 + half * 8;
         if (lane_id() % 4 != 0 || row >= rows) continue;
         const float norm = sqrtf(__uint_as_float(bias[begin + row]));
-        const float error = bound_of_error(squares[half], norm, halves.row_bytes / 2, step, normalized, info->scale);
+        const float error = bound_of_error(squares[half], norm, half_error, step, normalized, info->scale);
         bias[begin + row] = u32(norms[half]);
         errors[begin + row] = error;
         if (__float_as_uint(error) > info->largest_error)  // most rows need not ask
@@ -314,7 +314,7 @@ float find_projection(const Points& halves, u32 seed, std::byte* projection, std
     PinnedArray<double, kComponents * kComponents> gram;
     PinnedArray<float, kComponents * kComponents> turn;
     const Drain drain(stream);
-    const auto multiply = [&](const float* matrix) {
+    const auto make_gram = [&](const float* matrix) {
         const dim3 tiles(kComponents / kGramTile, kComponents / kGramTile), threads(kGramTile, kGramTile);
         gram_kernel<<<tiles, threads, 0, stream>>>(matrix, d, work.gram);
         GNND_LAUNCHED("gram_kernel");
@@ -322,7 +322,7 @@ float find_projection(const Points& halves, u32 seed, std::byte* projection, std
     const auto find_basis = [&](const float* sampled) {
         combine_kernel<<<blocks_for(d, kPartComponents), 256, 0, stream>>>(halves, sampled, seed, work.spread);
         GNND_LAUNCHED("combine_kernel");
-        multiply(work.spread);
+        make_gram(work.spread);
         constexpr std::size_t kElements = std::size_t(kComponents) * kComponents;
         GNND_CUDA(cudaMemcpyAsync(&gram[0], work.gram, kElements * sizeof(double), cudaMemcpyDeviceToHost, stream));
         GNND_CUDA(cudaStreamSynchronize(stream));
@@ -335,7 +335,7 @@ float find_projection(const Points& halves, u32 seed, std::byte* projection, std
     };
     find_basis(nullptr);
     find_basis(work.sampled);
-    multiply(work.basis);
+    make_gram(work.basis);
     judge_kernel<<<1, kComponents, 0, stream>>>(work.gram, work.squares, kept.step);
     GNND_LAUNCHED("judge_kernel");
     choose_step_kernel<<<1, 1024, 0, stream>>>(work.sampled, &kept.step->code);
@@ -353,7 +353,7 @@ void project(const Points& halves, bool normalized, const std::byte* projection,
     take_step_kernel<<<1, 1, 0, stream>>>(kept.step, info);
     GNND_LAUNCHED("take_step_kernel");
     project_kernel<<<blocks_for(halves.n, kBlockRows), kProjectThreads, 0, stream>>>(
-        halves, normalized, directions, kept.step, work.codes, bias, errors, info);
+        halves, HalfError(halves.row_bytes / 2), normalized, directions, kept.step, work.codes, bias, errors, info);
     GNND_LAUNCHED("project_kernel");
     GNND_CUDA(cudaMemcpyAsync(rows, work.codes, std::size_t(halves.n) * kComponents, cudaMemcpyDeviceToDevice, stream));
 }

@@ -5,6 +5,7 @@
 #include "gnnd/cuda/device/launch.cuh"
 #include "gnnd/cuda/device/warp.cuh"
 #include "gnnd/cuda/runtime/errors.h"
+#include "gnnd/cuda/space/row_error.h"
 #include "gnnd/cuda/sweep/bounds.h"
 
 namespace gnnd::cuda {
@@ -85,13 +86,9 @@ __device__ Threshold of_codes(const CodeTerms& terms, int square, double error, 
     return {offset, as_threshold(floor((radius * radius * kSlack - double(square)) / 2) + 1)};
 }
 
-struct HalfTerms : Terms {
-    float steps;      ///< of the tensor cores
-    float rounding;   ///< error of a row, of its norm
-    float subnormal;  ///< and of numbers that are subnormal
-
+struct HalfTerms : Terms, HalfError {
     __device__ float error(float norm) const {
-        return rounding * norm + subnormal + (normalized ? 0x1p-20f * scale : 0.0f);
+        return rounding * norm + subnormal + (normalized ? kNormalizing * scale : 0.0f);
     }
     /// The norm that rows have at most whose vectors are so near to that of a row with this norm.
     __device__ float largest_within(float distance, float norm) const {
@@ -100,7 +97,7 @@ struct HalfTerms : Terms {
 };
 
 __device__ Threshold of_halves(const HalfTerms& terms, float square, float bound) {
-    const float norm = sqrtf(square), summing = terms.steps * 0x1p-20f, square_scale = terms.scale * terms.scale;
+    const float norm = sqrtf(square), summing = terms.summing(), square_scale = terms.scale * terms.scale;
     if (!terms.l2) {
         if (bound == INFINITY) return {0, __float_as_uint(INFINITY)};
         const float margin = terms.error(norm) * terms.largest + norm * terms.error(terms.largest) +
@@ -174,16 +171,16 @@ void sum_up_norms(SweepForm form, const SweepSpace& space, RowNorms* norms, cuda
 }
 
 void make_thresholds(SweepForm form, const SweepSpace& space, const BoundArgs& args, cudaStream_t stream) {
-    HalfTerms terms{};
+    HalfTerms terms{{}, HalfError(space.raw.d)};
     visit(space.metric, [&]<class M>(M) {
         terms.l2 = !M::similarity || M::normalized;
         terms.normalized = M::normalized;
     });
-    const bool split = form == SweepForm::split;
-    terms.steps = float((2 * space.raw.d + kStep - 1) / kStep + 1);
-    terms.rounding = split ? 0x1.7p-22f : 0x1.01p-11f;
     terms.underflow = float(space.raw.d) * 0x1p-149f;
-    terms.subnormal = std::sqrt(float(space.raw.d)) * (split ? 0x1p-25f : 0x1p-24f);
+    if (form == SweepForm::split) {
+        terms.rounding = 0x1.7p-22f;
+        terms.subnormal /= 2;
+    }
     thresholds_kernel<<<blocks_for(args.padded, kThreads), kThreads, 0, stream>>>(form, args, space.norms, space.errors,
                                                                                   space.raw.n, space.info, terms);
     GNND_LAUNCHED("thresholds_kernel");
