@@ -134,18 +134,25 @@ std::int64_t bytes_in_lists(const Choices& choices, std::int64_t n, std::int64_t
     return choices.codes != Codes::none && choices.samples < kMaxGpuSamples && bytes > kTileBytes ? bytes : 0;
 }
 
-/// \param codes  all pairs may be compared as these: of a set that the device holds
-Prediction predict(const detail::Input& input, const BuildParams& params, const Choices& choices, bool codes = true) {
-    if (!detail::is_predictable(params.metric)) return {};
+/// Split rows are three products of float16 each, which take as long as rows of three times as many.
+constexpr int kSplitProducts = 3;
+
+/// \param swept  what all pairs are compared in: codes or float16, whichever takes less, if none is given
+/// \param k      neighbours that are wanted; 0: as many as `params` say
+Prediction predict(const detail::Input& input, const BuildParams& params, const Choices& choices,
+                   std::optional<SweepForm> swept = {}, int k = 0) {
+    const bool has_rates = swept != SweepForm::projections && swept != SweepForm::floats;
+    if (!detail::is_predictable(params.metric) || !has_rates) return {};
     const VectorForm form = form_of(input.vectors[0], false, params.metric);
     return detail::predict_on_gpu(
         traits_of(params.device.index),
         {.n = input.n(),
-         .row_bytes = form.row_bytes,
+         .row_bytes = form.row_bytes * (swept == SweepForm::split ? kSplitProducts : 1),
          .bytes = form.packed != PackedType::f16,
-         .codes = codes && choices.parts == 1 && may_sweep_codes(form.packed, params.metric, input.d()),
+         .codes = (!swept || swept == SweepForm::codes) && choices.parts == 1 &&
+                  may_sweep_codes(form.packed, params.metric, input.d()),
          .list_bytes = form.packed == PackedType::f16 ? bytes_in_lists(choices, input.n(), input.d()) : 0,
-         .k = params.k,
+         .k = k != 0 ? k : params.k,
          .list_size = std::max(choices.list_size, detail::list_size_of(params)),
          .samples = choices.samples,
          .parts = choices.parts});
@@ -168,8 +175,9 @@ void run_gnnd(const detail::Input& input, const BuildParams& params, const Callb
     if (params.recall > 0) {
         const Stopwatch::Piece piece(measuring);
         meter.emplace(state, measuring);
-        meter->predict_all_pairs(predict(input, params, stats.choices).all_pairs,
-                                 predict(input, params, stats.choices, false).all_pairs);
+        meter->predict_all_pairs([&, choices = stats.choices](SweepForm form, int k) {
+            return predict(input, params, choices, form, k).all_pairs;
+        });
     }
     // Lists without what was set aside say little of the graph.
     RecallMeter* const in_between = meter && !detail::sets_aside(input, params) ? &*meter : nullptr;

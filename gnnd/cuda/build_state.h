@@ -23,6 +23,7 @@ struct BuildState {
     VectorForm form;         ///< what the rows hold now: the plan's, or codes of it
     float projection_keeps;  ///< of the variance; 0: no projection was found yet
     bool has_projection;     ///< found already
+    double settles = 1;      ///< the share of true neighbours that the lists will lack in the end, as far as is known
     bool coarse;  ///< of codes: they may be what keeps the recall low, as the first tree says; true without trees
     const Engine* engine;
     std::byte* memory;  ///< the block that the plan divides

@@ -35,11 +35,11 @@ constexpr double kAllIterations = 40;
 /// iteration's factor to this power more, and no further (measured: 1.1 to 1.5 on sets that settle). Others go on to
 /// about half of that.
 constexpr double kTail = 1.15;
-/// From so many iterations on that factor says where lists settle, within a factor of 1.6; where that is so many times
-/// what may be missing, longer lists are what helps, and the rest of the iterations does not.
+/// From so many iterations on that factor says where any lists settle, within a factor of 1.6; where that is so many
+/// times what may be missing, longer lists are what helps, and the rest of the iterations does not.
 constexpr int kTelling = 3;
 constexpr double kShort = 2;
-/// Going on with longer lists takes as long as so many iterations.
+/// Going on with longer lists takes as long as so many of the slowest iterations.
 constexpr double kLongerLists = 8;
 /// Iterations of a projection where nothing tells what it loses.
 constexpr int kProjectedIterations = 2;
@@ -100,6 +100,7 @@ void Iterations::begin() {
 void Iterations::run(RecallMeter* meter, bool may_give_up) {
     meter_ = meter;
     may_give_up_ = may_give_up;
+    state_.settles = 1;
     const double threshold = detail::convergence_threshold(state_.params, state_.input);
     GNND_CUDA(cudaMemcpyAsync(&info_[0], state_.info, sizeof(SpaceInfo), cudaMemcpyDeviceToHost, state_.stream));
     begin();
@@ -168,25 +169,28 @@ void Iterations::measure(int iteration, std::int64_t objects) {
 }
 
 /// The missing share falls by about the same factor in each iteration, until it hardly falls any more: then GNND has
-/// found what it can find with lists of this length. \param missing, before  the shares of true neighbours that the
-/// last two iterations left to be found
-double Iterations::iterations_left(double missing, double before) const {
-    const double factor = missing / before, allowed = 1 - double(state_.params.recall);
+/// found what it can find with lists of this length.
+/// \param missing, before  the shares of true neighbours that the last two iterations left to be found
+/// \param seconds          of the last one
+double Iterations::seconds_left(int iteration, double missing, double before, double seconds) const {
+    const double factor = missing / before, wanted = 1 - double(state_.params.recall),
+                 allowed = meter_->may_be_missing();
     if (factor >= 1 || allowed <= 0) return INFINITY;
-    const bool complete = state_.plan.samples >= state_.plan.length;
-    const double end = settled(missing, before);
-    const bool settles_above = complete ? end > allowed : from_scratch() && end > kShort * allowed;
-    return std::log(missing / allowed) / -std::log(factor) + (settles_above ? kLongerLists : 0);
+    const bool complete = state_.plan.samples >= state_.plan.length, telling = complete || iteration >= kTelling;
+    // A part of the sample does not tell so little apart.
+    const double most = !telling ? kShort * wanted : meter_->may_grow() ? wanted : allowed;
+    const bool settles_above = (complete || from_scratch()) && settled(missing, before) > most;
+    return std::log(missing / allowed) / -std::log(factor) * seconds + (settles_above ? kLongerLists * slowest_ : 0);
 }
 
 /// Of sets that GNND does not find enough of in the end the first iteration finds less than half (benchs/NOTEBOOK.md).
-bool Iterations::in_vain(double missing, double before, double seconds) const {
-    const double allowed = 1 - double(state_.params.recall);
+bool Iterations::in_vain(int iteration, double missing, double before, double seconds) const {
+    const double allowed = meter_->may_be_missing();
     if (missing <= allowed) return false;
     if (before < 0)
         return allowed <= kMuch && missing > kHopelessAtFirst &&
                meter_->seconds_of_all_pairs() < kAllIterations * seconds;
-    return meter_->seconds_of_all_pairs() < iterations_left(missing, before) * seconds;
+    return meter_->seconds_of_all_pairs() < seconds_left(iteration, missing, before, seconds);
 }
 
 /// Of a graph that is refined or merged the first factors do not say where lists settle that hold more than samples.
@@ -232,8 +236,11 @@ void Iterations::await(int iteration) {
     if (measured && may_give_up_ && !finer_) {
         const double before = missing_;
         missing_ = meter_->missing(record);
-        in_vain_ = in_vain_ || in_vain(missing_, before, here.seconds);
-        gave_up_ = (in_vain_ && iteration >= iterations_for_bounds(state_.params.k)) ||
+        slowest_ = std::max(slowest_, here.seconds);
+        if (iteration >= kTelling && missing_ < before) state_.settles = settled(missing_, before);
+        // All pairs need as many iterations anyway, each of which tells more than the one before.
+        const bool may_end = iteration >= iterations_for_bounds(state_.params.k);
+        gave_up_ = (may_end && in_vain(iteration, missing_, before, here.seconds)) ||
                    (iteration >= kTelling && settles_short(missing_, before));
     }
     converged_ = record.converged;

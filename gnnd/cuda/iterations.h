@@ -42,8 +42,8 @@ class Iterations {
     void follow(int iteration);
     void wait_for(int iteration);
     void await(int iteration);
-    double iterations_left(double missing, double before) const;
-    bool in_vain(double missing, double before, double seconds) const;
+    double seconds_left(int iteration, double missing, double before, double seconds) const;
+    bool in_vain(int iteration, double missing, double before, double seconds) const;
     bool from_scratch() const;
     bool settles_short(double missing, double before) const;
     bool projected() const { return state_.form.components != 0; }
@@ -62,7 +62,8 @@ class Iterations {
     u64 last_ = 0;         ///< the device's clock when the last iteration, and its measurement, ended
     int awaited_ = -1;     ///< the last iteration whose record was read
     double missing_ = -1;  ///< the share of true neighbours that the last iteration left to be found
-    bool converged_ = false, reached_ = false, in_vain_ = false, gave_up_ = false, finer_ = false;
+    double slowest_ = 0;   ///< seconds of an iteration
+    bool converged_ = false, reached_ = false, gave_up_ = false, finer_ = false;
     Stopwatch first_steps_{state_.stream};  ///< of iteration 0
     Drain drain_{state_.stream};            // the last member: copies into the page-locked ones end first
 };

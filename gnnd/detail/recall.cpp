@@ -38,6 +38,12 @@ std::int64_t objects_at_first(std::int64_t objects, std::int64_t n, std::int64_t
     return saved >= kWorthwhile ? first : objects;
 }
 
+double missing_that_shows(double recall, std::int64_t objects, std::int64_t n) {
+    constexpr double kDeviations = 1.4;  // computed of 1 to 3 entries of 10 that are missing together, within a quarter
+    const double allowed = 1 - recall;
+    return objects >= n ? allowed : std::max(allowed / 2, allowed - kDeviations * std::sqrt(allowed / double(objects)));
+}
+
 int recall_at_of(const BuildParams& params) {
     return params.recall_at != 0 ? params.recall_at : std::min(params.k, 10);
 }

@@ -34,6 +34,10 @@ std::int64_t objects_to_measure(std::int64_t n, double recall);
 /// \param row_bytes  of each, as it is compared
 std::int64_t objects_at_first(std::int64_t objects, std::int64_t n, std::int64_t row_bytes, double recall);
 
+/// No more than this share may be missing for a recall to show on so many of n objects, about: intervals of samples
+/// whose objects lack entries now and then end so far below their means.
+double missing_that_shows(double recall, std::int64_t objects, std::int64_t n);
+
 /// The neighbours of an object that count.
 int recall_at_of(const BuildParams& params);
 

@@ -19,20 +19,23 @@ namespace {
 /// kIterationsLeft of the slowest iterations.
 constexpr int kLonger = 2, kLong = 128, kRounds = 2;
 constexpr double kIterationsLeft = 12;
-/// Where more than kHopeless is missing, but no more than kWithoutHope, longer lists are tried nevertheless if
-/// comparing all pairs takes so many times as long.
-constexpr double kWithoutHope = 0.5, kWorthTrying = 4;
+/// Where these settle they lack one part in so many of what shorter ones did; else they get longer again, which makes
+/// it so many times the iterations.
+constexpr double kGain = 5, kTwoRounds = 5;
+/// Where more is missing longer lists are not tried, or where time must not decide more than kHopeless.
+constexpr double kWithoutHope = 0.5;
 /// To finish fewer entries is worthwhile where it saves so many bytes that are read. Of what may be missing one part in
 /// kMissedLast may be lost by it, of all columns, which are measured on fewer objects, kAllMissed of these.
 constexpr double kWorthwhile = 4e9, kMissedLast = 50, kAllMissed = 10;
 /// So many times the objects are measured where the first ones do not tell.
 constexpr std::int64_t kSharper = 4;
 
-double slowest_iteration(const BuildStats& stats) {
-    double seconds = 0;
+/// \param settles, allowed  the shares of true neighbours that lists lack where they settle, and may lack
+double seconds_of_longer_lists(const BuildStats& stats, double settles, double allowed) {
+    double slowest = 0;
     for (const IterationStats& iteration : stats.iterations)
-        if (iteration.iteration > 0) seconds = std::max(seconds, iteration.seconds);
-    return seconds;
+        if (iteration.iteration > 0) slowest = std::max(slowest, iteration.seconds);
+    return kIterationsLeft * slowest * (settles > kGain * allowed ? kTwoRounds : 1);
 }
 
 /// The nearest k of a list are among so many of its first entries, as far as the meter's objects tell: what is compared
@@ -128,7 +131,7 @@ void compare_pairs(BuildState& state, const RecallMeter* meter, const Callbacks&
     const Part& part = state.plan.all_pairs;
     Piece memory(state.memory + part.offset, part.bytes, true, state.resources);
     std::optional<SweepForm> form;
-    if (meter != nullptr && meter->has_truth()) form = meter->form();
+    if (meter != nullptr && meter->has_truth()) form = meter->form_of_all_pairs();
     const std::optional<SweepForm> codes = first_codes(state, form);
     // Now, for what projecting takes lies where all pairs will be compared, as does the projection itself.
     if (codes == SweepForm::projections) use_projection(state);
@@ -144,8 +147,8 @@ void compare_pairs(BuildState& state, const RecallMeter* meter, const Callbacks&
 /// nothing.
 /// \param form  what is compared
 /// \return false where the memory does not hold them, and where there are so few objects that all pairs take less
-bool lengthen(const BuildState& state, const KnnGraphView& lists, int length, const VectorForm& form,
-              RecallMeter& meter, const Callbacks& callbacks, BuildStats& stats) {
+bool lengthen(BuildState& state, const KnnGraphView& lists, int length, const VectorForm& form, RecallMeter& meter,
+              const Callbacks& callbacks, BuildStats& stats) {
     BuildParams params = state.params;
     params.list_size = length;
     params.samples = std::min(length / 2, kMaxGpuSamples);
@@ -168,6 +171,7 @@ bool lengthen(const BuildState& state, const KnnGraphView& lists, int length, co
         use_form(longer, form);
         Iterations(longer, callbacks, stats).run(&meter, !params.deterministic);
         finish(longer, entries_to_finish(longer, meter));
+        state.settles = longer.settles;
         stats.peak_work_bytes = std::max(stats.peak_work_bytes, std::int64_t(state.plan.work_bytes() + plan.total));
         stats.choices.list_size = length;
         stats.choices.samples = choices.samples;
@@ -235,15 +239,16 @@ void reach_recall(BuildState& state, RecallMeter& meter, const Callbacks& callba
         reached = measure(state, state.lists.ids, length, width, meter, stats);
     }
     for (int round = 0; round < kRounds && !reached && !detail::limits_lists(state.params); ++round) {
-        const double predicted = kIterationsLeft * slowest_iteration(stats);
         const bool may_compare = may_compare_all_pairs(state);
         length = std::max(kLonger * length, kLong);
         // Chance decides which way takes less time, and the graph of a deterministic build must not depend on.
         const bool timed = !state.params.deterministic;
         const double missing = 1 - stats.recall.value, all_pairs = meter.seconds_of_all_pairs();
+        const double predicted =
+            seconds_of_longer_lists(stats, std::min(missing, state.settles), meter.may_be_missing());
         const bool faster = timed && all_pairs < predicted;
-        const bool worth_trying = timed && missing <= kWithoutHope && all_pairs > kWorthTrying * predicted;
-        if (may_compare && (faster || (missing > kHopeless && !worth_trying))) break;
+        const bool hopeless = missing > (timed ? kWithoutHope : kHopeless);
+        if (may_compare && (faster || hopeless)) break;
         if (length > kMaxK) break;
         KnnGraphView from{state.n, state.params.k, state.params.metric, state.ids, state.distances};
         if (!finished) {

@@ -4,12 +4,13 @@
 
 #include "gnnd/cuda/recall/recall.h"
 #include "gnnd/cuda/recall/recall_kernels.cuh"
+#include "gnnd/cuda/sweep/sweep_layout.h"
 
 namespace gnnd::cuda {
 namespace {
 
-/// All pairs may take so many times as long as rates say (benchs/NOTEBOOK.md).
-constexpr double kRatesMayLack = 1.1;
+/// All pairs take up to so many times as long as those of a sample tell (benchs/NOTEBOOK.md).
+constexpr double kMoreOfAll = 1.1;
 
 /// Bytes that may be taken beside all that is planned for a build.
 /// \param taken  so many of them are already
@@ -97,8 +98,6 @@ RecallMeter::RecallMeter(const SweepSpace& space, const BuildParams& params, con
       bounds_of_all_(truth_.bounds + sampled_),
       sums_(reinterpret_cast<RecallSums*>(memory_.data())),
       watch_(watch),
-      truth_watch_(stream),
-      comparisons_(stream),
       drain_(stream) {}
 
 RecallMeter::RecallMeter(BuildState& state, Stopwatch& watch)
@@ -125,14 +124,15 @@ void RecallMeter::find_truth(const u32* ids, int stride, int width, std::optiona
     objects_ = first_ < sampled_ || whole_ != 0 ? detail::sample_in_any_order(part_.count, sampled_, seed_)
                                                 : detail::sample_objects(part_.count, sampled_, seed_);
     for (std::int32_t& object : objects_) object += std::int32_t(part_.first);
-    const Stopwatch::Piece piece(watch_), of_truth(truth_watch_);
+    const Stopwatch::Piece piece(watch_);
     GNND_CUDA(
         cudaMemcpyAsync(numbers_, objects_.data(), objects_.size() * sizeof(u32), cudaMemcpyHostToDevice, stream_));
     sweep_.make_room(u32(sampled_));  // for others, too: later the device would wait for the driver to find it
-    if (first_ < sampled_) sweep_.time_comparisons(&comparisons_);
     grow(first_, ids, stride, width);
-    sweep_.time_comparisons(nullptr);
-    seconds_left_out_ = comparisons_.seconds() * double(sampled_ - first_) / double(first_);
+    pace_ = sweep_.pace();
+    if (!rates_) return;
+    predicted_ = rates_(sweep_.form_of_all(), sweep_.k());
+    more_ = predicted_ - rates_(sweep_.form_of_all(), at_);
 }
 
 /// The sweep begins with each part anew; what is kept of it is copied.
@@ -152,11 +152,12 @@ void RecallMeter::grow(std::int64_t count, const u32* ids, int stride, int width
 }
 
 double RecallMeter::seconds_of_all_pairs() const {
-    const double measured =
-        (truth_watch_.seconds() + seconds_left_out_) * double(space_.raw.n) / (2 * double(sampled_));
-    const bool by_rates = form() == SweepForm::codes || form() == SweepForm::halves || form() == SweepForm::integers;
-    const double predicted = form() == SweepForm::codes ? as_codes_ : otherwise_;
-    return by_rates && predicted > 0 ? std::clamp(kRatesMayLack * predicted, measured / 2, measured) : measured;
+    const double half = double(space_.raw.n) / 2, pairs = pace_.comparing * half / double(padded(pace_.rows));
+    // Hits of more rows take little longer than those of few.
+    const double hits = pace_.hits * half / double(std::max(pace_.rows, u32(sampled_)));
+    const double measured = kMoreOfAll * (pairs + hits) + more_;
+    if (predicted_ == 0) return measured;
+    return sweep_.form_of_all() == sweep_.form() ? std::clamp(predicted_, pairs, measured) : predicted_;
 }
 
 /// \param objects  the first so many

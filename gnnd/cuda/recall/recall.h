@@ -4,7 +4,9 @@
 /// A build measures itself: the true neighbours of a sample of objects, found by comparing it with all vectors, against
 /// what the lists have of them.
 
+#include <functional>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "gnnd/cuda/build_state.h"
@@ -75,20 +77,19 @@ class RecallMeter {
     /// The share of true neighbours that are missing, of what was started with this record.
     double missing(const Record& record) const { return 1 - record.found / (double(counted_) * at_); }
 
-    /// The form of numbers that the truth was found with.
-    SweepForm form() const { return sweep_.form(); }
+    /// So much may be missing at most for all objects of the sample to show the recall that was asked for.
+    double may_be_missing() const { return detail::missing_that_shows(wanted_, sampled_, part_.count); }
+
+    /// The form of numbers in which all pairs are compared, as finding the truth has told.
+    SweepForm form_of_all_pairs() const { return sweep_.form_of_all(); }
     /// Bytes that it has taken of the spare memory.
     std::size_t taken() const { return sweep_.bytes_of_split(); }
     Stopwatch& watch() const { return watch_; }
-    /// Comparing all pairs would take about so long, as find_truth() took at first: objects that it left out count with
-    /// what comparing their pairs would have taken beside the others'.
-    /// Few rows take longer each than all do, at most twice as long: within that, as rates say.
+    /// Comparing all pairs would take about so long: what rates say, but no less than the pairs alone would at the pace
+    /// of find_truth(), and no more than this tells of all.
     double seconds_of_all_pairs() const;
-    /// \param as_codes, otherwise  seconds of all pairs by rates; 0: there are none
-    void predict_all_pairs(double as_codes, double otherwise) {
-        as_codes_ = as_codes;
-        otherwise_ = otherwise;
-    }
+    /// \param rates  seconds of all pairs in a form where so many neighbours are wanted; 0: there are none
+    void predict_all_pairs(std::function<double(SweepForm form, int k)> rates) { rates_ = std::move(rates); }
 
     /// Device memory that it takes for so many objects.
     static std::size_t bytes(const SweepSpace& shape, const BuildParams& params, std::int64_t sample);
@@ -125,9 +126,9 @@ class RecallMeter {
     float* bounds_of_all_;
     RecallSums* sums_;  ///< two: of what counts, and of all columns
     Stopwatch& watch_;
-    Stopwatch truth_watch_, comparisons_;  ///< of the first objects
-    double seconds_left_out_ = 0;          ///< that the others would have taken, too
-    double as_codes_ = 0, otherwise_ = 0;  ///< see predict_all_pairs()
+    std::function<double(SweepForm, int)> rates_;  ///< see predict_all_pairs()
+    SweepPace pace_;                               ///< of the first objects
+    double predicted_ = 0, more_ = 0;              ///< by rates: all pairs, and of it what more neighbours take
     PinnedArray<RecallSums, 1> here_;
     Drain drain_;
 };

@@ -9,11 +9,11 @@
 ///  - integers: they are exact. Halved norms are rounded down, which lets pairs pass that are one unit too far.
 ///  - codes (int8, codes.h): a row's code differs from the scaled row a by at most e(a), which was found as it was
 ///    packed, and products of codes are exact. So a pair within the distance r of a is one within r + e(a) + e(b) as
-///    codes. Most rows have about the same error: in the place of e(b) stands `usual`, which is more than most, and a
-///    row with more of it, by x, is compared as if its squared norm were less by 2 (R + usual) x + x^2, which is what
-///    (R + usual + x)^2 is more than (R + usual)^2 for all r + e(a) up to R, the distance of rows that have nothing to
-///    do with each other. The few whose r + e(a) is larger take the largest error of all for e(b). For inner products
-///    as below, without what a tensor core cuts.
+///    codes. Most rows have about the same error: in the place of e(b) stands `usual`, whose square is two deviations
+///    more than the mean of theirs, and a row with more of it, by x, is compared as if its squared norm were less by 2
+///    (R + usual) x + x^2, which is what (R + usual + x)^2 is more than (R + usual)^2 for all r + e(a) up to R, the
+///    distance of rows that have nothing to do with each other. The few whose r + e(a) is larger take the largest error
+///    of all for e(b). For inner products as below, without what a tensor core cuts.
 ///  - projections (projection.h): likewise, since a projection makes distances at most `longest` times as long, which r
 ///    is multiplied by: a pair within r of a is one within r + e(a) + e(b) as codes, though not the other way round.
 ///  - halves (float16): a packed row a' differs from the scaled and centred row a by at most e(a) = 2^-11 |a'| (each
@@ -66,8 +66,9 @@ struct SweepSpace {
 
 /// Of the packed rows.
 struct RowNorms {
-    u32 largest;  ///< squared, as the norms are: int or bits of float
-    u64 sum;      ///< squared, of codes
+    u32 largest;                    ///< squared, as the norms are: int or bits of float
+    u64 sum;                        ///< squared, of codes
+    double errors, squared_errors;  ///< of codes: sums of their squared errors, and of the squares of these
 };
 
 /// So many of its nearest each row wants: `at`, but the first `whole` of the rows all that their lists have places for.

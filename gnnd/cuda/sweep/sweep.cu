@@ -24,8 +24,9 @@ constexpr double kBytesOfStep = 1e14;
 /// None of its steps is a larger part of it.
 constexpr u32 kSteps = 4;
 
-/// If more than one in so many objects has overflowed, all are compared again; at most so often.
-constexpr std::int64_t kFewOverflow = 64;
+/// If more than one in so many objects has overflowed, all are compared again, at most so often: to compare as many
+/// apart takes about as long.
+constexpr std::int64_t kFewOverflow = 4;
 constexpr int kMostRepeats = 2;
 
 /// Objects that make_exact() looks at first.
@@ -104,6 +105,8 @@ void Sweep::prepare() {
 void Sweep::use_form(SweepForm form) {
     form_ = form;
     in_use_ = true;
+    crowded_ = false;
+    timed_.emplace(stream_);
     pack_rows();
     if (form == SweepForm::split && split_.data() == nullptr) split();
     if (form != SweepForm::integers && form != SweepForm::floats) sum_up_norms(form, space_, norms_, stream_);
@@ -176,8 +179,6 @@ void Sweep::compare(const SweepRows& rows, u32 begin, u32 end) {
                          .end = end,
                          .hits = rows.hits,
                          .high_tiles = form_ == SweepForm::split ? high_tiles_of(space_.raw.d) : 0};
-    std::optional<Stopwatch::Piece> piece;
-    if (watch_ != nullptr) piece.emplace(*watch_);
     if (form_ == SweepForm::floats)
         sweep_floats(space_.metric, args, space_.raw, factors_, stream_);
     else
@@ -229,14 +230,29 @@ u32 Sweep::compare_all(const SweepRows& rows, const std::vector<u32>& ends, cons
     GNND_CUDA(cudaMemsetAsync(rows.is_overflowed, 0, std::size_t(rows.count) * sizeof(u32), stream_));
     u32 begin = 0;
     for (const u32 end : ends) {
+        std::optional<Stopwatch::Piece> all, comparing;
+        if (end == ends.back() && timed_->rows == 0) {
+            timed_->rows = rows.count;
+            timed_->part = double(end - begin) / end;
+            all.emplace(timed_->all);
+            comparing.emplace(timed_->comparing);
+        }
         compare(rows, begin, end);
+        comparing.reset();
         take_hits(rows);
+        all.reset();
         begin = end;
         await(stream_, callbacks);
     }
     GNND_CUDA(cudaMemcpyAsync(&overflows_here_[0], overflows_, sizeof(u32), cudaMemcpyDeviceToHost, stream_));
     GNND_CUDA(cudaStreamSynchronize(stream_));
     return overflows_here_[0];
+}
+
+SweepPace Sweep::pace() const {
+    if (!timed_ || timed_->rows == 0) return {};
+    const double comparing = timed_->comparing.seconds() / timed_->part, all = timed_->all.seconds() / timed_->part;
+    return {timed_->rows, comparing, all - comparing};
 }
 
 void Sweep::make_exact(const Lists& lists, std::optional<SweepForm> form, const Callbacks& callbacks) {
@@ -256,6 +272,7 @@ void Sweep::make_exact(const Lists& lists, std::optional<SweepForm> form, const 
             use_form(finer_form());
         if (form_ == SweepForm::halves)
             nearest_of(probes.data(), u32(probes.size()), lists.ids, lists.length, lists.length);
+        if (form_of_all() != form_) use_form(form_of_all());
     }
     SweepRows rows = allocate_rows(u32(n), hits_of_all(k_), &lists);
     const double bytes = double(n) * double(n) / 2 * double(space_.rows.row_bytes);
@@ -263,9 +280,15 @@ void Sweep::make_exact(const Lists& lists, std::optional<SweepForm> form, const 
     // Codes were found to have few hits.
     const u32 first = is_codes(form_) ? width_of(rows) / kFirstStep : 0;
     u32 overflowed = compare_all(rows, growing_steps(rows, steps, first), callbacks);
-    // Their bounds are better now, but for those of objects that have very many others at the same distance.
-    for (int again = 0; again < kMostRepeats && overflowed > u32(n / kFewOverflow); ++again)
+    // Their bounds are better now, but for those of objects that have very many others at about the same distance,
+    // which finer forms tell apart.
+    for (int again = 0; again < kMostRepeats && overflowed > u32(n / kFewOverflow); ++again) {
+        if (is_codes(form_) || (form_ == SweepForm::halves && may_split())) {
+            use_form(finer_form());
+            rows.packed = space_.rows;
+        }
         overflowed = compare_all(rows, even_steps(rows, steps *= 4), callbacks);
+    }
     if (overflowed == 0) return;
     std::vector<std::int32_t> left(overflowed);
     GNND_CUDA(

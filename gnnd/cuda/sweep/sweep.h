@@ -27,6 +27,12 @@ struct SweepRows {
     DeviceMemory memory;
 };
 
+/// Seconds that comparing so many chosen rows with all columns takes, and what is done with their hits.
+struct SweepPace {
+    u32 rows = 0;
+    double comparing = 0, hits = 0;
+};
+
 class Sweep {
   public:
     /// \param k          length of the lists
@@ -47,18 +53,23 @@ class Sweep {
     /// \return count x k on the device until the next call; distances as the metric says, negated for similarities
     Lists nearest_of(const std::int32_t* objects, u32 count, const u32* ids, int stride, int width, Wanted wanted = {});
 
-    /// What comparing pairs takes from now on, without what is done with hits.
-    void time_comparisons(Stopwatch* watch) { watch_ = watch; }
-
     /// Makes the lists of all objects exact: n x k, with exact distances before, and the last ones in `lists.bounds`.
     /// Asks callbacks.interrupt in between.
     /// \param form  the one that another Sweep of the same vectors ended with; without, looks at some objects first.
-    ///              Floats are taken for want of memory for split rows
+    ///              Floats are taken for want of memory for split rows, and a finer one where many rows have more hits
+    ///              than places
     void make_exact(const Lists& lists, std::optional<SweepForm> form, const Callbacks& callbacks);
 
     int k() const { return k_; }
     /// The form that nearest_of() ended with: the first one that has few hits beside neighbours.
     SweepForm form() const { return form_; }
+    /// A finer one where nearest_of() had to look again, with more places, at so many rows that all objects, which have
+    /// fewer, had better be compared in it.
+    SweepForm form_of_all() const {
+        return crowded_ && form_ == SweepForm::halves && may_split() ? SweepForm::split : form_;
+    }
+    /// As the last step of its first pass in that form tells: by then the kernels are loaded. Waits for it.
+    SweepPace pace() const;
     /// Device memory that it has taken of the space's spare.
     std::size_t bytes_of_split() const;
 
@@ -100,13 +111,22 @@ class Sweep {
     std::vector<u32> two_steps(const SweepRows& rows) const;
     u32 panel_rows() const { return form_ == SweepForm::floats ? kFloatRows : kPanelRows; }
 
+    /// Of the last step of a pass.
+    struct Timed {
+        explicit Timed(cudaStream_t stream) : comparing(stream), all(stream) {}
+        Stopwatch comparing, all;
+        u32 rows = 0;
+        double part = 1;  ///< of the columns
+    };
+
     SweepSpace space_;
     int k_;
     Resources& resources_;
     cudaStream_t stream_;
     SweepForm form_;
     bool in_use_ = false;  ///< it has thresholds of columns
-    Stopwatch* watch_ = nullptr;
+    bool crowded_ = false;
+    std::optional<Timed> timed_;  ///< the first pass in this form
     DeviceMemory shared_, split_;
     Threshold* columns_;
     float* factors_ = nullptr;  ///< n, of normalised metrics

@@ -16,24 +16,34 @@ constexpr int kThreads = 256;
 // No pair is a hit where one of these is a threshold. Products of integers are less than 2^29 (kMaxSweptBytes).
 constexpr int kNever = -(1 << 30), kAlways = 1 << 29;
 
-/// \param norms     n, int or bits of float, none of them negative, so that both have the order of u32
-/// \param integers  which of the two
-/// \param out       1, zeros before
-__global__ void norms_kernel(const u32* norms, std::int64_t n, bool integers, RowNorms* out) {
+/// \param norms   n, int or bits of float, none of them negative, so that both have the order of u32
+/// \param errors  n, of codes, whose norms are int; null: of float16
+/// \param out     1, zeros before
+__global__ void norms_kernel(const u32* norms, const float* errors, std::int64_t n, RowNorms* out) {
     u32 mine = 0;
     u64 sum = 0;
+    double squares = 0, fourths = 0;
     for (std::int64_t i = std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x; i < n;
          i += std::int64_t(gridDim.x) * blockDim.x) {
         mine = max(mine, norms[i]);
-        sum += integers ? norms[i] : 0;
+        if (errors == nullptr) continue;
+        const double square = double(errors[i]) * double(errors[i]);
+        sum += norms[i];
+        squares += square;
+        fourths += square * square;
     }
     for (int step = kWarp / 2; step > 0; step /= 2) {
         mine = max(mine, __shfl_xor_sync(kAllLanes, mine, step));
         sum += __shfl_xor_sync(kAllLanes, sum, step);
+        squares += __shfl_xor_sync(kAllLanes, squares, step);
+        fourths += __shfl_xor_sync(kAllLanes, fourths, step);
     }
     if (lane_id() != 0) return;
     atomicMax(&out->largest, mine);
-    if (integers) atomicAdd(reinterpret_cast<unsigned long long*>(&out->sum), sum);
+    if (errors == nullptr) return;
+    atomicAdd(reinterpret_cast<unsigned long long*>(&out->sum), sum);
+    atomicAdd(&out->errors, squares);
+    atomicAdd(&out->squared_errors, fourths);
 }
 
 __device__ Threshold of_integers(bool l2, int norm, float bound) {
@@ -118,14 +128,14 @@ __device__ Threshold of_floats(float bound) {
     return {0, __float_as_uint(bound + fabsf(bound) * 0x1p-18f)};
 }
 
-/// More than most codes' errors, whose mean is that of squares.
 __device__ CodeTerms code_terms(const HalfTerms& terms, const SpaceInfo& info, const RowNorms& norms, std::int64_t n) {
-    constexpr double kMoreThanMost = 1.1;
+    constexpr double kDeviations = 2;
+    const double mean = norms.errors / double(n), variance = norms.squared_errors / double(n) - mean * mean;
     CodeTerms codes{};
     static_cast<Terms&>(codes) = terms;
     codes.scale *= info.longest;
     codes.largest = sqrtf(float(norms.largest)) * (1 + 0x1p-20f);
-    codes.usual = kMoreThanMost * sqrt(double(info.code_error));
+    codes.usual = sqrt(mean + kDeviations * sqrt(fmax(variance, 0.0)));
     codes.largest_error = double(__uint_as_float(info.largest_error));
     codes.far = sqrt(2 * double(norms.sum) / double(n));
     return codes;
@@ -166,7 +176,8 @@ __global__ void thresholds_kernel(SweepForm form, BoundArgs args, const u32* nor
 
 void sum_up_norms(SweepForm form, const SweepSpace& space, RowNorms* norms, cudaStream_t stream) {
     GNND_CUDA(cudaMemsetAsync(norms, 0, sizeof(RowNorms), stream));
-    norms_kernel<<<512, kThreads, 0, stream>>>(space.norms, space.raw.n, is_codes(form), norms);
+    norms_kernel<<<512, kThreads, 0, stream>>>(space.norms, is_codes(form) ? space.errors : nullptr, space.raw.n,
+                                               norms);
     GNND_LAUNCHED("norms_kernel");
 }
 
