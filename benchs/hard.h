@@ -84,6 +84,41 @@ inline std::vector<HardSet> hard_sets() {
             for (std::int64_t c = 0; c < d; ++c) x[c] = random() % 25 == 0 ? std::abs(normal(random)) : 0.f;
         };
     };
+    /// Every second vector so many times as long as the others.
+    const auto two_lengths = [=](float factor) {
+        return [=](std::int64_t, std::int64_t d, Random& random) -> NextRow {
+            return [=, &random, i = 0](float* x) mutable {
+                const float length = i++ % 2 == 0 ? factor : 1.f;
+                for (std::int64_t c = 0; c < d; ++c) x[c] = length * normal(random);
+            };
+        };
+    };
+    /// Clusters of which few hold most vectors.
+    const auto powers = [=](std::int64_t, std::int64_t d, Random& random) -> NextRow {
+        constexpr std::size_t kClusters = 2000;
+        std::vector<float> centres(kClusters * std::size_t(d));
+        for (float& value : centres) value = 10 * normal(random);
+        return [=, &random](float* x) {
+            const double uniform = std::uniform_real_distribution<double>()(random);
+            const auto cluster = std::size_t(uniform * uniform * uniform * uniform * kClusters);
+            for (std::int64_t c = 0; c < d; ++c)
+                x[c] = centres[cluster * std::size_t(d) + std::size_t(c)] + normal(random);
+        };
+    };
+    /// Sums of few of 50 directions, and a little noise.
+    const auto topics = [=](std::int64_t, std::int64_t d, Random& random) -> NextRow {
+        constexpr std::size_t kTopics = 50;
+        std::vector<float> directions(kTopics * std::size_t(d));
+        for (float& value : directions) value = std::max(0.f, normal(random));
+        return [=, &random](float* x) {
+            for (std::int64_t c = 0; c < d; ++c) x[c] = 0.01f * normal(random);
+            for (std::size_t topic = 0; topic < kTopics; ++topic) {
+                const float weight = normal(random) - 1.5f;
+                for (std::int64_t c = 0; weight > 0 && c < d; ++c)
+                    x[c] += weight * directions[topic * std::size_t(d) + std::size_t(c)];
+            }
+        };
+    };
     return {
         {"gauss", 64, gaussian(1)},
         {"column", 16, gaussian(1000)},
@@ -96,6 +131,10 @@ inline std::vector<HardSet> hard_sets() {
         {"copies", 32, copies(0)},
         {"near", 32, copies(0.01f)},
         {"sparse", 500, sparse},
+        {"scales", 64, two_lengths(0.001f)},
+        {"core", 64, two_lengths(0.01f)},
+        {"powers", 64, powers},
+        {"topics", 256, topics, Metric::Cosine},
     };
 }
 

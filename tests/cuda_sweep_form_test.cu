@@ -195,6 +195,28 @@ TEST(CudaKernelSweep, GivesUpCodesThatHaveTooManyHits) {
         }
 }
 
+/// A fifth of the rows has all others at about the same distance, as near to each other as float16 tells: a few rows
+/// are compared in it with more places, all are in a finer form, unless there is no memory for it.
+TEST(CudaKernelSweep, ComparesAllInAFinerFormWhereManyRowsAreCrowded) {
+    SKIP_WITHOUT_GPU();
+    constexpr std::int64_t kN = 5000, kD = 64;
+    std::vector<float> rows(std::size_t(kN * kD));
+    std::mt19937 random(1);
+    for (std::int64_t i = 0; i < kN * kD; ++i)
+        rows[std::size_t(i)] = std::normal_distribution<float>()(random) * (i / kD % 5 == 0 ? 1 : 0.001F);
+    const VectorView vectors{rows.data(), kN, kD, DType::f32, 0};
+    const KnnGraph start = after_iterations(2, vectors, Metric::L2);
+    const test::Truth truth(vectors, Metric::L2);
+    for (const std::size_t spare : {std::size_t(1) << 30, std::size_t(0)}) {
+        SweepForm ended{};
+        const KnnGraph graph = exact_in(std::nullopt, vectors, start, &ended, spare, SweepForm::halves);
+        test::expect_valid_graph(graph, vectors);
+        EXPECT_GE(truth.recall_of(graph), 0.9995);
+        if (spare != 0) EXPECT_EQ(int(ended), int(SweepForm::split));
+        if (spare == 0) EXPECT_NE(int(ended), int(SweepForm::split));
+    }
+}
+
 /// Pairs are ruled out by projections of rows that these hold nearly all of, and not where they lose too much.
 TEST(CudaKernelSweep, IsExactByProjections) {
     SKIP_WITHOUT_GPU();

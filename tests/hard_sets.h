@@ -20,8 +20,9 @@ using benchs::HardSet;
 /// Those of the benchmarks, in dimensions that make small ones hard.
 inline std::vector<HardSet> hard_sets() {
     constexpr std::pair<const char*, int> kSets[] = {
-        {"gauss", 32}, {"gauss", 64}, {"gauss", 128},  {"column", 16}, {"clusters", 64}, {"small", 32},  {"walk", 32},
-        {"plane", 2},  {"line", 1},   {"lengths", 64}, {"copies", 32}, {"near", 64},     {"sparse", 200}};
+        {"gauss", 32},   {"gauss", 64},  {"gauss", 128}, {"column", 16},  {"clusters", 64}, {"small", 32},
+        {"walk", 32},    {"plane", 2},   {"line", 1},    {"lengths", 64}, {"copies", 32},   {"near", 64},
+        {"sparse", 200}, {"scales", 64}, {"core", 64},   {"powers", 32},  {"topics", 100}};
     std::vector<HardSet> sets;
     for (const auto& [name, d] : kSets) {
         HardSet set = benchs::hard_set(name);

@@ -42,6 +42,29 @@ TEST(ObjectsAtFirst, AreAPartWhereComparingTakesLong) {
     EXPECT_EQ(detail::objects_at_first(0, 0, 128, 0.99), 0);
 }
 
+TEST(MissingThatShows, IsAboutWhatASampleShows) {
+    constexpr std::int64_t kN = 1000000;
+    for (const auto& [recall, objects] :
+         {std::pair{0.9, 1024}, {0.95, 4096}, {0.99, 4096}, {0.99, 16384}, {0.999, 15625}}) {
+        SCOPED_TRACE(testing::Message() << recall << ", " << objects);
+        const double missing = detail::missing_that_shows(recall, objects, kN);
+        EXPECT_GT(missing, 0);
+        EXPECT_LT(missing, 1 - recall);
+        // Of objects that lack one entry of ten each, or none.
+        const auto of = [&](double share) {
+            detail::RecallCount count{kN, objects, 10};
+            const auto lacking = std::int64_t(share * double(objects) * 10);
+            for (std::int64_t i = 0; i < objects; ++i) count.add(i < lacking ? 9 : 10);
+            return detail::shows(count, recall, detail::kSamplesOfGpu);
+        };
+        EXPECT_TRUE(of(missing * 0.9));
+        EXPECT_FALSE(of((missing + 3 * (1 - recall)) / 4));
+        EXPECT_EQ(detail::missing_that_shows(recall, objects, objects), 1 - recall) << "all are measured";
+    }
+    EXPECT_GT(detail::missing_that_shows(0.99, 4096, kN), detail::missing_that_shows(0.99, 1024, kN));
+    EXPECT_EQ(detail::missing_that_shows(1, 4096, kN), 0);
+}
+
 TEST(ObjectsAtFirst, ShowWhatIsAskedForWhereLittleIsMissing) {
     for (const double recall : {0.0, 0.5, 0.9, 0.95, 0.99, 0.995, 0.998, 0.999, 0.9999, 1.0})
         for (const std::int64_t n : {1000000, 100000000}) {
