@@ -3,7 +3,6 @@
 #include "gnnd/merge.h"
 
 #include <algorithm>
-#include <cmath>
 #include <memory>
 #include <vector>
 
@@ -11,6 +10,7 @@
 #include "build_options.h"
 #include "commands.h"
 #include "files.h"
+#include "gnnd/detail/right_distances.h"
 #include "threads.h"
 
 namespace cli {
@@ -23,29 +23,6 @@ struct MergeOptions : BuildOptions {
     bool k_given = false;
     gnnd::AppendMethod append_method = gnnd::AppendMethod::automatic;
 };
-
-/// Two sets of as many vectors may be mistaken for each other, which the distances tell.
-void require_distances(const std::string& path, const gnnd::KnnGraph& graph, const gnnd::io::VectorFile& base) {
-    constexpr std::int64_t kRows = 1000;
-    const std::int64_t rows = std::min(graph.n(), kRows);
-    std::vector<std::int32_t> objects, nearest;
-    std::vector<float> stored;
-    for (std::int64_t r = 0; r < rows; ++r) {
-        const std::int64_t i = r * graph.n() / rows;
-        objects.push_back(std::int32_t(i));
-        nearest.push_back(graph.ids_of(i)[0]);
-        stored.push_back(graph.distances_of(i)[0]);
-    }
-    std::vector<float> computed(objects.size());
-    gnnd::pair_distances(base.view(), graph.metric(), objects.data(), nearest.data(), rows, computed.data());
-    std::int64_t same = 0;
-    for (std::int64_t r = 0; r < rows; ++r)  // infinite where a row has no entry
-        same += stored[r] == computed[r] || std::abs(stored[r] - computed[r]) <= 0.01f * std::abs(computed[r]);
-    // Sums that cancel out differ by more, but few do.
-    if (2 * same < rows)
-        throw gnnd::InvalidArgument(path + ": its distances are not those of the vectors in " + base.path() + ": of " +
-                                    std::to_string(rows) + " compared " + std::to_string(same) + " agree");
-}
 
 void run(MergeOptions& options) {
     require_outputs({options.graph, options.stats}, options.bases);  // a graph may be replaced
@@ -70,7 +47,8 @@ void run(MergeOptions& options) {
     std::vector<gnnd::KnnGraph> graphs;
     for (std::size_t g = 0; g < files.size(); ++g) {
         graphs.push_back(files[g].read());
-        require_distances(options.graphs[g], graphs[g], bases[g]);
+        // Two sets of as many vectors may be mistaken for each other.
+        gnnd::detail::check_distances(graphs[g], options.graphs[g], bases[g].view(), bases[g].path());
     }
 
     std::int64_t n = 0;

@@ -119,6 +119,8 @@ def merge(
     :param k: of the result; None: the smaller one of both graphs, as by the tool: the columns that only one has would
         hold what the merge happens to meet
     :return: (n1 + n2) x k: vector i of the first set keeps its number, vector j of the second one becomes n1 + j
+    :raises ValueError: also for graphs whose distances are not those of their vectors under the metric ("l2" is
+        squared), of which a sample is computed again where both lie on the host
     """
     call = Call("merge", progress, allocator, stream, x1=x1, x2=x2, **arrays_of(graph1=graph1, graph2=graph2))
     _require_one_metric(graph1, graph2)
@@ -147,6 +149,7 @@ def append(
     :param x: the vectors of the graph
     :param added: vectors of the same type; added vector j becomes n + j
     :param method: "auto", "search" or "merge"
+    :raises ValueError: also for a graph whose distances are not those of its vectors, as :func:`merge`
     """
     call = Call("append", progress, allocator, stream, x=x, added=added, **arrays_of(graph=graph))
     old, new = call.vectors("x"), call.vectors("added")
@@ -221,7 +224,7 @@ def eval(  # noqa: A001
 
     :param at: nearest neighbours that count; None: 10, or as many as there are
     :param objects: in the sample; 0: all of them
-    :raises ValueError: for a graph of other vectors, and for ids that are no vector's
+    :raises ValueError: for a graph of another number of vectors, and for ids that are no vector's
     """
     call = Call("eval", None, None, stream, x=x, **arrays_of(graph=graph))
     given, rows = call.vectors("x"), graph._on_host(call.stream or LEGACY_STREAM)

@@ -17,6 +17,7 @@
 #include "gnnd/builder.h"
 #include "gnnd/detail/checks.h"
 #include "gnnd/detail/recall.h"
+#include "gnnd/detail/right_distances.h"
 #include "gnnd/detail/right_share.h"
 #include "gnnd/io/base_identity.h"
 #include "gnnd/merge.h"
@@ -100,6 +101,16 @@ nb::object measure(const Array& x, const Array& on_host, const nb::tuple& graph,
     }));
 }
 
+/// Refuses a graph of the host whose distances are not those of its vectors, as far as it is one of as many.
+/// \param of, in  what messages call them
+void require_distances(const nb::tuple& parts, const char* of, const Array& x, const char* in) {
+    const KnnGraphView graph = graph_of(parts);
+    const bool on_host =
+        x.device < 0 && nb::cast<const Array&>(parts[0]).device < 0 && nb::cast<const Array&>(parts[1]).device < 0;
+    if (on_host && graph.n == x.rows && graph.k > 0 && x.columns > 0)
+        detail::check_distances(graph, of, x.vectors(), in);
+}
+
 using BuildInto = BuildStats (*)(const VectorView&, const BuildParams&, std::int32_t*, float*, const Callbacks&,
                                  Resources*);
 
@@ -151,6 +162,8 @@ void bind_build(nb::module_& module) {
            const Run& how) {
             const BuildParams params = params_of(given);
             const KnnGraphView first = graph_of(graph1), second = graph_of(graph2);
+            require_distances(graph1, "graph1", x1, "x1");
+            require_distances(graph2, "graph2", x2, "x2");
             return built(x1.rows + x2.rows, params.k, nullptr, how,
                          [&](std::int32_t* ids, float* distances, const Callbacks& callbacks, Resources* resources) {
                              return merge_into(x1.vectors(), first, x2.vectors(), second, params, ids, distances,
@@ -165,6 +178,7 @@ void bind_build(nb::module_& module) {
             const BuildParams params = params_of(given);
             const KnnGraphView old = graph_of(graph);
             const AppendMethod way = parse_append_method(value_of<std::string>("method", method));
+            require_distances(graph, "graph", x, "x");
             return built(x.rows + added.rows, params.k, nullptr, how,
                          [&](std::int32_t* ids, float* distances, const Callbacks& callbacks, Resources* resources) {
                              return append_into(x.vectors(), old, added.vectors(), params, ids, distances, callbacks,

@@ -128,6 +128,23 @@ def test_merge_and_append(x):
     assert none_added.n == 700
 
 
+def test_merges_and_appends_want_right_distances(x):
+    first, second = x[:600], x[600:]
+    good, other = gnnd.build(first, k=8), gnnd.build(second, k=8)
+    euclidean = gnnd.Graph(good.ids, np.sqrt(good.distances))
+    message = "its distances are not those of the vectors in"
+    for wrong in (euclidean, other):  # of another metric, and of other vectors, as many
+        with pytest.raises(ValueError, match=f"graph1: {message} x1: of 600 compared"):
+            gnnd.merge(first, wrong, second, other)
+        with pytest.raises(ValueError, match=f"graph2: {message} x2"):
+            gnnd.merge(second, other, first, wrong)
+        for method in ("auto", "search", "merge"):
+            with pytest.raises(ValueError, match=f"graph: {message} x"):
+                gnnd.append(first, wrong, second, method=method)
+    few = gnnd.Graph(good.ids, np.where(np.arange(600)[:, None] % 3 == 0, 0, good.distances))
+    assert gnnd.merge(first, few, second, other).n == 1200  # most agree
+
+
 def test_merge_wants_one_metric(x):
     with pytest.raises(ValueError, match="two metrics: l2 and cosine"):
         gnnd.merge(x, gnnd.build(x, k=3), x, gnnd.build(x, k=3, metric="cosine"))
