@@ -7,6 +7,7 @@
 #include <faiss/index_io.h>
 
 #include <numeric>
+#include <random>
 #include <typeinfo>
 
 #include "faiss_ext/check_index.h"
@@ -185,6 +186,38 @@ TEST_P(GnndIndexTest, NarrowSearchesFindWhatWasAdded) {
     for (const std::vector<float>& rows : added)
         EXPECT_GE(search_recall(*made.index, flat, rows, 1), 0.9) << "those from " << rows[0];
     EXPECT_EQ(reachable(*made.index), std::size_t(flat.ntotal));
+}
+
+/// Whose neighbours are mostly at the border of the others, so that a search that ends there is near them, and is not.
+TEST_P(GnndIndexTest, NarrowSearchesFindAFewFarAway) {
+    constexpr int d = 32;
+    constexpr std::int64_t kRows = 4000, kQueries = 200;
+    const auto normal_rows = [](std::int64_t n, float from, std::uint64_t seed) {
+        std::mt19937_64 random(seed);
+        std::normal_distribution<float> normal(from);
+        std::vector<float> rows(std::size_t(n * d));
+        for (float& x : rows) x = normal(random);
+        return rows;
+    };
+    for (const bool together : {false, true})
+        for (const std::int64_t few : {1, 7}) {
+            std::int64_t found_far = 0;
+            for (const std::uint64_t seed : {1, 2, 3, 4}) {
+                SCOPED_TRACE(testing::Message() << few << " rows, together " << together << ", draw " << seed);
+                std::vector<float> rows = normal_rows(kRows, 0, 10 * seed);
+                const std::vector<float> far = normal_rows(few, 100, 10 * seed + 1);
+                rows.insert(rows.end(), far.begin(), far.end());
+                const AnyGnndIndex made = GetParam().make(d, faiss::METRIC_L2);
+                made.index->add(together ? kRows + few : kRows, rows.data());
+                if (!together) made.index->add(few, far.data());
+                made.set_beam(16);
+                const auto found = search_index(*made.index, normal_rows(kQueries, 100, 10 * seed + 2), 1).ids;
+                const auto here = std::count_if(found.begin(), found.end(), [&](auto id) { return id >= kRows; });
+                EXPECT_GE(here, kQueries / 2);
+                found_far += here;
+            }
+            EXPECT_GE(found_far, 4 * kQueries * 9 / 10) << few << " rows, together " << together;
+        }
 }
 
 TEST_P(GnndIndexTest, GoesOnWithIndexesOfFaiss) {

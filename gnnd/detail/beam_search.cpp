@@ -2,6 +2,7 @@
 #include "gnnd/detail/beam_search.h"
 
 #include <algorithm>
+#include <limits>
 
 namespace gnnd::detail {
 
@@ -33,13 +34,21 @@ bool BeamSearch::search(std::int32_t object, bool to_tell) {
 
 bool BeamSearch::find_near(std::int32_t object) {
     if (finds(object)) return true;
+    const cpu::Entry nearest = found().front();
+    const float key = cpu::key_of(nearest);
+    if (!(key <= middle_of_links(object))) return false;
+    return !lies_apart(key, middle_of_links(cpu::id_of(nearest)));
+}
+
+/// How far the middle one of those lies that the object is linked to; -inf where it is linked to none.
+float BeamSearch::middle_of_links(std::int32_t object) {
     const std::int32_t* links = links_of(object);
     const auto count = int(std::find(links, links + links_.degree, -1) - links);
-    if (count == 0) return false;
+    if (count == 0) return -std::numeric_limits<float>::infinity();
     distances_.between_all(object, links, count, keys_.data());
     const auto middle = keys_.begin() + count / 2;
     std::nth_element(keys_.begin(), middle, keys_.begin() + count);
-    return cpu::key_of(found().front()) <= *middle;
+    return *middle;
 }
 
 /// \param ids  at most `count`, up to the first -1

@@ -28,6 +28,12 @@ class ObjectDistances {
     virtual std::unique_ptr<ObjectDistances> clone() const = 0;
 };
 
+/// True where one object is so far from another that lies this far from those around it: 16 times, four times where
+/// distances are squared. Copies have nothing around them, and of similarities nothing is a multiple.
+inline bool lies_apart(float distance, float around) {
+    return around > 0 && distance > 16 * around;
+}
+
 /// Greedy searches for objects among the objects.
 class BeamSearch {
   public:
@@ -52,7 +58,8 @@ class BeamSearch {
     bool find(std::int32_t object);
     /// The same answer, sooner; found() is of use only where it is false.
     bool finds(std::int32_t object);
-    /// As finds(), where what lies as near to the object as half of those that it is linked to is as good.
+    /// As finds(), where what lies as near to the object as half of those that it is linked to is as good; unless that
+    /// lies far from the object beside its own links, as what is linked to one that lies apart, or to few that do.
     bool find_near(std::int32_t object);
     /// The entries that the last search has found, nearest first.
     const std::vector<cpu::Entry>& found() const { return beam_.entries(); }
@@ -63,6 +70,7 @@ class BeamSearch {
 
   private:
     bool search(std::int32_t object, bool to_tell);
+    float middle_of_links(std::int32_t object);
     void visit(std::int32_t object, const std::int32_t* ids, int count);
     const std::int32_t* links_of(std::int32_t object) const {
         return links_.rows + std::int64_t(object) * links_.degree;

@@ -78,8 +78,8 @@ class TreeGrowth {
     ///                known. It is linked from there without a search, as far as that one may take it
     void attach_others(std::int64_t first = 0, const std::vector<std::int32_t>& former = {});
     /// Lets narrow searches, as wide as FAISS's indexes search by default, find what they could not: where one for a
-    /// sample of the objects ends elsewhere, in another cluster or at the border of what was added, a link leads on.
-    /// The tree holds all objects.
+    /// sample of the objects, or for those that lie apart, ends elsewhere, in another cluster or at the border of what
+    /// was added, a link leads on. The tree holds all objects.
     /// \return the share of the objects that narrow searches miss whatever ways there are; 0 where ways help them
     double open_ways();
     /// The same where objects from this one on were added: these are searched for, and all where links were made.
@@ -115,6 +115,7 @@ class TreeGrowth {
     void mend(const std::vector<std::int32_t>& attached);
     bool make_link(std::int32_t from, std::int32_t to, int most);
     void spare_link(const Found& found, std::int32_t object, int most);
+    std::vector<std::int32_t> those_apart();
     double lead_to(std::int64_t first, std::size_t searches, double usual);
     std::vector<std::int32_t> linked_by(const std::vector<Sought>& objects) const;
     void link(std::vector<Sought> missed);

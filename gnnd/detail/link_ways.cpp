@@ -24,7 +24,37 @@ constexpr std::uint64_t kWaysSeed = 0x3a95;                // samples that ways 
 }  // namespace
 
 double TreeGrowth::open_ways() {
+    const std::vector<std::int32_t> apart = those_apart();
+    link(not_found(apart.data(), std::int64_t(apart.size())));
     return lead_to(0, kSearches, 0);
+}
+
+/// The objects that lie apart, alone or with fewer than they have links, which few samples have one of: the last of
+/// their links, mostly the farthest, leads far beside that of whom it leads to. Every so many-th where they are more
+/// than a few.
+std::vector<std::int32_t> TreeGrowth::those_apart() {
+    constexpr std::int64_t kChunk = 1024;
+    constexpr std::size_t kMostApart = 1024;
+    const std::int64_t n = tree_.n();
+    std::vector<std::int32_t> last(n);
+    std::vector<float> far(n);
+    const cpu::Team team{threads_, &callbacks_.interrupt};
+    team.for_chunks(n, kChunk, [&](int thread, std::int64_t begin, std::int64_t end) {
+        ObjectDistances& distances = *searcher(thread).distances;
+        const auto last_of = [&](std::int64_t i) {
+            const std::int32_t *links = tree_.of(i), *stop = std::find(links, links + tree_.degree, -1);
+            return stop == links ? std::int32_t(i) : stop[-1];
+        };
+        for (std::int64_t i = begin; i < end; ++i) distances.prefetch(last[i] = last_of(i));
+        for (std::int64_t i = begin; i < end; ++i) far[i] = distances.between(std::int32_t(i), last[i]);
+    });
+    std::vector<std::int32_t> apart;
+    for (std::int64_t i = 0; i < n; ++i)
+        if (lies_apart(far[i], far[last[i]])) apart.push_back(std::int32_t(i));
+    const std::size_t step = apart.size() / kMostApart + 1;
+    for (std::size_t i = 0; i * step < apart.size(); ++i) apart[i] = apart[i * step];
+    apart.resize((apart.size() + step - 1) / step);
+    return apart;
 }
 
 void TreeGrowth::open_ways_from(std::int64_t added, double missed) {
