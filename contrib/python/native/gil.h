@@ -12,9 +12,11 @@ namespace gnnd::python {
 
 /// A thread that wants the GIL once the interpreter is being finalized gets none: up to Python 3.13 it is ended by
 /// pthread_exit(), which unwinds its stack, and the first destructor or callback on the way ends the process by
-/// std::terminate(). It waits for the end of the process here, as it does in Python 3.14.
+/// std::terminate(). It waits for the end of the process here, as it does in Python 3.14; without asking, too, for soon
+/// after there are no states of threads any more, and to ask for one reads freed memory.
 template <class Take>
 void take_gil(const Take& take) {
+    while (Py_IsInitialized() == 0) pause();
     try {
         take();
     } catch (const abi::__forced_unwind&) {
