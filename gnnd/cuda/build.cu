@@ -138,9 +138,8 @@ std::int64_t bytes_in_lists(const Choices& choices, std::int64_t n, std::int64_t
 constexpr int kSplitProducts = 3;
 
 /// \param swept  what all pairs are compared in: codes or float16, whichever takes less, if none is given
-/// \param k      neighbours that are wanted; 0: as many as `params` say
 Prediction predict(const detail::Input& input, const BuildParams& params, const Choices& choices,
-                   std::optional<SweepForm> swept = {}, int k = 0) {
+                   std::optional<SweepForm> swept = {}) {
     const bool has_rates = swept != SweepForm::projections && swept != SweepForm::floats;
     if (!detail::is_predictable(params.metric) || !has_rates) return {};
     const VectorForm form = form_of(input.vectors[0], false, params.metric);
@@ -152,7 +151,7 @@ Prediction predict(const detail::Input& input, const BuildParams& params, const 
          .codes = (!swept || swept == SweepForm::codes) && choices.parts == 1 &&
                   may_sweep_codes(form.packed, params.metric, input.d()),
          .list_bytes = form.packed == PackedType::f16 ? bytes_in_lists(choices, input.n(), input.d()) : 0,
-         .k = k != 0 ? k : params.k,
+         .k = params.k,
          .list_size = std::max(choices.list_size, detail::list_size_of(params)),
          .samples = choices.samples,
          .parts = choices.parts});
@@ -176,7 +175,9 @@ void run_gnnd(const detail::Input& input, const BuildParams& params, const Callb
         const Stopwatch::Piece piece(measuring);
         meter.emplace(state, measuring);
         meter->predict_all_pairs([&, choices = stats.choices](SweepForm form, int k) {
-            return predict(input, params, choices, form, k).all_pairs;
+            BuildParams wanted = params;
+            wanted.k = k;
+            return predict(input, wanted, choices, form).all_pairs;
         });
     }
     // Lists without what was set aside say little of the graph.

@@ -4,6 +4,7 @@
 /// Links under which searches reach every object. Some of the links are the edges of a tree from the entry; whoever
 /// changes links leaves these alone.
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -28,6 +29,8 @@ class LinkRows {
 
     std::int64_t n() const { return std::int64_t(parents.size()); }
     const std::int32_t* of(std::int64_t i) const { return links_ + i * degree; }
+    /// Behind the last one.
+    const std::int32_t* end_of(std::int64_t i) const { return std::find(of(i), of(i) + degree, -1); }
     std::int32_t* row(std::int64_t i) { return links_ + i * degree; }
     void prefetch(std::int64_t i) const {
         for (int j = 0; j < degree; j += 16) __builtin_prefetch(of(i) + j);

@@ -42,8 +42,8 @@ std::vector<std::int32_t> TreeGrowth::those_apart() {
     team.for_chunks(n, kChunk, [&](int thread, std::int64_t begin, std::int64_t end) {
         ObjectDistances& distances = *searcher(thread).distances;
         const auto last_of = [&](std::int64_t i) {
-            const std::int32_t *links = tree_.of(i), *stop = std::find(links, links + tree_.degree, -1);
-            return stop == links ? std::int32_t(i) : stop[-1];
+            const std::int32_t* end_of_links = tree_.end_of(i);
+            return end_of_links == tree_.of(i) ? std::int32_t(i) : end_of_links[-1];
         };
         for (std::int64_t i = begin; i < end; ++i) distances.prefetch(last[i] = last_of(i));
         for (std::int64_t i = begin; i < end; ++i) far[i] = distances.between(std::int32_t(i), last[i]);
@@ -102,10 +102,8 @@ double TreeGrowth::lead_to(std::int64_t first, std::size_t searches, double usua
 /// Whom any of the objects is linked to, each once.
 std::vector<std::int32_t> TreeGrowth::linked_by(const std::vector<Sought>& objects) const {
     std::vector<std::int32_t> linked;
-    for (const Sought& sought : objects) {
-        const std::int32_t* links = tree_.of(sought.object);
-        linked.insert(linked.end(), links, std::find(links, links + tree_.degree, -1));
-    }
+    for (const Sought& sought : objects)
+        linked.insert(linked.end(), tree_.of(sought.object), tree_.end_of(sought.object));
     std::sort(linked.begin(), linked.end());
     linked.erase(std::unique(linked.begin(), linked.end()), linked.end());
     return linked;

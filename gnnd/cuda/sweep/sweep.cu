@@ -73,6 +73,11 @@ SweepForm Sweep::finer_form() const {
     return form_ == SweepForm::halves && may_split() ? SweepForm::split : SweepForm::floats;
 }
 
+SweepForm Sweep::finer_packed_form() const {
+    const SweepForm finer = finer_form();
+    return finer == SweepForm::floats ? form_ : finer;
+}
+
 bool Sweep::may_split() const {
     return SplitLayout(space_.raw).total <= space_.spare;
 }
@@ -283,8 +288,8 @@ void Sweep::make_exact(const Lists& lists, std::optional<SweepForm> form, const 
     // Their bounds are better now, but for those of objects that have very many others at about the same distance,
     // which finer forms tell apart.
     for (int again = 0; again < kMostRepeats && overflowed > u32(n / kFewOverflow); ++again) {
-        if (is_codes(form_) || (form_ == SweepForm::halves && may_split())) {
-            use_form(finer_form());
+        if (const SweepForm finer = finer_packed_form(); finer != form_) {
+            use_form(finer);
             rows.packed = space_.rows;
         }
         overflowed = compare_all(rows, even_steps(rows, steps *= 4), callbacks);

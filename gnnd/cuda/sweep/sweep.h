@@ -65,9 +65,7 @@ class Sweep {
     SweepForm form() const { return form_; }
     /// A finer one where nearest_of() had to look again, with more places, at so many rows that all objects, which have
     /// fewer, had better be compared in it.
-    SweepForm form_of_all() const {
-        return crowded_ && form_ == SweepForm::halves && may_split() ? SweepForm::split : form_;
-    }
+    SweepForm form_of_all() const { return crowded_ ? finer_packed_form() : form_; }
     /// As the last step of its first pass in that form tells: by then the kernels are loaded. Waits for it.
     SweepPace pace() const;
     /// Device memory that it has taken of the space's spare.
@@ -91,6 +89,8 @@ class Sweep {
     u32 compare_chosen(const std::int32_t* objects, u32 count, const u32* ids, int stride, int width, Wanted wanted);
     /// The next one that rounds less and that there is memory for.
     SweepForm finer_form() const;
+    /// The same where rows are packed in it; else the one that is in use, for floats take far longer.
+    SweepForm finer_packed_form() const;
     void split();
     void gather(SweepRows& rows);
     /// Those of the chosen rows that overflowed, apart. \param places  in some_, of the rows that were compared last
