@@ -22,6 +22,7 @@
 #include "faiss_ext/detail/optimize.h"
 #include "faiss_ext/detail/print.h"
 #include "gnnd/detail/device_graph.h"
+#include "gnnd/detail/far_links.h"
 
 namespace faiss_ext {
 
@@ -169,17 +170,25 @@ void GnndIndex<FaissIndex>::prepare() {
 }
 
 /// Chooses the links of all objects of a graph.
-/// \param there  the same graph on a GPU; null: it is not there
+/// \param there    the same graph on a GPU; null: it is not there
+/// \param former   as for TreeGrowth::attach_others()
+/// \param copying  what writes the graph meanwhile, done afterwards; not valid: it is written
 template <class FaissIndex>
 void GnndIndex<FaissIndex>::choose_all(LinkChange<GraphIndex>& links, const faiss::IndexFlat& rows,
                                        const gnnd::KnnGraph& graph, const gnnd::detail::DeviceGraph* there,
-                                       const std::vector<std::int32_t>& former) {
+                                       const std::vector<std::int32_t>& former, std::future<void> copying) {
     detail::LinkPlace place;
     if (builder.on_gpu) place = {builder.stats.device, builder.resources()};
-    if (there != nullptr)
-        links.choose_all(VectorSource(there->vectors(), metric()), rows, there->graph(), place, former);
-    else
-        links.choose_all(view_rows(rows, 0, rows.ntotal, metric()), rows, graph, place, former);
+    const auto choose_there = [&] {
+        const VectorSource source(there->vectors(), metric());
+        if (gnnd::detail::needs_far_links(source.vectors(), there->graph(), detail::interrupt_hooks(), place.resources))
+            return false;
+        links.choose_all(source, rows, there->graph(), place, former);
+        return true;
+    };
+    const bool chosen = there != nullptr && choose_there();
+    if (copying.valid()) copying.get();
+    if (!chosen) links.choose_all(view_rows(rows, 0, rows.ntotal, metric()), rows, graph, place, former);
 }
 
 /// Those of graph_, which become the index's.

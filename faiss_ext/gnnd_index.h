@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <future>
 #include <memory>
 #include <type_traits>
 #include <vector>
@@ -136,7 +137,8 @@ class GnndIndex : public FaissIndex, public WithGnnd {
     void merge_on_host(const Union& both);
     bool merge_on_gpu(const Union& both);
     void choose_all(detail::LinkChange<GraphIndex>& links, const faiss::IndexFlat& rows, const gnnd::KnnGraph& graph,
-                    const gnnd::detail::DeviceGraph* there, const std::vector<std::int32_t>& former = {});
+                    const gnnd::detail::DeviceGraph* there, const std::vector<std::int32_t>& former,
+                    std::future<void> copying = {});
     void link_all(const faiss::IndexFlat& rows, const gnnd::detail::DeviceGraph* there = nullptr,
                   const std::vector<std::int32_t>& former = {});
     void keep(detail::LinkChange<GraphIndex>& links, idx_t n, std::int64_t chosen);

@@ -17,6 +17,7 @@
 #include "faiss_ext/detail/rows.h"
 #include "faiss_ext/faiss_resources.h"
 #include "gnnd/cpu/parallel.h"
+#include "gnnd/detail/far_links.h"
 #include "gnnd/device.h"
 #include "gnnd/search_links.h"
 
@@ -26,16 +27,23 @@ namespace {
 
 constexpr std::int64_t kChunk = 4096, kAtOnce = gnnd::cpu::kPanelColumns;  // objects
 
-/// Chooses links by the steps of gnnd/search_links.h.
+/// Chooses links by the steps of gnnd/search_links.h, or by those of gnnd/detail/far_links.h where the graph is on the
+/// host.
 void choose_links(const VectorSource& source, const faiss::IndexFlat& storage, const gnnd::KnnGraphView& graph,
                   const LinkPlace& place, LinkTree& tree) {
     gnnd::LinkParams params;
     params.degree = tree.degree;
     const bool on_gpu = place.device.kind == gnnd::Device::Kind::cuda && tree.degree <= gnnd::kMaxGpuDegree;
     params.device = on_gpu ? place.device : gnnd::Device{gnnd::Device::Kind::cpu, 0};
-    const bool stored = source.device() >= 0 && !on_gpu;
-    gnnd::search_links(stored ? view_rows(storage, 0, storage.ntotal, source.metric()).vectors() : source.vectors(),
-                       graph, params, tree.links.data(), interrupt_hooks(), on_gpu ? place.resources : nullptr);
+    gnnd::Resources* const resources = on_gpu ? place.resources : nullptr;
+    const gnnd::Callbacks hooks = interrupt_hooks();
+    const gnnd::VectorView given = source.vectors(),
+                           stored = view_rows(storage, 0, storage.ntotal, source.metric()).vectors();
+    const bool there = source.device() >= 0;
+    if (gnnd::device_of(graph.ids) < 0 && gnnd::detail::needs_far_links(there ? stored : given, graph, hooks))
+        return gnnd::detail::choose_far_links(there ? stored : given, graph, params, tree.links.data(), hooks,
+                                              resources);
+    gnnd::search_links(there && !on_gpu ? stored : given, graph, params, tree.links.data(), hooks, resources);
 }
 
 /// The object nearest to the mean.

@@ -16,9 +16,10 @@ inline constexpr int kMaxPruned = 128;     ///< entries of a row that step 1 loo
 
 /// Parameters of search_links().
 struct LinkParams {
-    int degree = 32;  ///< links of an object, 1 to kMaxDegree (on a GPU: to kMaxGpuDegree)
-    Device device;    ///< where to run; `automatic` takes the CPU for degrees that a GPU does not do
-    int threads = 0;  ///< CPU threads; 0: as many as OpenMP gives
+    int degree = 32;   ///< links of an object, 1 to kMaxDegree (on a GPU: to kMaxGpuDegree)
+    Device device;     ///< where to run; `automatic` takes the CPU for degrees that a GPU does not do
+    int threads = 0;   ///< CPU threads; 0: as many as OpenMP gives
+    bool fill = true;  ///< whether step 3 is done; where it is not rows have the links of steps 1 and 2
 };
 
 /// Chooses the links of every object in three steps.

@@ -45,9 +45,11 @@ TEST_F(CudaLinksTest, AreThoseOfTheCpuWhereDistancesAreExact) {
                 for (const int k : {1, 10, 33, 64, 200}) {
                     const KnnGraph graph = exact_graph(vectors, metric, k);
                     for (const int degree : {1, 16, 33, 64, 100, 128})
-                        ASSERT_EQ(links_of(vectors, graph, {degree, kGpu}), links_of(vectors, graph, {degree, kCpu}))
-                            << name_of(metric) << ' ' << name_of(dtype) << ", d " << d << ", k " << k << ", degree "
-                            << degree;
+                        for (const bool fill : {true, false})
+                            ASSERT_EQ(links_of(vectors, graph, {degree, kGpu, 0, fill}),
+                                      links_of(vectors, graph, {degree, kCpu, 0, fill}))
+                                << name_of(metric) << ' ' << name_of(dtype) << ", d " << d << ", k " << k << ", degree "
+                                << degree << ", fill " << fill;
                 }
             }
 }

@@ -51,6 +51,9 @@ const Call kCalls[] = {
     {"remove", 200, [](const Subject& s) { s.index().remove_ids(faiss::IDSelectorRange(20, 60)); }},
 };
 
+/// One that chooses links by detail/far_links.h, which it tries for long.
+const Call kBuildOfScales{"build_of_all_scales", 0, [](const Subject& s) { add(s.index(), 520, 2); }};
+
 struct FailureCase {
     GnndKind kind;
     Call call;
@@ -70,7 +73,7 @@ struct FailureCase {
 };
 
 std::vector<FailureCase> all_failures() {
-    std::vector<FailureCase> cases;
+    std::vector<FailureCase> cases{{kGnndKinds[0], kBuildOfScales}};
     for (const GnndKind& kind : kGnndKinds)
         for (const Call& call : kCalls) cases.push_back({kind, call});
     for (const GnndKind& kind : {gnnd::test::kCodedKinds[0], gnnd::test::kCodedKinds[3]})  // SQ and PQ, NSG and HNSW

@@ -60,6 +60,22 @@ TEST_P(GnndIndexOnGpu, GrowsThere) {
     expect_as_good(grown.made, built, grown.flat, queries, 0.02);
 }
 
+/// Links by faiss_ext/detail/far_links.h, for which the graph comes to the host first.
+TEST_P(GnndIndexOnGpu, CopiesAreLinkedAsByTheHost) {
+    std::vector<float> rows;
+    for (int times = 0; times < 7; ++times) {
+        const std::vector<float> all = sample_rows(0, 900);
+        rows.insert(rows.end(), all.begin(), all.end());
+    }
+    const AnyGnndIndex there = make(), here = GetParam().make(128, faiss::METRIC_L2);
+    faiss::IndexFlatL2 flat(128), again(128);
+    add_rows(*there.index, flat, rows);
+    ASSERT_TRUE(there.builder->on_gpu);
+    expect_whole(there, flat);
+    add_rows(*here.index, again, rows);
+    expect_as_good(there, here, flat, sample_rows(18000, 1000), 0.03);
+}
+
 TEST_P(GnndIndexOnGpu, AFailedAddLeavesItAsItWas) {
     Grown grown;
     const std::vector<float> queries = sample_rows(18000, 500);

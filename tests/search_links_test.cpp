@@ -53,8 +53,9 @@ Rows naive_pruned(const std::vector<float>& pairs, const KnnGraphView& graph, in
     return rows;
 }
 
-/// All steps by definition.
-std::vector<std::int32_t> naive_links(const std::vector<float>& pairs, const KnnGraphView& graph, int degree) {
+/// All steps by definition, the last one where `fill` is true.
+std::vector<std::int32_t> naive_links(const std::vector<float>& pairs, const KnnGraphView& graph, int degree,
+                                      bool fill) {
     const std::int64_t n = graph.n;
     const Rows chosen = naive_pruned(pairs, graph, degree);
     Rows rows = chosen;
@@ -66,7 +67,7 @@ std::vector<std::int32_t> naive_links(const std::vector<float>& pairs, const Knn
             }
     std::vector<std::int32_t> links(n * degree, -1);
     for (std::int64_t i = 0; i < n; ++i) {
-        for (std::int64_t j = 0; j < graph.k && int(rows[i].size()) < degree; ++j)
+        for (std::int64_t j = 0; fill && j < graph.k && int(rows[i].size()) < degree; ++j)
             if (const std::int32_t id = graph.ids_of(i)[j]; id >= 0 && id != i && !has(rows[i], id))
                 rows[i].push_back(id);
         std::copy(rows[i].begin(), rows[i].end(), links.begin() + i * degree);
@@ -77,8 +78,11 @@ std::vector<std::int32_t> naive_links(const std::vector<float>& pairs, const Knn
 void expect_by_definition(const VectorView& vectors, const std::vector<float>& pairs, const KnnGraphView& graph,
                           int degree) {
     SCOPED_TRACE(testing::Message() << "n " << graph.n << ", k " << graph.k << ", degree " << degree);
-    const auto expected = naive_links(pairs, graph, degree);
-    for (const int threads : {1, 2}) EXPECT_EQ(links_of(vectors, graph, {degree, kCpu, threads}), expected) << threads;
+    for (const bool fill : {true, false}) {
+        const auto expected = naive_links(pairs, graph, degree, fill);
+        for (const int threads : {1, 2})
+            EXPECT_EQ(links_of(vectors, graph, {degree, kCpu, threads, fill}), expected) << threads << ", " << fill;
+    }
 }
 
 struct Case {

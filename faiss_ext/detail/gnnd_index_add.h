@@ -132,8 +132,7 @@ bool GnndIndex<FaissIndex>::build_on_gpu(idx_t n, const float* x) {
     }
     std::future<void> copying =
         std::async(std::launch::async, [&] { there->copy_graph(graph.ids(), graph.distances()); });
-    choose_all(links, rows->flat(), graph, there);
-    copying.get();
+    choose_all(links, rows->flat(), graph, there, {}, std::move(copying));
     keep(links, n, 0);
     graph_ = std::move(graph);
     added->keep();

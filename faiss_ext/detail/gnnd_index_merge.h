@@ -183,8 +183,7 @@ bool GnndIndex<FaissIndex>::merge_on_gpu(const Union& both) {
     std::future<void> copying =
         std::async(std::launch::async, [&] { there->copy_graph(graph.ids(), graph.distances()); });
     const detail::FloatRows rows(storage);
-    choose_all(links, rows.flat(), graph, there, both.former);
-    copying.get();
+    choose_all(links, rows.flat(), graph, there, both.former, std::move(copying));
     keep(links, both.n(), 0);
     graph_ = std::move(graph);
     joined->keep();

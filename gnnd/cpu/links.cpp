@@ -116,9 +116,10 @@ void search_links(const VectorView& vectors, const KnnGraphView& graph, const Li
             for (std::int64_t i = begin; i < end; ++i)
                 if (j < chosen[i]) add(row(i)[j], std::int32_t(i));
         });
+    const std::int64_t columns = params.fill ? graph.k : 0;
     team.for_chunks(n, kChunk, [&](int, std::int64_t begin, std::int64_t end) {
         for (std::int64_t i = begin; i < end; ++i) {
-            for (std::int64_t j = 0; j < graph.k && sizes[i] < degree; ++j)
+            for (std::int64_t j = 0; j < columns && sizes[i] < degree; ++j)
                 if (const std::int32_t id = graph.ids_of(i)[j]; id >= 0 && id != i) add(i, id);
             std::fill(row(i) + sizes[i], row(i) + degree, -1);
         }

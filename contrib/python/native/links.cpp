@@ -12,6 +12,7 @@
 #include "gnnd/cpu/backend.h"
 #include "gnnd/cpu/space.h"
 #include "gnnd/detail/checks.h"
+#include "gnnd/detail/far_links.h"
 #include "gnnd/detail/link_tree.h"
 #include "gnnd/device.h"
 #include "gnnd/search_links.h"
@@ -53,7 +54,8 @@ void links_for_search(const Array& x, const nb::tuple& graph, const Array& links
         if (links.rows != view.n) throw InvalidArgument("links need a row for each object of the graph");
         if (entry < -1 || entry >= view.n)
             throw InvalidArgument("entry = " + std::to_string(entry) + " of " + std::to_string(view.n) + " objects");
-        search_links(x.vectors(), view, params, links.ids(), callbacks);
+        const bool far = entry >= 0 && detail::needs_far_links(x.vectors(), view, callbacks);
+        (far ? detail::choose_far_links : search_links)(x.vectors(), view, params, links.ids(), callbacks, nullptr);
         if (entry < 0) return;
         const cpu::Team team{cpu::Team::resolve(threads), &callbacks.interrupt};
         const cpu::Space space(x.vectors(), view.metric, team, detail::or_heap(nullptr));

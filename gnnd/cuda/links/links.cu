@@ -46,7 +46,7 @@ void search_links(const VectorView& vectors, const KnnGraphView& graph, const Li
     allocate_offsets(made.counts, offsets, n, nullptr, stream);
     scatter_links_kernel<<<blocks_for(n, kLinkWarps), kLinkWarps * kWarp, 0, stream>>>(made, offsets, edges, n);
     GNND_LAUNCHED("scatter_links_kernel");
-    complete(made, offsets, edges, space.graph_ids(), graph.k, n, stream);
+    complete(made, offsets, edges, space.graph_ids(), params.fill ? graph.k : 0, n, stream);
     if (!links_here)
         copy_out(links, made.ids, std::size_t(n) * params.degree * sizeof(std::int32_t), resources, stream);
     GNND_CUDA(cudaStreamSynchronize(stream));
