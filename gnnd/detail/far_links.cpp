@@ -36,6 +36,7 @@ class FarLinks {
           resources_(resources),
           order_(sample_in_any_order(graph.n, graph.n / kShare, kSeed)),
           positions_(graph.n, -1),
+          is_wide_(graph.n),
           copies_(graph.n * kCopies, -1),
           candidates_(graph.n, kCandidates, graph.metric) {
         for (std::size_t position = 0; position < order_.size(); ++position)
@@ -89,13 +90,14 @@ class FarLinks {
     class Gathering {
       public:
         Gathering(FarLinks& to, const cpu::Space& space)
-            : to_(to), space_(space), block_(space, 1, kCandidates, or_heap(nullptr)) {}
+            : to_(to), space_(space), block_(space, 1, kCandidates + 1, or_heap(nullptr)) {}
 
         void run(std::int32_t object) {
             object_ = object;
             ids_.clear();
             copies_.clear();
             add_all(to_.graph_.ids_of(object), to_.graph_.k, kNear, [](std::int32_t id) { return id; });
+            const std::size_t near = ids_.size();
             std::int32_t at = to_.positions_[object];
             auto left = std::int64_t(to_.samples_.size());
             for (const Sample& sample : to_.samples_) {
@@ -106,6 +108,8 @@ class FarLinks {
                 const std::int64_t most = (kCandidates - std::int64_t(ids_.size())) / left--;
                 add_all(sample.graph.ids() + at * sample.graph.k(), sample.graph.k(), most, id_of);
             }
+            measure();
+            to_.is_wide_[object] = is_wide(near);
             write();
             write_copies();
         }
@@ -140,9 +144,25 @@ class FarLinks {
             }
         }
 
+        void measure() {
+            ids_.push_back(object_);
+            block_.compute(&object_, 1, ids_.data(), int(ids_.size()));
+            ids_.pop_back();
+        }
+
+        /// True where what is nearest in the last sample lies at least twice as far away as the first ones, four times
+        /// where distances are squared.
+        bool is_wide(std::size_t near) const {
+            constexpr float kTimes = 4;
+            const float *keys = block_.row(0), own = keys[ids_.size()];
+            const auto farthest = [&](std::size_t begin, std::size_t end) {
+                return begin == end ? 0 : *std::max_element(keys + begin, keys + end) - own;
+            };
+            return farthest(near, ids_.size()) >= kTimes * farthest(0, near);
+        }
+
         /// Nearest first. Of copies one counts, not the same for all objects, so that each of them gets links.
         void write() {
-            block_.compute(&object_, 1, ids_.data(), int(ids_.size()));
             sorted_.clear();
             for (std::size_t c = 0; c < ids_.size(); ++c) sorted_.emplace_back(block_.row(0)[c], ids_[c]);
             std::sort(sorted_.begin(), sorted_.end());
@@ -192,7 +212,8 @@ class FarLinks {
             return true;
         };
         // The less room pruning and opposites leave, the more of what is near is needed there.
-        const int room = degree - own - size, far = std::clamp(2 * room - degree * 9 / 8, 0, degree / 2);
+        const int room = degree - own - size;
+        const int far = is_wide_[object] != 0 ? std::clamp(2 * room - degree * 9 / 8, 0, degree / 2) : 0;
         const int limit = size + far;
         std::vector<std::int64_t> next(samples_.size());
         for (bool any = true; any && size < limit;) {
@@ -216,6 +237,7 @@ class FarLinks {
     const std::vector<std::int32_t> order_;  // of the first sample
     std::vector<std::int32_t> positions_;    // of every object there, or -1
     std::vector<Sample> samples_;            // smaller and smaller
+    std::vector<char> is_wide_;              // of every object
     std::vector<std::int32_t> copies_;       // kCopies of each object, -1 where there are fewer
     KnnGraph candidates_;                    // of each object, nearest first
 };
@@ -225,7 +247,7 @@ class FarLinks {
 bool needs_far_links(const VectorView& vectors, const KnnGraphView& graph, const Callbacks& callbacks,
                      Resources* resources) {
     constexpr std::int64_t kObjects = 256;
-    constexpr int kFewLinks = 9, kDegree = 32;
+    constexpr int kFewLinks = 8, kDegree = 32;
     if (graph.n < kSmallest) return false;
     const std::vector<std::int32_t> sample = sample_objects(graph.n, kObjects, kSeed);
     std::vector<std::int32_t> links(sample.size() * kDegree);
