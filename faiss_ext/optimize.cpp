@@ -27,25 +27,6 @@ namespace {
 
 constexpr std::int64_t kChunk = 4096, kAtOnce = gnnd::cpu::kPanelColumns;  // objects
 
-/// Chooses links by the steps of gnnd/search_links.h, or by those of gnnd/detail/far_links.h where the graph is on the
-/// host.
-void choose_links(const VectorSource& source, const faiss::IndexFlat& storage, const gnnd::KnnGraphView& graph,
-                  const LinkPlace& place, LinkTree& tree) {
-    gnnd::LinkParams params;
-    params.degree = tree.degree;
-    const bool on_gpu = place.device.kind == gnnd::Device::Kind::cuda && tree.degree <= gnnd::kMaxGpuDegree;
-    params.device = on_gpu ? place.device : gnnd::Device{gnnd::Device::Kind::cpu, 0};
-    gnnd::Resources* const resources = on_gpu ? place.resources : nullptr;
-    const gnnd::Callbacks hooks = interrupt_hooks();
-    const gnnd::VectorView given = source.vectors(),
-                           stored = view_rows(storage, 0, storage.ntotal, source.metric()).vectors();
-    const bool there = source.device() >= 0;
-    if (gnnd::device_of(graph.ids) < 0 && gnnd::detail::needs_far_links(there ? stored : given, graph, hooks))
-        return gnnd::detail::choose_far_links(there ? stored : given, graph, params, tree.links.data(), hooks,
-                                              resources);
-    gnnd::search_links(there && !on_gpu ? stored : given, graph, params, tree.links.data(), hooks, resources);
-}
-
 /// The object nearest to the mean.
 std::int32_t find_entry(const faiss::IndexFlat& storage) {
     const gnnd::Callbacks hooks = interrupt_hooks();
@@ -108,12 +89,24 @@ LinkTree room_for_links(std::int64_t n, int degree, std::int64_t room) {
 
 void make_links(const VectorSource& source, const faiss::IndexFlat& storage, const gnnd::KnnGraphView& graph,
                 const LinkPlace& place, LinkTree& tree, const std::vector<std::int32_t>& former) {
+    gnnd::LinkParams params;
+    params.degree = tree.degree;
+    const bool on_gpu = place.device.kind == gnnd::Device::Kind::cuda && tree.degree <= gnnd::kMaxGpuDegree;
+    params.device = on_gpu ? place.device : gnnd::Device{gnnd::Device::Kind::cpu, 0};
+    gnnd::Resources* const resources = on_gpu ? place.resources : nullptr;
+    const gnnd::Callbacks hooks = interrupt_hooks();
+    const gnnd::VectorView stored = view_rows(storage, 0, storage.ntotal, source.metric()).vectors(),
+                           on_host = source.device() >= 0 ? stored : source.vectors();
     // The CPU finds the entry while a GPU chooses; where it chooses itself, afterwards.
     const bool beside = place.device.kind == gnnd::Device::Kind::cuda;
     std::future<std::int32_t> entry =
         std::async(beside ? std::launch::async : std::launch::deferred, [&storage] { return find_entry(storage); });
-    choose_links(source, storage, graph, place, tree);
+    const bool far = gnnd::device_of(graph.ids) < 0 && gnnd::detail::needs_far_links(on_host, graph, hooks);
+    (far ? gnnd::detail::choose_far_links : gnnd::search_links)(on_gpu && !far ? source.vectors() : on_host, graph,
+                                                                params, tree.links.data(), hooks, resources);
     tree.entry = entry.get();
+    if (far || gnnd::detail::is_far_to_walk(graph.n))
+        gnnd::detail::link_anywhere(graph.n, tree.degree, tree.entry, tree.links.data());
     LinkRows rows = tree.rows();
     StorageDistances distances(storage);
     TreeGrowth growth(distances, rows, interrupt_hooks());

@@ -263,4 +263,14 @@ void choose_far_links(const VectorView& vectors, const KnnGraphView& graph, cons
     FarLinks(vectors, graph, params, callbacks, resources).choose(links);
 }
 
+void link_anywhere(std::int64_t n, int degree, std::int32_t entry, std::int32_t* links) {
+    std::int32_t* row = links + std::int64_t(entry) * degree;
+    std::vector<std::int32_t> wanted = sample_in_any_order(n, std::min<std::int64_t>(n, degree / 2), kSeed);
+    wanted.insert(wanted.end(), row, std::find(row, row + degree, -1));
+    std::erase(wanted, entry);
+    std::int32_t* end = row;
+    for (const std::int32_t id : wanted)
+        if (end != row + degree && std::find(row, end, id) == end) *end++ = id;
+}
+
 }  // namespace gnnd::detail

@@ -28,4 +28,14 @@ bool needs_far_links(const VectorView& vectors, const KnnGraphView& graph, const
 void choose_far_links(const VectorView& vectors, const KnnGraphView& graph, const LinkParams& params,
                       std::int32_t* links, const Callbacks& callbacks = {}, Resources* resources = nullptr);
 
+/// Half of the links of the object from which searches start lead to objects anywhere then, the first ones of its row,
+/// for searches may follow no others. Whoever would have to walk far from the middle is spared half of the way.
+/// \param links  n x degree
+void link_anywhere(std::int64_t n, int degree, std::int32_t entry, std::int32_t* links);
+
+/// True where that is of use whatever the links are: in fewer objects the way is short.
+inline bool is_far_to_walk(std::int64_t n) {
+    return n >= 50'000;
+}
+
 }  // namespace gnnd::detail
