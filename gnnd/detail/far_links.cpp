@@ -247,15 +247,22 @@ class FarLinks {
 bool needs_far_links(const VectorView& vectors, const KnnGraphView& graph, const Callbacks& callbacks,
                      Resources* resources) {
     constexpr std::int64_t kObjects = 256;
-    constexpr int kFewLinks = 8, kDegree = 32;
+    constexpr std::size_t kHomogeneous = 16;  // one row in so many may have many
+    constexpr int kFewLinks = 8, kManyLinks = 10, kDegree = 32;
     if (graph.n < kSmallest) return false;
     const std::vector<std::int32_t> sample = sample_objects(graph.n, kObjects, kSeed);
     std::vector<std::int32_t> links(sample.size() * kDegree);
     LinkParams params;
     params.degree = kDegree;
     prune_rows(vectors, graph, sample.data(), std::int64_t(sample.size()), params, links.data(), callbacks, resources);
-    const auto none = std::count(links.begin(), links.end(), -1);
-    return std::int64_t(links.size()) - none < std::int64_t(kFewLinks * sample.size());
+    std::size_t all = 0, many = 0;  // links, and rows of so many
+    for (std::size_t i = 0; i < sample.size(); ++i) {
+        const auto begin = links.begin() + std::ptrdiff_t(i * kDegree);
+        const auto count = std::find(begin, begin + kDegree, -1) - begin;
+        all += std::size_t(count);
+        many += std::size_t(count >= kManyLinks);
+    }
+    return all < kFewLinks * sample.size() && many * kHomogeneous <= sample.size();
 }
 
 void choose_far_links(const VectorView& vectors, const KnnGraphView& graph, const LinkParams& params,
