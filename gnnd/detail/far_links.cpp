@@ -171,7 +171,8 @@ class FarLinks {
             float* distances = out.distances() + object_ * kCandidates;
             Random random(kSeed, std::uint64_t(object_));
             for (auto next = sorted_.begin(); next != sorted_.end();) {
-                const auto [key, id] = *next;
+                const float key = next->first;
+                const std::int32_t id = next->second;
                 const auto farther = std::find_if(next, sorted_.end(), [&](const auto& c) { return c.first != key; });
                 const auto others = std::stable_partition(
                     next, farther, [&](const auto& c) { return c.second == id || to_.are_copies(c.second, id); });
