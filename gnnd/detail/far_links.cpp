@@ -119,11 +119,23 @@ class FarLinks {
         /// \param at  of that of the sample before; of the object itself for the first one, -1 where it is in none
         std::int32_t nearest_in(const Sample& sample, std::int32_t at) const {
             if (sample.has(at)) return at;
-            const bool first = &sample == to_.samples_.data();
-            const KnnGraphView graph = first ? to_.graph_ : KnnGraphView((&sample)[-1].graph);
-            const std::int32_t* row = graph.ids_of(first ? object_ : at);
-            for (std::int64_t j = 0; j < graph.k && row[j] >= 0; ++j)
-                if (const std::int32_t there = first ? to_.positions_[row[j]] : row[j]; sample.has(there)) return there;
+            if (&sample != to_.samples_.data()) {
+                const KnnGraph& before = (&sample)[-1].graph;
+                const std::int32_t *row = before.ids() + at * before.k(), *end = row + before.k();
+                const auto* member = std::find_if(row, end, [&](std::int32_t there) { return sample.has(there); });
+                return member == end ? -1 : *member;
+            }
+            const std::int32_t* row = to_.graph_.ids_of(object_);
+            if (const std::int32_t there = first_of(sample, row); there >= 0) return there;
+            for (std::int64_t j = 0; j < to_.graph_.k && row[j] >= 0; ++j)  // short rows may have none
+                if (const std::int32_t there = first_of(sample, to_.graph_.ids_of(row[j])); there >= 0) return there;
+            return -1;
+        }
+
+        /// The position of the first member in a row of the graph; -1: there is none.
+        std::int32_t first_of(const Sample& sample, const std::int32_t* row) const {
+            for (std::int64_t j = 0; j < to_.graph_.k && row[j] >= 0; ++j)
+                if (const std::int32_t there = to_.positions_[row[j]]; sample.has(there)) return there;
             return -1;
         }
 

@@ -268,7 +268,8 @@ def search_links(
 
     :param x: the n x d vectors of the graph, in host memory
     :param degree: links of an object, 1 to 4096
-    :param entry: an object from which all can be reached then; None: some may be out of reach
+    :param entry: an object from which all can be reached then, and the links are for searches from there: of all scales
+        where neighbours lead nowhere far. None: some may be out of reach
     :param device: "cpu", "cuda", "cuda:N" or "auto". A GPU makes up to 128 links of an object, and compares floats as
         float16, so that some links are others
     :return: n x degree, int32, -1 at the end of rows with fewer

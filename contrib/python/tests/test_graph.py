@@ -133,6 +133,15 @@ def test_all_rows_are_equal() -> None:
     assert list(found.sizes) == [300] and list(found.firsts) == [0] and found.full == 0
 
 
+def test_links_of_a_line_lead_far() -> None:
+    x = np.arange(3000, dtype=np.float32)[:, None]
+    graph = gnnd.build(x, 64)
+    for entry, least, most in ((None, 1, 64), (1500, 65, 3000)):
+        links = gnnd.graph.search_links(x, graph, 16, entry=entry)
+        farthest = np.where(links >= 0, np.abs(links - np.arange(3000)[:, None]), 0).max(1)
+        assert least <= np.median(farthest) and farthest.max() <= most
+
+
 def test_wrong_arguments() -> None:
     x = clustered(100, 4)
     graph = gnnd.build(x, 5)
