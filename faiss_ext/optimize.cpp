@@ -105,8 +105,7 @@ void make_links(const VectorSource& source, const faiss::IndexFlat& storage, con
     (far ? gnnd::detail::choose_far_links : gnnd::search_links)(on_gpu && !far ? source.vectors() : on_host, graph,
                                                                 params, tree.links.data(), hooks, resources);
     tree.entry = entry.get();
-    if (far || gnnd::detail::is_far_to_walk(graph.n))
-        gnnd::detail::link_anywhere(graph.n, tree.degree, tree.entry, tree.links.data());
+    gnnd::detail::link_anywhere(far, graph.n, tree.degree, tree.entry, tree.links.data());
     LinkRows rows = tree.rows();
     StorageDistances distances(storage);
     TreeGrowth growth(distances, rows, interrupt_hooks());

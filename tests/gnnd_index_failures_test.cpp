@@ -51,7 +51,7 @@ const Call kCalls[] = {
     {"remove", 200, [](const Subject& s) { s.index().remove_ids(faiss::IDSelectorRange(20, 60)); }},
 };
 
-/// One that chooses links by detail/far_links.h, which it tries for long.
+/// One that chooses links by gnnd/detail/far_links.h, which it tries for long.
 const Call kBuildOfScales{"build_of_all_scales", 0, [](const Subject& s) { add(s.index(), 520, 2); }};
 
 struct FailureCase {

@@ -60,7 +60,7 @@ TEST_P(GnndIndexOnGpu, GrowsThere) {
     expect_as_good(grown.made, built, grown.flat, queries, 0.02);
 }
 
-/// Links by faiss_ext/detail/far_links.h, for which the graph comes to the host first.
+/// Links by gnnd/detail/far_links.h, for which the graph comes to the host first.
 TEST_P(GnndIndexOnGpu, CopiesAreLinkedAsByTheHost) {
     std::vector<float> rows;
     for (int times = 0; times < 7; ++times) {

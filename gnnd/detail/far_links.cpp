@@ -162,8 +162,8 @@ class FarLinks {
             ids_.pop_back();
         }
 
-        /// True where what is nearest in the last sample lies at least twice as far away as the first ones, four times
-        /// where distances are squared.
+        /// True where some candidate of a sample lies at least twice as far away as the row's own, the first `near`
+        /// ones; four times, since distances may be squared.
         bool is_wide(std::size_t near) const {
             constexpr float kTimes = 4;
             const float *keys = block_.row(0), own = keys[ids_.size()];
@@ -283,7 +283,9 @@ void choose_far_links(const VectorView& vectors, const KnnGraphView& graph, cons
     FarLinks(vectors, graph, params, callbacks, resources).choose(links);
 }
 
-void link_anywhere(std::int64_t n, int degree, std::int32_t entry, std::int32_t* links) {
+void link_anywhere(bool far, std::int64_t n, int degree, std::int32_t entry, std::int32_t* links) {
+    constexpr std::int64_t kMany = 50'000;
+    if (!far && n < kMany) return;
     std::int32_t* row = links + std::int64_t(entry) * degree;
     std::vector<std::int32_t> wanted = sample_in_any_order(n, std::min<std::int64_t>(n, degree / 2), kSeed);
     wanted.insert(wanted.end(), row, std::find(row, row + degree, -1));

@@ -14,9 +14,10 @@
 
 namespace gnnd::detail {
 
-/// True where step 1 of search_links() leaves so few links of an object, on average of a sample, that
-/// choose_far_links() finds more: benchs/NOTEBOOK.md has what it leaves of sets of many kinds. \param vectors, graph,
-/// resources  as for prune_rows()
+/// True where step 1 of search_links() leaves few links of an object, on average of a sample, and many of hardly any:
+/// there choose_far_links() finds more. Where a line runs through a cloud, whoever searches in the cloud would be led
+/// away from it. benchs/NOTEBOOK.md has what is left of sets of many kinds.
+/// \param vectors, graph, resources  as for prune_rows()
 bool needs_far_links(const VectorView& vectors, const KnnGraphView& graph, const Callbacks& callbacks = {},
                      Resources* resources = nullptr);
 
@@ -29,13 +30,10 @@ void choose_far_links(const VectorView& vectors, const KnnGraphView& graph, cons
                       std::int32_t* links, const Callbacks& callbacks = {}, Resources* resources = nullptr);
 
 /// Half of the links of the object from which searches start lead to objects anywhere then, the first ones of its row,
-/// for searches may follow no others. Whoever would have to walk far from the middle is spared half of the way.
+/// for searches may follow no others. Whoever would have to walk far from the middle is spared half of the way. Of few
+/// objects, which are not far away, only where links are choose_far_links()'s.
+/// \param far    whether they are
 /// \param links  n x degree
-void link_anywhere(std::int64_t n, int degree, std::int32_t entry, std::int32_t* links);
-
-/// True where that is of use whatever the links are: in fewer objects the way is short.
-inline bool is_far_to_walk(std::int64_t n) {
-    return n >= 50'000;
-}
+void link_anywhere(bool far, std::int64_t n, int degree, std::int32_t entry, std::int32_t* links);
 
 }  // namespace gnnd::detail

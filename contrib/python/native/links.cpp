@@ -57,8 +57,7 @@ void links_for_search(const Array& x, const nb::tuple& graph, const Array& links
         const bool far = entry >= 0 && detail::needs_far_links(x.vectors(), view, callbacks);
         (far ? detail::choose_far_links : search_links)(x.vectors(), view, params, links.ids(), callbacks, nullptr);
         if (entry < 0) return;
-        if (far || detail::is_far_to_walk(view.n))
-            detail::link_anywhere(view.n, params.degree, std::int32_t(entry), links.ids());
+        detail::link_anywhere(far, view.n, params.degree, std::int32_t(entry), links.ids());
         const cpu::Team team{cpu::Team::resolve(threads), &callbacks.interrupt};
         const cpu::Space space(x.vectors(), view.metric, team, detail::or_heap(nullptr));
         MetricDistances distances(space);
