@@ -206,15 +206,15 @@ void run_indexes(Bench& bench, const std::vector<std::string>& types) {
                 std::copy_n(graph.ids_of(i), 32, index->nsg.final_graph->data + i * 32);
             bench.print("GNND, the raw graph's first 32 columns as an NSG",
                         {{"beams", judge(bench, *index, queries, truth)}});
-        } else if (type == "hnsw" || type == "hnsw_levels") {
+        } else if (type == "hnsw" || type == "hnsw_base") {
             faiss_ext::HnswParams params;
             params.gpu = {&bench.resources, 0};
-            params.upper_levels = type == "hnsw_levels";
+            params.base_level_only = type == "hnsw_base";
             std::unique_ptr<faiss::IndexHNSWFlat> index;
             const double seconds = seconds_of([&] { index = faiss_ext::to_hnsw(source, graph, params); });
             json more = times(graph_seconds, seconds);
             more["beams"] = judge(bench, *index, queries, truth);
-            bench.print(params.upper_levels ? "GNND, to_hnsw M=16 with upper levels" : "GNND, to_hnsw M=16", more);
+            bench.print(params.base_level_only ? "GNND, to_hnsw M=16 of one level" : "GNND, to_hnsw M=16", more);
         } else if (type == "own_nsg") {
             faiss::IndexNSGFlat index(int(bench.d()), 32);
             index.build_type = 1;  // by FAISS's NNDescent
@@ -277,7 +277,7 @@ void run_merge(Bench& bench) {
 int main(int argc, char** argv) {
     CLI::App app{
         "GNND inside FAISS on a GPU, and FAISS's own ways; prints JSON lines. Experiments: builder, exact, ivfpq, nsg, "
-        "hnsw, hnsw_levels, own_nsg, own_hnsw, merge."};
+        "hnsw, hnsw_base, own_nsg, own_hnsw, merge."};
     std::string base, settings;
     int k = 64, repeat = 5;
     std::int64_t queries = 1000;

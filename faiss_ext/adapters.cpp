@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
-#include <cstring>
 #include <limits>
 #include <string>
 #include <utility>
@@ -15,7 +14,6 @@
 #include "faiss_ext/detail/optimize.h"
 #include "faiss_ext/detail/print.h"
 #include "faiss_ext/detail/rows.h"
-#include "faiss_ext/graph_builder.h"
 #include "gnnd/detail/checks.h"
 #include "gnnd/random.h"
 #include "gnnd/search_links.h"
@@ -38,57 +36,15 @@ const faiss::IndexFlat& add_vectors(Index& index, const VectorSource& source) {
     return storage;
 }
 
-VectorSource stored_rows(const faiss::IndexHNSWFlat& index, gnnd::Metric metric) {
-    return detail::view_rows(dynamic_cast<const faiss::IndexFlat&>(*index.storage), 0, index.ntotal, metric);
-}
-
-void report(bool verbose, const char* who, const SearchGraph& made) {
+void report(bool verbose, const char* who, detail::LinkTree& made) {
     if (!verbose) return;
-    const auto used = made.links.size() - std::size_t(std::count(made.links.begin(), made.links.end(), -1));
+    const detail::LinkRows rows = made.rows();
+    std::int64_t used = 0;
+    for (std::int64_t i = 0; i < rows.n(); ++i) used += rows.end_of(i) - rows.of(i);
     std::array<char, 160> line{};
     std::snprintf(line.data(), line.size(), "%s: %.1f links an object, entry point %d", who,
-                  double(used) * made.degree / double(made.links.size()), made.entry);
+                  double(used) / double(rows.n()), made.entry);
     detail::print_line(line.data());
-}
-
-/// Draws the levels of all objects as FAISS does, fills those above 0 and sets the entry point. Each level gets a graph
-/// over its members.
-/// \param source  on the host
-/// \param made    level 0
-void add_upper_levels(faiss::HNSW& hnsw, const VectorSource& source, const SearchGraph& made,
-                      const HnswParams& params) {
-    const gnnd::VectorView& x = source.vectors();
-    const auto bytes = std::size_t(x.d) * size_of(x.dtype);
-    GnndParams on_cpu;
-    on_cpu.device.kind = gnnd::Device::Kind::cpu;
-    const auto builder = params.gpu.resources != nullptr ? make_graph_builder("gnnd", params.gpu)
-                                                         : std::make_unique<GnndGraphBuilder>(on_cpu);
-    hnsw.max_level = hnsw.prepare_level_tab(std::size_t(x.n), false);
-    hnsw.entry_point = made.entry;
-    for (std::int64_t i = 0; i < x.n; ++i)
-        std::copy_n(made.of(i), made.degree, hnsw.neighbors.data() + hnsw.offsets[i]);
-    for (int level = 1; level <= hnsw.max_level; ++level) {
-        std::vector<std::int32_t> members;
-        for (std::int64_t i = 0; i < x.n; ++i)
-            if (hnsw.levels[i] > level) members.push_back(std::int32_t(i));
-        hnsw.entry_point = members.front();
-        if (members.size() == 1) return;
-        std::vector<std::byte> rows(members.size() * bytes);
-        for (std::size_t m = 0; m < members.size(); ++m) std::memcpy(rows.data() + m * bytes, x.row(members[m]), bytes);
-        const VectorSource subset({rows.data(), std::int64_t(members.size()), x.d, x.dtype, 0}, source.metric());
-        const int degree = hnsw.nb_neighbors(level);
-        const SearchGraph links =
-            optimize_graph(subset, builder->build(subset, std::min(4 * degree, gnnd::kMaxK)), degree, params.gpu);
-        hnsw.entry_point = members[links.entry];
-        for (std::size_t m = 0; m < members.size(); ++m) {
-            std::size_t begin = 0, end = 0;
-            hnsw.neighbor_range(members[m], level, &begin, &end);
-            for (int j = 0; j < degree; ++j) {
-                const std::int32_t link = links.of(std::int64_t(m))[j];
-                hnsw.neighbors[begin + j] = link < 0 ? -1 : members[link];
-            }
-        }
-    }
 }
 
 }  // namespace
@@ -106,7 +62,7 @@ std::unique_ptr<faiss::IndexNSGFlat> to_nsg(const VectorSource& source, const gn
         auto index =
             std::make_unique<faiss::IndexNSGFlat>(int(x.d), params.R, detail::search_metric(source.metric(), who));
         index->verbose = params.verbose;
-        SearchGraph made = detail::make_links(source, add_vectors(*index, source), graph, params.R, params.gpu);
+        detail::LinkTree made = detail::make_links(source, add_vectors(*index, source), graph, params.R, 0, params.gpu);
         report(params.verbose, who, made);
         detail::set_links(*index, std::move(made));
         // A beam wider than n would draw random objects without end.
@@ -127,15 +83,12 @@ std::unique_ptr<faiss::IndexHNSWFlat> to_hnsw(const VectorSource& source, const 
         auto index =
             std::make_unique<faiss::IndexHNSWFlat>(int(x.d), params.M, detail::search_metric(source.metric(), who));
         index->verbose = params.verbose;
-        faiss::HNSW& hnsw = index->hnsw;
-        SearchGraph made =
-            detail::make_links(source, add_vectors(*index, source), graph, hnsw.nb_neighbors(0), params.gpu);
+        detail::LinkTree made =
+            detail::make_links(source, add_vectors(*index, source), graph, detail::degree_of(*index),
+                               params.base_level_only ? 0 : detail::upper_degree_of(*index), params.gpu);
         report(params.verbose, who, made);
-        if (params.upper_levels)
-            add_upper_levels(hnsw, source.device() < 0 ? source : stored_rows(*index, source.metric()), made, params);
-        else
-            detail::set_links(*index, std::move(made));
-        hnsw.efSearch = int(std::min<std::int64_t>(params.efSearch, x.n));
+        detail::set_links(*index, std::move(made));
+        index->hnsw.efSearch = int(std::min<std::int64_t>(params.efSearch, x.n));
         return index;
     });
 }
@@ -158,7 +111,8 @@ std::unique_ptr<faiss::IndexHNSWCagra> to_hnsw_cagra(const VectorSource& source,
                                                              detail::search_metric(source.metric(), who));
         index->verbose = params.verbose;
         index->base_level_only = true;
-        SearchGraph made = detail::make_links(source, add_vectors(*index, source), graph, params.degree, params.gpu);
+        detail::LinkTree made =
+            detail::make_links(source, add_vectors(*index, source), graph, params.degree, 0, params.gpu);
         report(params.verbose, who, made);
         // CAGRA knows no missing links: what the graph could not give is drawn at random.
         for (std::int64_t i = 0; i < x.n; ++i) {

@@ -48,12 +48,10 @@ std::unique_ptr<faiss::IndexNSGFlat> to_nsg(const VectorSource& source, const gn
 struct HnswParams {
     int M = 16;         ///< level 0 holds 2M links per object, the others M; at least 2
     int efSearch = 64;  ///< beam width set on the index for searching, at least 1; lowered to n
-    /// Levels above the graph's, which need graphs of their own over ever smaller samples of the objects: they help
-    /// searches that start far away, as in clustered data.
-    bool upper_levels = false;
-    /// The GPU that links are chosen on, and the graphs of upper levels built. Without its resources links are chosen
-    /// where the vectors lie, and those graphs built on the CPU.
-    Gpu gpu = {};
+    /// Without levels above the graph's, which are of graphs over ever smaller samples of the objects: searches come
+    /// down them to where they look around.
+    bool base_level_only = false;
+    Gpu gpu = {};          ///< where links are chosen; without resources where the vectors lie
     bool verbose = false;  ///< the index's own: FAISS prints what it does
 };
 

@@ -175,7 +175,8 @@ class GnndNSG : public GnndIndex<FaissIndex> {
     int lowered_ = this->nsg.search_L < beam_ && this->nsg.search_L == this->ntotal ? this->nsg.search_L : 0;
 };
 
-/// The common part of the HNSWs. All links are on level 0.
+/// The common part of the HNSWs. Objects that were added since links were chosen for all are on level 0 alone; of the
+/// others as many are on the levels above as in FAISS.
 template <class FaissIndex>
 class GnndHNSW : public GnndIndex<FaissIndex> {
   public:

@@ -25,12 +25,12 @@ const std::vector<GraphIndexType>& graph_index_types() {
          true,
          {{"M", "level 0 holds 2M links per object", HnswParams{}.M, 2, gnnd::kMaxDegree / 2},
           {"ef-search", "search beam", HnswParams{}.efSearch, 1},
-          {.name = "upper-levels", .help = "levels above the graph's, for data in far clusters", .flag = true}},
+          {.name = "base-level-only", .help = "no levels above the graph's", .flag = true}},
          [](const VectorSource& source, const gnnd::KnnGraphView& graph, const OptionValues& values, const Gpu& gpu) {
              HnswParams params;
              take(values, "M", params.M);
              take(values, "ef-search", params.efSearch);
-             take(values, "upper-levels", params.upper_levels);
+             take(values, "base-level-only", params.base_level_only);
              params.gpu = gpu;
              return to_hnsw(source, graph, params);
          }},

@@ -18,6 +18,7 @@
 #include "faiss_ext/faiss_resources.h"
 #include "gnnd/cpu/parallel.h"
 #include "gnnd/detail/far_links.h"
+#include "gnnd/detail/link_levels.h"
 #include "gnnd/device.h"
 #include "gnnd/search_links.h"
 
@@ -78,12 +79,21 @@ void check_graph(const char* who, const VectorSource& source, const gnnd::KnnGra
     gnnd::check_structure(graph);
 }
 
-LinkTree room_for_links(std::int64_t n, int degree, std::int64_t room) {
+LinkTree room_for_links(std::int64_t n, int degree, int upper_degree, std::int64_t room) {
     LinkTree tree;
     tree.degree = degree;
-    resize_with_pages(tree.links, std::size_t(n) * degree, std::size_t(room) * degree);
+    tree.upper_degree = upper_degree;
+    const auto places = [&](std::int64_t objects) {
+        const std::size_t upper = upper_degree > 0 ? gnnd::detail::LinkLevels::places_for(objects, upper_degree) : 0;
+        return std::size_t(objects) * degree + upper;
+    };
+    resize_with_pages(tree.links, places(n), places(room));
     resize_with_pages(tree.parents, std::size_t(n), std::size_t(room));
     std::fill(tree.parents.begin(), tree.parents.end(), -1);
+    if (upper_degree > 0) {
+        resize_with_pages(tree.levels, std::size_t(n), std::size_t(room));
+        resize_with_pages(tree.offsets, std::size_t(n) + 1, std::size_t(room) + 1);
+    }
     return tree;
 }
 
@@ -105,7 +115,14 @@ void make_links(const VectorSource& source, const faiss::IndexFlat& storage, con
     (far ? gnnd::detail::choose_far_links : gnnd::search_links)(on_gpu && !far ? source.vectors() : on_host, graph,
                                                                 params, tree.links.data(), hooks, resources);
     tree.entry = entry.get();
-    gnnd::detail::link_anywhere(far, graph.n, tree.degree, tree.entry, tree.links.data());
+    if (tree.upper_degree > 0) {
+        params.degree = tree.upper_degree;
+        const gnnd::detail::LinkLevels levels(on_host, graph.metric, tree.entry, params, hooks, resources);
+        levels.put_into(tree.degree, tree.links.data(), tree.levels.data(), tree.offsets.data());
+        tree.top = levels.top();
+    } else {
+        gnnd::detail::link_anywhere(far, graph.n, tree.degree, tree.entry, tree.links.data());
+    }
     LinkRows rows = tree.rows();
     StorageDistances distances(storage);
     TreeGrowth growth(distances, rows, interrupt_hooks());
@@ -115,8 +132,8 @@ void make_links(const VectorSource& source, const faiss::IndexFlat& storage, con
 }
 
 LinkTree make_links(const VectorSource& source, const faiss::IndexFlat& storage, const gnnd::KnnGraphView& graph,
-                    int degree, const Gpu& gpu) {
-    LinkTree tree = room_for_links(graph.n, degree);
+                    int degree, int upper_degree, const Gpu& gpu) {
+    LinkTree tree = room_for_links(graph.n, degree, upper_degree);
     if (gpu.resources == nullptr) {
         std::string why;
         const bool there = source.device() >= 0 && gnnd::device_usable(source.device(), why);
@@ -138,7 +155,8 @@ SearchGraph optimize_graph(const VectorSource& source, const gnnd::KnnGraphView&
         detail::check_graph("optimize_graph", source, graph);
         faiss::IndexFlat storage(source.vectors().d, detail::search_metric(source.metric(), "optimize_graph"));
         detail::fill_storage(storage, source);
-        return SearchGraph(detail::make_links(source, storage, graph, degree, gpu));
+        detail::LinkTree made = detail::make_links(source, storage, graph, degree, 0, gpu);
+        return SearchGraph{degree, made.entry, std::move(made.links)};
     });
 }
 

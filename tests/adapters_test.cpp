@@ -43,8 +43,8 @@ struct Adapter {
 const Adapter kAdapters[] = {
     {"nsg", [](const VectorSource& source, const KnnGraphView& graph) { return to_nsg(source, graph); }},
     {"hnsw", [](const VectorSource& source, const KnnGraphView& graph) { return to_hnsw(source, graph); }},
-    {"hnsw_levels", [](const VectorSource& source,
-                       const KnnGraphView& graph) { return to_hnsw(source, graph, {.M = 16, .upper_levels = true}); }},
+    {"hnsw_base", [](const VectorSource& source,
+                     const KnnGraphView& graph) { return to_hnsw(source, graph, {.M = 16, .base_level_only = true}); }},
     {"nndescent", [](const VectorSource& source, const KnnGraphView& graph) { return to_nndescent(source, graph); }},
 };
 
@@ -136,7 +136,7 @@ TEST_P(Adapters, RefuseWhatDoesNotFit) {
 TEST(Adapters, UpperLevelsAreThoseOfFaiss) {
     const VectorSource source(gnnd::test::sample(5000), Metric::L2);
     const KnnGraph graph = faiss_ext::GnndGraphBuilder().build(source, 32);
-    const auto index = to_hnsw(source, graph, {.M = 8, .upper_levels = true});
+    const auto index = to_hnsw(source, graph, {.M = 8});
     const faiss::HNSW& hnsw = index->hnsw;
     ASSERT_GE(hnsw.max_level, 2);
     EXPECT_EQ(hnsw.levels[hnsw.entry_point], hnsw.max_level + 1);

@@ -260,7 +260,7 @@ TEST_P(CliIndex, AsksForNoMoreThanThereIs) {
 INSTANTIATE_TEST_SUITE_P(All, CliIndex,
                          testing::Values(IndexCase{"nsg", {"--R", "24", "--search-L", "80", "--json"}},
                                          IndexCase{"hnsw",
-                                                   {"--M", "12", "--ef-search", "80", "--upper-levels", "--json"}},
+                                                   {"--M", "12", "--ef-search", "80", "--base-level-only", "--json"}},
                                          IndexCase{"nndescent", {"--search-L", "80", "--json"}}),
                          [](const auto& info) { return info.param.type; });
 

@@ -103,7 +103,7 @@ TEST_F(CliSearch, OptionsOfOtherTypesAreWrongUsage) {
     };
     EXPECT_TRUE(refuses("hnsw", "--R", "8"));
     EXPECT_TRUE(refuses("nsg", "--M", "8"));
-    EXPECT_TRUE(refuses("nndescent", "--upper-levels", ""));
+    EXPECT_TRUE(refuses("nndescent", "--base-level-only", ""));
     EXPECT_TRUE(refuses("hnsw", "--search-L", "8"));
     EXPECT_TRUE(refuses("nndescent", "--device", "cuda:0"));
     for (const std::string value : {"0", "-3", "5000", "x"}) EXPECT_TRUE(refuses("nsg", "--R", value));

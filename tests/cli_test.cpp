@@ -46,7 +46,7 @@ TEST_F(Cli, HelpListsCommandsAndTheirOptions) {
         {"convert", {"IN", "OUT", "--distances", "--dtype", "--offset", "--count"}},
         {"index",
          {"GRAPH", "BASE", "--type", "--factory", "--append", "--recall", "--metric", "-o", "--R", "--M",
-          "--upper-levels", "--search-L", "--ef-search", "--device", "--json"}},
+          "--base-level-only", "--search-L", "--ef-search", "--device", "--json"}},
         {"search", {"INDEX", "QUERIES", "-k", "--truth", "-o", "--ef", "--json"}},
     };
     const std::string overview = good({"--help"}).out;

@@ -200,8 +200,8 @@ TEST_F(FaissGpu, GraphIndexesAreMadeFromGpuIndexes) {
     expect_finds(*faiss_ext::to_nndescent(source, graph));
     expect_finds(*faiss_ext::to_nsg(source, graph, {.R = 32, .gpu = gpu()}));
     expect_finds(*faiss_ext::to_hnsw(source, graph, {.M = 16, .gpu = gpu()}));
-    expect_finds(*faiss_ext::to_hnsw(source, graph, {.M = 16, .upper_levels = true}));
-    expect_finds(*faiss_ext::to_hnsw(source, graph, {.M = 16, .upper_levels = true, .gpu = gpu()}));
+    expect_finds(*faiss_ext::to_hnsw(source, graph, {.M = 16, .base_level_only = true}));
+    expect_finds(*faiss_ext::to_hnsw(source, graph, {.M = 16, .base_level_only = true, .gpu = gpu()}));
     expect_finds(*faiss_ext::to_nsg(source, graph, {.R = 200}));  // the CPU's, of what the index holds
     EXPECT_FALSE(source.copied_to_host());
     EXPECT_EQ(faiss_ext::optimize_graph(source, graph, 32).links,

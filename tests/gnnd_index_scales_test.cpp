@@ -109,4 +109,26 @@ TEST_P(IndexOfScales, GrowAsGoodAsOneBuild) {
     expect_as_good(grown, built, flat, queries_, 0.03);
 }
 
+class HnswOfScales : public testing::TestWithParam<ScalesCase> {};
+INSTANTIATE_TEST_SUITE_P(All, HnswOfScales, testing::ValuesIn(kCases), testing::PrintToStringParamName());
+
+/// By the narrowest beam, which is over before it would have walked far.
+TEST_P(HnswOfScales, FindsNoLessThanFaisss) {
+    constexpr std::int64_t kRows = 6000, kQueries = 500;
+    const int d = int(GetParam().set.d);
+    Rows rows = GetParam().rows(kRows + kQueries);
+    const Rows queries(rows.begin() + kRows * d, rows.end());
+    rows.resize(std::size_t(kRows * d));
+    faiss_ext::IndexHNSWGnnd made(d, 16);
+    faiss::IndexHNSWFlat by_faiss(d, 16);
+    faiss::IndexFlatL2 flat(d);
+    add_rows(made, flat, rows);
+    {
+        const gnnd::test::OneFaissThread in_one_order;  // threads link in any
+        by_faiss.add(kRows, rows.data());
+    }
+    made.hnsw.efSearch = by_faiss.hnsw.efSearch = 10;
+    EXPECT_GE(search_recall(made, flat, queries, 10), search_recall(by_faiss, flat, queries, 10));
+}
+
 }  // namespace

@@ -50,7 +50,7 @@ TEST_P(FollowTest, IsInOneOrderWithAnyNumberOfThreads) {
     for (const int threads : {1, 2, 4, 7}) {
         omp_set_num_threads(threads);
         std::vector<std::int32_t> found(kObjects, -1);
-        detail::LinkRows rows(links.data(), kDegree, kEntry, found);
+        detail::LinkRows rows(links.data(), {kDegree}, kEntry, found);
         detail::TreeGrowth(distances, rows).follow(kEntry);
         EXPECT_EQ(found, parents) << threads;
     }
@@ -64,7 +64,7 @@ TEST(LinkTree, MakesEdgesOfLinksAndTakesThemBack) {
     // 0 leads to 1 and 2, 1 to 3, 3 to 4.
     std::vector<std::int32_t> links{1, 2, 3, -1, -1, -1, 4, -1, -1, -1}, parents{0, 0, 0, 1, 3};
     const std::vector<std::int32_t> links_before = links, parents_before = parents;
-    detail::LinkRows rows(links.data(), 2, 0, parents);
+    detail::LinkRows rows(links.data(), {2}, 0, parents);
     rows.keep(2);
     ASSERT_TRUE(rows.add(2, 3));
     rows.make_edge(2, 3);
@@ -108,12 +108,12 @@ TEST(LinkTree, OpensWaysForSearchesOfFewSteps) {
     std::iota(all.begin(), all.end(), 0);
     std::vector<std::int32_t> parents(kObjects, -1);
     OnALine distances;
-    detail::LinkRows rows(links.data(), kDegree, 0, parents);
+    detail::LinkRows rows(links.data(), {kDegree}, 0, parents);
     detail::TreeGrowth growth(distances, rows);
     growth.follow(0);
     growth.attach_others();
     const auto found = [&] {
-        detail::BeamSearch search({links.data(), kDegree, 0, kDegree}, 16, 16, distances);
+        detail::BeamSearch search({links.data(), {kDegree}, 0, kDegree}, 16, 16, distances);
         return std::count_if(all.begin(), all.end(), [&](std::int32_t i) { return search.find(i); });
     };
     const auto before = found();
@@ -121,7 +121,7 @@ TEST(LinkTree, OpensWaysForSearchesOfFewSteps) {
     EXPECT_LT(before, kObjects / 10);
     EXPECT_GT(found(), kObjects * 2 / 3);
     std::vector<std::int32_t> reached(kObjects, -1);  // by the links as they are now
-    detail::LinkRows anew(links.data(), kDegree, 0, reached);
+    detail::LinkRows anew(links.data(), {kDegree}, 0, reached);
     detail::TreeGrowth(distances, anew).follow(0);
     EXPECT_EQ(std::count(reached.begin(), reached.end(), -1), 0);
 }
@@ -134,7 +134,7 @@ TEST(LinkTree, OpensTheSameWaysWithAnyNumberOfThreads) {
         omp_set_num_threads(threads);
         std::vector<std::int32_t> links = links_on_a_line(kObjects, kDegree), parents(kObjects, -1);
         OnALine distances;
-        detail::LinkRows rows(links.data(), kDegree, 0, parents);
+        detail::LinkRows rows(links.data(), {kDegree}, 0, parents);
         detail::TreeGrowth growth(distances, rows);
         growth.follow(0);
         growth.open_ways();
@@ -149,8 +149,8 @@ TEST(LinkTree, TellsWhatASearchHadFoundByHalf) {
     constexpr int kObjects = 500, kDegree = 8;
     const std::vector<std::int32_t> links = links_on_a_line(kObjects, kDegree);
     OnALine distances;
-    detail::BeamSearch whole({links.data(), kDegree, 0, kDegree}, 16, 16, distances),
-        half({links.data(), kDegree, 0, kDegree}, 16, 8, distances);
+    detail::BeamSearch whole({links.data(), {kDegree}, 0, kDegree}, 16, 16, distances),
+        half({links.data(), {kDegree}, 0, kDegree}, 16, 8, distances);
     for (int i = 100; i < kObjects; ++i) {  // too far for either
         ASSERT_FALSE(whole.finds(i));
         half.find(i);
@@ -182,7 +182,7 @@ TEST(LinkTree, SearchesAgainOnlyWhereLinksHaveChanged) {
     std::iota(links.begin(), links.end() - 1, 1);
     std::atomic<int> count = 0;
     Counted distances(count);
-    detail::LinkRows rows(links.data(), 1, 0, parents);
+    detail::LinkRows rows(links.data(), {1}, 0, parents);
     detail::TreeGrowth growth(distances, rows);
     growth.follow(0);
     growth.open_ways();
@@ -195,8 +195,8 @@ TEST(LinkTree, SearchesThatOnlyTellEndWhereTheAnswerIsKnown) {
     const std::vector<std::int32_t> links = links_on_a_line(kObjects, kDegree);
     std::atomic<int> whole_count = 0, told_count = 0;
     Counted whole_distances(whole_count), told_distances(told_count);
-    detail::BeamSearch whole({links.data(), kDegree, 0, kDegree}, 16, 16, whole_distances),
-        told({links.data(), kDegree, 0, kDegree}, 16, 16, told_distances);
+    detail::BeamSearch whole({links.data(), {kDegree}, 0, kDegree}, 16, 16, whole_distances),
+        told({links.data(), {kDegree}, 0, kDegree}, 16, 16, told_distances);
     int found = 0;
     for (int i = 0; i < kObjects; ++i) {
         const bool here = whole.find(i);
@@ -234,11 +234,11 @@ TEST(LinkTree, LinksFromWhereObjectsWereReachedBefore) {
         if (i % 3 == 1) former[i] = i;                                     // an entry of its own
         if (i % 3 == 2) former[i] = i + 1 < kLine + kBeside ? i + 1 : -1;  // not reached itself yet
     }
-    detail::LinkRows rows(links.data(), kDegree, 0, parents);
+    detail::LinkRows rows(links.data(), {kDegree}, 0, parents);
     detail::TreeGrowth growth(distances, rows);
     growth.follow(0);
     growth.attach_others(0, former);
-    detail::BeamSearch search({links.data(), kDegree, 0, kDegree}, 64, kLine, distances);
+    detail::BeamSearch search({links.data(), {kDegree}, 0, kDegree}, 64, kLine, distances);
     for (int i = kLine; i < kLine + kBeside; ++i) {
         ASSERT_GE(parents[i], 0);
         if (i % 3 == 0) {
@@ -253,7 +253,7 @@ TEST(LinkTree, TellsWhatIsMissedWhateverWaysThereAre) {
     std::vector<std::int32_t> links(kObjects, -1), parents(kObjects, -1);  // all of them edges of the tree
     std::iota(links.begin(), links.end() - 1, 1);
     OnALine distances;
-    detail::LinkRows rows(links.data(), 1, 0, parents);
+    detail::LinkRows rows(links.data(), {1}, 0, parents);
     detail::TreeGrowth growth(distances, rows);
     growth.follow(0);
     EXPECT_GT(growth.open_ways(), 0.9);
@@ -265,7 +265,7 @@ TEST(LinkTree, OpensFewWaysWhereAsManyAreMissedAnyway) {
     const auto changed = [&](double usual) {
         std::vector<std::int32_t> links = before, parents(kObjects, -1);
         OnALine distances;
-        detail::LinkRows rows(links.data(), kDegree, 0, parents);
+        detail::LinkRows rows(links.data(), {kDegree}, 0, parents);
         detail::TreeGrowth growth(distances, rows);
         growth.follow(0);
         growth.open_ways_from(kObjects / 2, usual);

@@ -42,7 +42,7 @@ std::shared_ptr<faiss::nsg::Graph<int>> make_graph(std::vector<std::int32_t>&& l
 
 }  // namespace
 
-void set_links(faiss::IndexNSG& index, SearchGraph&& links) {
+void set_links(faiss::IndexNSG& index, LinkTree&& links) {
     index.nsg.final_graph = make_graph(std::move(links.links), links.degree);
     const int n = index.nsg.final_graph->N;
     index.nsg.ntotal = n;
@@ -50,19 +50,19 @@ void set_links(faiss::IndexNSG& index, SearchGraph&& links) {
     index.nsg.is_built = index.is_built = true;
 }
 
-void set_links(faiss::IndexHNSW& index, SearchGraph&& links) {
-    const std::size_t n = links.links.size() / links.degree;
-    std::vector<int> levels;
-    std::vector<std::size_t> offsets;
-    grow_with_pages(levels, n);
-    grow_with_pages(offsets, n + 1);
-    std::fill(levels.begin(), levels.end(), 1);
-    for (std::size_t i = 0; i <= n; ++i) offsets[i] = i * links.degree;
+void set_links(faiss::IndexHNSW& index, LinkTree&& links) {
+    if (links.levels.empty()) {
+        const std::size_t n = links.links.size() / links.degree;
+        grow_with_pages(links.levels, n);
+        grow_with_pages(links.offsets, n + 1);
+        std::fill(links.levels.begin(), links.levels.end(), 1);
+        for (std::size_t i = 0; i <= n; ++i) links.offsets[i] = i * links.degree;
+    }
     faiss::HNSW& hnsw = index.hnsw;
     hnsw.neighbors = decltype(hnsw.neighbors)(std::move(links.links));
-    hnsw.levels = std::move(levels);
-    hnsw.offsets = std::move(offsets);
-    hnsw.max_level = 0;
+    hnsw.levels = std::move(links.levels);
+    hnsw.offsets = std::move(links.offsets);
+    hnsw.max_level = links.top;
     hnsw.entry_point = links.entry;
 }
 
@@ -88,18 +88,18 @@ std::int32_t* make_room(faiss::IndexNSG& index, std::int64_t n) {
 std::int32_t* make_room(faiss::IndexHNSW& index, std::int64_t n) {
     faiss::HNSW& hnsw = index.hnsw;
     const auto count = std::int64_t(hnsw.levels.size());
-    const std::size_t degree = degree_of(index);
+    const std::size_t degree = degree_of(index), before = hnsw.neighbors.size(), added = (n - count) * degree;
     try {
         grow_with_pages(hnsw.levels, n);
         grow_with_pages(hnsw.offsets, n + 1);
-        grow_with_pages(hnsw.neighbors, n * degree);
+        grow_with_pages(hnsw.neighbors, before + added);
     } catch (...) {
         set_count(index, count);
         throw;
     }
     std::fill(hnsw.levels.begin() + count, hnsw.levels.end(), 1);
-    for (std::int64_t i = count; i < n; ++i) hnsw.offsets[i + 1] = (i + 1) * degree;
-    std::fill_n(hnsw.neighbors.data() + count * degree, (n - count) * degree, -1);
+    for (std::int64_t i = count; i < n; ++i) hnsw.offsets[i + 1] = hnsw.offsets[i] + degree;
+    std::fill_n(hnsw.neighbors.data() + before, added, -1);
     return hnsw.neighbors.data();
 }
 
@@ -111,7 +111,7 @@ void set_count(faiss::IndexNSG& index, std::int64_t n) {
 void set_count(faiss::IndexHNSW& index, std::int64_t n) {
     index.hnsw.levels.resize(n);
     index.hnsw.offsets.resize(n + 1);
-    index.hnsw.neighbors.resize(n * degree_of(index));
+    index.hnsw.neighbors.resize(index.hnsw.offsets[n]);
 }
 
 bool links_are_of(const faiss::IndexNSG& index, std::int64_t n) {
@@ -159,6 +159,20 @@ int degree_of(const faiss::IndexNSG& index) {
 }
 int degree_of(const faiss::IndexHNSW& index) {
     return index.hnsw.nb_neighbors(0);
+}
+
+int upper_degree_of(const faiss::IndexNSG& /*index*/) {
+    return 0;
+}
+int upper_degree_of(const faiss::IndexHNSW& index) {
+    return index.hnsw.nb_neighbors(1);
+}
+
+gnnd::detail::LinkLayout layout_of(const faiss::IndexNSG& index) {
+    return {index.nsg.R};
+}
+gnnd::detail::LinkLayout layout_of(const faiss::IndexHNSW& index) {
+    return {degree_of(index), index.hnsw.offsets.data(), index.hnsw.max_level, upper_degree_of(index)};
 }
 
 std::int32_t entry_of(const faiss::IndexNSG& index) {

@@ -6,21 +6,21 @@
 #include <faiss/IndexHNSW.h>
 #include <faiss/IndexNSG.h>
 
-#include "faiss_ext/optimize.h"
+#include "faiss_ext/detail/link_tree.h"
 
 namespace faiss_ext::detail {
 
 /// FAISS 1.7.3 counts an NSG's links in int. \throws faiss::FaissException when there are more; `who` asks
 void check_links(const char* who, std::int64_t n, std::int64_t links);
 
-/// Gives the index these links in place of its own; all of an HNSW are on level 0. What is thrown leaves it as it was.
-/// \param links  of so many objects as its storage holds, of its degree; their memory becomes the index's
-void set_links(faiss::IndexNSG& index, SearchGraph&& links);
-void set_links(faiss::IndexHNSW& index, SearchGraph&& links);
+/// Gives the index these links in place of its own. What is thrown leaves it as it was.
+/// \param links  of so many objects as its storage holds, of its degrees; their memory becomes the index's
+void set_links(faiss::IndexNSG& index, LinkTree&& links);
+void set_links(faiss::IndexHNSW& index, LinkTree&& links);
 
 /// Makes room for the links of n objects in an index that set_links() or this gave its links; those of the present
-/// objects stay as they are, those behind them are -1. Copies all now and then only.
-/// \return n x degree_of(), where the index keeps them
+/// objects stay as they are, those behind them, on level 0, are -1. Copies all now and then only.
+/// \return where the index keeps them, see layout_of()
 std::int32_t* make_room(faiss::IndexNSG& index, std::int64_t n);
 std::int32_t* make_room(faiss::IndexHNSW& index, std::int64_t n);
 
@@ -43,6 +43,13 @@ const std::int32_t* links_of(const faiss::IndexNSG& index, std::int64_t object);
 const std::int32_t* links_of(const faiss::IndexHNSW& index, std::int64_t object);
 int degree_of(const faiss::IndexNSG& index);
 int degree_of(const faiss::IndexHNSW& index);
+/// Links of an object on each level above 0; 0: the index has one level.
+int upper_degree_of(const faiss::IndexNSG& index);
+int upper_degree_of(const faiss::IndexHNSW& index);
+
+/// Where the links lie in the index, until there are others.
+gnnd::detail::LinkLayout layout_of(const faiss::IndexNSG& index);
+gnnd::detail::LinkLayout layout_of(const faiss::IndexHNSW& index);
 
 /// The object that searches start from.
 std::int32_t entry_of(const faiss::IndexNSG& index);

@@ -121,7 +121,7 @@ LinkChange<GraphIndex>::~LinkChange() {
 template <class GraphIndex>
 void LinkChange<GraphIndex>::make_room_for_all(std::int64_t n) {
     n_ = n;
-    all_ = room_for_links(n, degree_of(index_), gnnd::cpu::with_room(n));
+    all_ = room_for_links(n, degree_of(index_), upper_degree_of(index_), gnnd::cpu::with_room(n));
 }
 
 template <class GraphIndex>
@@ -131,6 +131,7 @@ void LinkChange<GraphIndex>::choose_all(const VectorSource& source, const faiss:
     if (n_ != graph.n) make_room_for_all(graph.n);
     if (n_ > 1) return make_links(source, rows, graph, place, all_, former);
     std::fill(all_.links.begin(), all_.links.end(), -1);
+    all_.levels.clear();
     all_.parents[0] = 0;
 }
 
@@ -143,7 +144,8 @@ std::int64_t LinkChange<GraphIndex>::choose_added(const faiss::IndexFlat& rows, 
     grow_with_pages(parents_, std::size_t(n_));
     std::fill(parents_.begin() + old_, parents_.end(), -1);
     try {
-        grown_.emplace(make_room(index_, n_), degree_of(index_), entry_of(index_), parents_);
+        std::int32_t* const links = make_room(index_, n_);
+        grown_.emplace(links, layout_of(index_), entry_of(index_), parents_);
     } catch (...) {
         parents_.resize(old_);
         throw;

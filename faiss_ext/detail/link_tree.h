@@ -6,10 +6,11 @@
 #include <faiss/IndexFlat.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <vector>
 
-#include "faiss_ext/optimize.h"
 #include "faiss_ext/vector_source.h"
 #include "gnnd/cpu/kernels.h"
 #include "gnnd/detail/link_tree.h"
@@ -19,11 +20,21 @@ namespace faiss_ext::detail {
 using gnnd::detail::LinkRows;
 using gnnd::detail::TreeGrowth;
 
-/// A search graph with its tree.
-struct LinkTree : SearchGraph {
-    std::vector<std::int32_t> parents;  ///< through whom each object is reached, the entry through itself; -1: not yet
+/// The links of n objects, with their tree.
+struct LinkTree {
+    int degree = 0;                     ///< links of an object
+    int upper_degree = 0;               ///< and on each level above the one that all are on; 0: there are none
+    std::int32_t entry = 0;             ///< the object that searches start from
+    int top = 0;                        ///< the highest level
+    std::vector<int> levels;            ///< n: on how many each object is; empty: all on one
+    std::vector<std::size_t> offsets;   ///< n + 1: where the links of each begin; empty: one row behind the other
+    std::vector<std::int32_t> links;    ///< -1 at the end of rows with fewer
+    std::vector<std::int32_t> parents;  ///< n: through whom each is reached, the entry through itself; -1: not yet
     double missed = 0;                  ///< the share of the objects that narrow searches miss
-    LinkRows rows() { return {links.data(), degree, entry, parents}; }
+
+    LinkRows rows() {
+        return {links.data(), {degree, offsets.empty() ? nullptr : offsets.data(), top, upper_degree}, entry, parents};
+    }
 };
 
 /// Distances under the storage's metric; smaller is nearer. Not FAISS's own, which may have been compiled for any

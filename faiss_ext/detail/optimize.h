@@ -25,8 +25,9 @@ struct LinkPlace {
 };
 
 /// Room for the links of n objects.
-/// \param room  objects whose links there is memory for, where there is so much
-LinkTree room_for_links(std::int64_t n, int degree, std::int64_t room = 0);
+/// \param upper_degree  as in LinkTree
+/// \param room          objects whose links there is memory for, where there is so much
+LinkTree room_for_links(std::int64_t n, int degree, int upper_degree, std::int64_t room = 0);
 
 /// \param source   on the host, or on the GPU of `place`; where the CPU chooses, the storage stands for one on a GPU
 /// \param storage  the source's vectors, normalised under cosine; its distances decide what reaches what
@@ -35,8 +36,9 @@ LinkTree room_for_links(std::int64_t n, int degree, std::int64_t room = 0);
 /// \param former   as for TreeGrowth::attach_others()
 void make_links(const VectorSource& source, const faiss::IndexFlat& storage, const gnnd::KnnGraphView& graph,
                 const LinkPlace& place, LinkTree& tree, const std::vector<std::int32_t>& former = {});
-/// \param gpu  who chooses; without resources the GPU that the source lies on, or the CPU
+/// \param upper_degree  as in LinkTree
+/// \param gpu           who chooses; without resources the GPU that the source lies on, or the CPU
 LinkTree make_links(const VectorSource& source, const faiss::IndexFlat& storage, const gnnd::KnnGraphView& graph,
-                    int degree, const Gpu& gpu);
+                    int degree, int upper_degree, const Gpu& gpu);
 
 }  // namespace faiss_ext::detail

@@ -20,16 +20,36 @@ bool BeamSearch::search(std::int32_t object, bool to_tell) {
     seen_.clear();
     beam_.clear();
     walked_.clear();
-    visit(object, &links_.entry, 1);
+    const std::int32_t start = come_down(object);
+    visit(object, &start, 1);
     const auto is_found = [&] { return cpu::key_of(found().front()) <= own; };
     std::int32_t next = -1;
     while (int(walked_.size()) < steps_ && !(to_tell && is_found()) && (next = beam_.next()) >= 0) {
-        visit(object, links_of(next), next == links_.entry ? links_.of_entry : links_.degree);
+        visit(object, links_of(next), next == links_.entry ? links_.of_entry : links_.layout.degree);
         walked_.push_back(next);
         if (int(walked_.size()) == steps_ / 2) by_half_ = found();
     }
     if (int(walked_.size()) < steps_ / 2) by_half_ = found();
     return is_found();
+}
+
+/// \return where the walk begins: on each level what is nearer is followed, as long as there is any
+std::int32_t BeamSearch::come_down(std::int32_t object) {
+    std::int32_t nearest = links_.entry;
+    float key = links_.layout.top > 0 ? distances_.between(object, nearest) : 0;
+    for (int level = links_.layout.top; level > 0; --level)
+        for (std::int32_t from = -1; from != nearest;) {
+            from = nearest;
+            const std::int32_t* links = links_.rows + links_.layout.begin_of(from, level);
+            const auto count = int(std::find(links, links + links_.layout.upper_degree, -1) - links);
+            distances_.between_all(object, links, count, keys_.data());
+            for (int j = 0; j < count; ++j)
+                if (keys_[j] < key) {
+                    key = keys_[j];
+                    nearest = links[j];
+                }
+        }
+    return nearest;
 }
 
 bool BeamSearch::find_near(std::int32_t object) {
@@ -43,7 +63,7 @@ bool BeamSearch::find_near(std::int32_t object) {
 /// How far the middle one of those lies that the object is linked to; -inf where it is linked to none.
 float BeamSearch::middle_of_links(std::int32_t object) {
     const std::int32_t* links = links_of(object);
-    const auto count = int(std::find(links, links + links_.degree, -1) - links);
+    const auto count = int(std::find(links, links + links_.layout.degree, -1) - links);
     if (count == 0) return -std::numeric_limits<float>::infinity();
     distances_.between_all(object, links, count, keys_.data());
     const auto middle = keys_.begin() + count / 2;

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 /// \file beam_search.h
-/// The search that a graph index answers a query by: from the entry along links, nearest first.
+/// The search that a graph index answers a query by: down the levels, where there are any, then along links, nearest
+/// first.
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <vector>
 
 #include "gnnd/cpu/beam.h"
+#include "gnnd/detail/link_levels.h"
 
 namespace gnnd::detail {
 
@@ -37,12 +40,12 @@ inline bool lies_apart(float distance, float around) {
 /// Greedy searches for objects among the objects.
 class BeamSearch {
   public:
-    /// Rows of links, n x degree, -1 at the end of those with fewer; read anew by every search.
+    /// Links, -1 at the end of rows with fewer; read anew by every search.
     struct Links {
         const std::int32_t* rows;
-        int degree;
+        LinkLayout layout;
         std::int32_t entry;
-        int of_entry;  ///< so many of the entry's are followed
+        int of_entry;  ///< so many of the entry's are followed on level 0
     };
 
     /// \param beam   at most so many are found
@@ -52,7 +55,7 @@ class BeamSearch {
           steps_(steps),
           distances_(distances),
           beam_(std::size_t(beam), std::size_t(beam)),
-          keys_(std::size_t(links.degree + ObjectDistances::kSpareKeys)) {}
+          keys_(std::size_t(std::max(links.layout.degree, links.layout.upper_degree) + ObjectDistances::kSpareKeys)) {}
 
     /// Searches for an object. \return true where it is found, or one that lies where it does
     bool find(std::int32_t object);
@@ -65,16 +68,15 @@ class BeamSearch {
     const std::vector<cpu::Entry>& found() const { return beam_.entries(); }
     /// The same after half of the steps.
     const std::vector<cpu::Entry>& found_by_half() const { return by_half_; }
-    /// Those whose links the last search has followed. Until these change it would go the same way.
+    /// Those whose links the last search has followed on level 0. Until these change it would go the same way.
     const std::vector<std::int32_t>& walked() const { return walked_; }
 
   private:
     bool search(std::int32_t object, bool to_tell);
+    std::int32_t come_down(std::int32_t object);
     float middle_of_links(std::int32_t object);
     void visit(std::int32_t object, const std::int32_t* ids, int count);
-    const std::int32_t* links_of(std::int32_t object) const {
-        return links_.rows + std::int64_t(object) * links_.degree;
-    }
+    const std::int32_t* links_of(std::int32_t object) const { return links_.rows + links_.layout.begin_of(object); }
 
     const Links links_;
     const int steps_;

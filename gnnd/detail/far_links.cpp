@@ -10,6 +10,7 @@
 #include "gnnd/cpu/space.h"
 #include "gnnd/detail/checks.h"
 #include "gnnd/detail/recall.h"
+#include "gnnd/detail/sample_graph.h"
 #include "gnnd/random.h"
 
 namespace gnnd::detail {
@@ -70,16 +71,8 @@ class FarLinks {
     std::size_t row_size() const { return std::size_t(vectors_.d) * size_of(vectors_.dtype); }
 
     void add_sample(std::int64_t size) {
-        std::vector<std::byte> rows(std::size_t(size) * row_size());
-        for (std::int64_t i = 0; i < size; ++i)
-            std::memcpy(&rows[std::size_t(i) * row_size()], vectors_.row(order_[i]), row_size());
-        BuildParams params;
-        params.k = int(std::min(kNear, size - 1));
-        params.metric = graph_.metric;
-        params.device = params_.device;
-        params.threads = params_.threads;
-        const VectorView members{rows.data(), size, vectors_.d, vectors_.dtype, 0};
-        samples_.push_back({size, build(members, params, callbacks_, resources_).graph});
+        SampleGraph sample(vectors_, order_.data(), size, kNear, graph_.metric, params_, callbacks_, resources_);
+        samples_.push_back({size, std::move(sample.graph)});
     }
 
     bool are_copies(std::int32_t a, std::int32_t b) const {

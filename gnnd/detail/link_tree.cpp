@@ -66,7 +66,7 @@ TreeGrowth::TreeGrowth(ObjectDistances& distances, LinkRows& tree, const Callbac
     : tree_(tree),
       distances_(distances),
       callbacks_(callbacks),
-      search_({tree.of(0), tree.degree, tree.entry, tree.degree}, kBeam, std::numeric_limits<int>::max(), distances),
+      search_(tree.on_level_0(), kBeam, std::numeric_limits<int>::max(), distances),
       threads_(cpu::Team::resolve(0)),
       searchers_(threads_),
       most_edges_(std::max(tree.degree / kSpared, 2)) {

@@ -5,9 +5,9 @@
 /// changes links leaves these alone.
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <unordered_map>
 #include <utility>
@@ -22,21 +22,27 @@ namespace gnnd::detail {
 /// Links and their tree where they lie, to be changed there.
 class LinkRows {
   public:
-    /// \param links    n x degree, -1 at the end of rows with fewer
+    /// \param links    -1 at the end of rows with fewer
+    /// \param layout   where they are; those of levels above 0 stay as they are
     /// \param parents  n: through whom each object is reached, the entry through itself; -1: not yet
-    LinkRows(std::int32_t* links, int degree, std::int32_t entry, std::vector<std::int32_t>& parents)
-        : degree(degree), entry(entry), parents(parents), links_(links) {}
+    LinkRows(std::int32_t* links, const LinkLayout& layout, std::int32_t entry, std::vector<std::int32_t>& parents)
+        : degree(layout.degree), entry(entry), parents(parents), links_(links), layout_(layout) {}
 
     std::int64_t n() const { return std::int64_t(parents.size()); }
-    const std::int32_t* of(std::int64_t i) const { return links_ + i * degree; }
+    const std::int32_t* of(std::int64_t i) const { return links_ + layout_.begin_of(i); }
     /// Behind the last one.
     const std::int32_t* end_of(std::int64_t i) const { return std::find(of(i), of(i) + degree, -1); }
-    std::int32_t* row(std::int64_t i) { return links_ + i * degree; }
+    std::int32_t* row(std::int64_t i) { return links_ + layout_.begin_of(i); }
     void prefetch(std::int64_t i) const {
         for (int j = 0; j < degree; j += 16) __builtin_prefetch(of(i) + j);
     }
     /// True where the link is an edge of the tree.
     bool is_edge(std::int32_t from, std::int32_t to) const { return parents[to] == from; }
+    bool has_levels() const { return layout_.top > 0; }
+    /// What a query's search walks along. \param of_entry  so many of the entry's links are followed on level 0
+    BeamSearch::Links to_search(int of_entry) const { return {links_, layout_, entry, of_entry}; }
+    /// The same on level 0 alone, where searches see what the entry's links lead to and nothing else.
+    BeamSearch::Links on_level_0() const { return {links_, {degree, layout_.offsets}, entry, degree}; }
     /// Links one object to another behind those it has; false where it is linked already, or all places are taken.
     bool add(std::int32_t from, std::int32_t to);
     /// Remembers an object's links, which are about to change.
@@ -56,6 +62,7 @@ class LinkRows {
 
   private:
     std::int32_t* const links_;
+    const LinkLayout layout_;
     std::vector<std::int32_t> kept_;                                   // objects, some more than once
     Array<std::int32_t> kept_links_;                                   // the links that they had
     std::vector<std::pair<std::int32_t, std::int32_t>> kept_parents_;  // objects, likewise, and their parents
@@ -73,11 +80,11 @@ class TreeGrowth {
     /// The same for many, one after the other. Those of them that are not reached are passed over.
     /// \param first  all before this one are reached
     void follow(const std::vector<std::int32_t>& objects, std::int64_t first);
-    /// Searches for objects that are not reached as a query would, and links them from the nearest found, but only few
-    /// from each. Under inner products most objects are nobody's neighbour, and searches for all of them end at the few
-    /// long ones: with their links taken no query would get on from there.
-    /// \param first   all before this one are reached
-    /// \param former  n, or none: through whom each object was reached when others were linked, -1 where that is not
+    /// Searches for objects that are not reached among those that are, and links them from the nearest found, but only
+    /// few from each. Under inner products most objects are nobody's neighbour, and searches for all of them end at the
+    /// few long ones: with their links taken no query would get on from there. \param first   all before this one are
+    /// reached \param former  n, or none: through whom each object was reached when others were linked, -1 where that
+    /// is not
     ///                known. It is linked from there without a search, as far as that one may take it
     void attach_others(std::int64_t first = 0, const std::vector<std::int32_t>& former = {});
     /// Lets narrow searches, as wide as FAISS's indexes search by default, find what they could not: where one for a
@@ -92,7 +99,7 @@ class TreeGrowth {
   private:
     static constexpr int kMendings = 4;  // at most so many passes over those attached, or searched for
     using Found = std::vector<cpu::Entry>;
-    using NarrowSearches = std::array<BeamSearch, 2>;  // an HNSW's and an NSG's
+    using NarrowSearches = std::vector<BeamSearch>;  // of each kind of index that the links may be for
     /// Searches as FAISS's indexes make them by default, of one thread.
     struct Searcher {
         std::unique_ptr<ObjectDistances> distances;
@@ -102,9 +109,9 @@ class TreeGrowth {
     struct Sought {
         std::int32_t object;
         std::size_t when = 0;             // links had been made so many times
-        std::array<Found, 2> ends;        // of each kind: nothing where it gets near to the object
+        std::vector<Found> ends;          // of each kind: nothing where it gets near to the object
         std::vector<std::int32_t> along;  // while their links are the same the searches come to the same
-        bool is_found() const { return ends[0].empty() && ends[1].empty(); }
+        bool is_found() const { return std::all_of(ends.begin(), ends.end(), std::mem_fn(&Found::empty)); }
     };
 
     void check_interrupt() const;

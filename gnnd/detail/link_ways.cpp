@@ -127,16 +127,18 @@ void TreeGrowth::link(std::vector<Sought> missed) {
 }
 
 /// The searches of a thread. Those of an HNSW are over after 16 steps up to FAISS 1.7.4, where every candidate that is
-/// dropped counts as one that was walked along; an NSG's follow the first 16 links of the entry.
+/// dropped counts as one that was walked along; an NSG's follow the first 16 links of the entry. Links with levels are
+/// an HNSW's, others may be for both.
 TreeGrowth::Searcher& TreeGrowth::searcher(int thread) {
     if (!searchers_[thread]) {
         auto distances = distances_.clone();
         ObjectDistances& own = *distances;
-        const auto search = [&](int entry_links) {
-            return BeamSearch({tree_.of(0), tree_.degree, tree_.entry, entry_links}, kNarrow, kNarrow, own);
+        searchers_[thread] = std::make_unique<Searcher>(Searcher{std::move(distances), {}});
+        const auto add = [&](int of_entry) {
+            searchers_[thread]->searches.emplace_back(tree_.to_search(of_entry), kNarrow, kNarrow, own);
         };
-        searchers_[thread] = std::make_unique<Searcher>(
-            Searcher{std::move(distances), {search(tree_.degree), search(std::min(kNarrow, tree_.degree))}});
+        add(tree_.degree);
+        if (!tree_.has_levels()) add(std::min(kNarrow, tree_.degree));
     }
     return *searchers_[thread];
 }
@@ -164,6 +166,7 @@ void TreeGrowth::seek(std::vector<Sought>& sought, std::size_t begin, std::size_
         one.when = times_made_;
         one.along.assign(1, one.object);  // whose own links tell what is near
         NarrowSearches& searches = searcher(thread).searches;
+        one.ends.resize(searches.size());
         for (std::size_t kind = 0; kind < searches.size(); ++kind) {
             BeamSearch& search = searches[kind];
             one.ends[kind].clear();

@@ -12,6 +12,7 @@ of normalised vectors under the inner product: normalise the queries too (``fais
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import faiss
@@ -22,7 +23,7 @@ from ._arrays import rows_on_host
 from ._arrays import vectors as vectors_of
 from ._faiss_vectors import ids, metric, vectors
 from ._graph import Graph, require_graph
-from .graph import search_links
+from .graph import links_with_levels, search_links
 
 __all__ = ["ids", "metric", "to_cagra", "to_hnsw", "to_hnsw_cagra", "to_nndescent", "to_nsg", "vectors"]
 
@@ -50,10 +51,10 @@ def to_nsg(
     """
     given = _Given(x, graph)
     index = faiss.IndexNSGFlat(given.d, _native.whole("R", R, 1, 4096), given.faiss_metric)
-    links, entry = given.links(R, threads, device)
+    links = given.links(R, threads, device)
     # FAISS writes the links of an NSG that is built behind its parameters and before the vectors: each object's, ended
     # by -1. An index without links or vectors shows where that is.
-    index.nsg.ntotal, index.nsg.enterpoint, index.ntotal = given.n, entry, given.n
+    index.nsg.ntotal, index.nsg.enterpoint, index.ntotal = given.n, given.entry, given.n
     empty, no_vectors = faiss.serialize_index(index), faiss.serialize_index(faiss.downcast_index(index.storage))
     head = empty[: empty.size - no_vectors.size].copy()
     if head[-1] != 0 or not np.array_equal(empty[head.size :], no_vectors):
@@ -79,15 +80,18 @@ def to_hnsw(
     threads: int = 0,
     device: Any = "cpu",
 ) -> faiss.IndexHNSWFlat:
-    """An HNSW over the graph, of level 0 alone, linked as by :func:`to_nsg`.
+    """An HNSW over the graph, linked as by :func:`to_nsg`, with levels above of graphs over ever smaller samples.
 
     :param x: as for :func:`to_nsg`
-    :param M: objects have 2 M links; 2 to 2048
+    :param M: objects have 2 M links, and M on each level above; 2 to 2048
     :param efSearch: beam width set on the index; lowered to n
     """
     given = _Given(x, graph)
     index = faiss.IndexHNSWFlat(given.d, _native.whole("M", M, 2, 2048), given.faiss_metric)
-    _fill_hnsw(index, given, *given.links(index.hnsw.nb_neighbors(0), threads, device))
+    given.require_places(2 * M)
+    degrees = index.hnsw.nb_neighbors(0), index.hnsw.nb_neighbors(1)
+    where = {"entry": given.entry, "threads": threads, "device": device}
+    _fill_hnsw(index, given, *links_with_levels(given.x, given.graph, *degrees, **where))
     index.hnsw.efSearch = min(_native.whole("efSearch", efSearch, 1), given.n)
     return index
 
@@ -118,9 +122,9 @@ def to_hnsw_cagra(
         raise ValueError(f"degree = {degree} is not even")
     index = faiss.IndexHNSWCagra(given.d, degree // 2, given.faiss_metric)
     index.base_level_only = True
-    links, entry = given.links(degree, threads, device)
+    links = given.links(degree, threads, device)
     _fill_up(links)
-    _fill_hnsw(index, given, links, entry)
+    _fill_hnsw(index, given, links, np.ones(given.n, np.int32))
     index.hnsw.efSearch = min(_native.whole("efSearch", efSearch, 1), given.n)
     return index
 
@@ -199,25 +203,31 @@ class _Given:
         flat.add(self.x)
         return flat
 
-    def links(self, degree: int, threads: int, device: Any) -> tuple[np.ndarray, int]:
-        """n x degree links, and the object to start from: the nearest to the mean."""
-        if self.n * degree > np.iinfo(np.int32).max:
-            raise ValueError(f"{self.n} objects with {degree} links each are more than FAISS can number, 2147483647")
+    @functools.cached_property
+    def entry(self) -> int:
+        """The object that searches start from: the nearest to the mean."""
         mean = self.x.mean(0, dtype=np.float64).astype(np.float32)
         nearest = faiss.knn(mean[None], self.x, 1, metric=self.faiss_metric)[1]
-        entry = int(nearest[0, 0])
-        return search_links(self.x, self.graph, degree, entry=entry, threads=threads, device=device), entry
+        return int(nearest[0, 0])
+
+    def require_places(self, degree: int) -> None:
+        if self.n * degree > np.iinfo(np.int32).max:
+            raise ValueError(f"{self.n} objects with {degree} links each are more than FAISS can number, 2147483647")
+
+    def links(self, degree: int, threads: int, device: Any) -> np.ndarray:
+        """n x degree."""
+        self.require_places(degree)
+        return search_links(self.x, self.graph, degree, entry=self.entry, threads=threads, device=device)
 
 
-def _fill_hnsw(index: Any, given: _Given, links: np.ndarray, entry: int) -> None:
+def _fill_hnsw(index: Any, given: _Given, links: np.ndarray, levels: np.ndarray) -> None:
     faiss.downcast_index(index.storage).add(given.x)
     index.ntotal = given.n
     hnsw = index.hnsw
-    faiss.copy_array_to_vector(np.ones(given.n, np.int32), hnsw.levels)
-    hnsw.prepare_level_tab(given.n, True)
-    room = faiss.rev_swig_ptr(hnsw.neighbors.data(), hnsw.neighbors.size())
-    room.reshape(links.shape)[:] = links
-    hnsw.max_level, hnsw.entry_point = 0, entry
+    faiss.copy_array_to_vector(levels, hnsw.levels)
+    hnsw.max_level = hnsw.prepare_level_tab(given.n, True)
+    faiss.rev_swig_ptr(hnsw.neighbors.data(), hnsw.neighbors.size())[:] = links.reshape(-1)
+    hnsw.entry_point = given.entry
 
 
 def _fill_up(links: np.ndarray) -> None:

@@ -275,14 +275,29 @@ def search_links(
     :return: n x degree, int32, -1 at the end of rows with fewer
     """
     require_graph(graph)
+    first = -1 if entry is None else _native.whole("entry", entry, 0, graph.n - 1)
+    links, _ = links_with_levels(x, graph, degree, 0, entry=first, threads=threads, device=device)
+    return links.reshape(graph.n, degree)
+
+
+def links_with_levels(
+    x: Any, graph: Graph, degree: int, upper_degree: int, *, entry: int, threads: int, device: Any
+) -> tuple[np.ndarray, np.ndarray]:
+    """Links as FAISS's HNSW keeps them, and of each object on how many levels it is.
+
+    :param upper_degree: links of an object on each level above the one that all are on; 0: there are no others
+    :param entry: -1: none
+    """
     given = vectors(x)
     if given.device >= 0:
         raise ValueError("the vectors lie on a GPU; links are chosen of vectors on the host")
     parts = graph.on_host()._parts()
-    links = np.empty((graph.n, _native.whole("degree", degree, 1, 4096)), np.int32)
-    first = -1 if entry is None else _native.whole("entry", entry, 0, graph.n - 1)
-    _native.search_links(given.native, parts, _view_of(links, "i32"), first, threads, named(device))
-    return links
+    _native.whole("degree", degree, 1, 4096)
+    links = np.empty((1, _native.places_of_links(graph.n, degree, upper_degree)), np.int32)
+    levels = np.ones((1, graph.n), np.int32)
+    views = _view_of(links, "i32"), _view_of(levels, "i32")
+    _native.search_links(given.native, parts, degree, upper_degree, *views, entry, threads, named(device))
+    return links[0], levels[0]
 
 
 def _edges(neighbors: int, values: str, radius: float | None, threads: int) -> dict[str, Any]:

@@ -3,6 +3,8 @@
 
 #include <nanobind/stl/string.h>
 
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <utility>
@@ -13,6 +15,7 @@
 #include "gnnd/cpu/space.h"
 #include "gnnd/detail/checks.h"
 #include "gnnd/detail/far_links.h"
+#include "gnnd/detail/link_levels.h"
 #include "gnnd/detail/link_tree.h"
 #include "gnnd/device.h"
 #include "gnnd/search_links.h"
@@ -38,31 +41,50 @@ class MetricDistances final : public detail::ObjectDistances {
     cpu::Block block_;
 };
 
-/// \param links  n x degree, filled
-/// \param entry  every object can be reached from this one afterwards; -1: some may not
-void links_for_search(const Array& x, const nb::tuple& graph, const Array& links, std::int64_t entry,
-                      nb::handle given_threads, const std::string& device) {
+std::int64_t places_of_links(std::int64_t n, int degree, int upper_degree) {
+    const std::size_t upper = upper_degree > 0 ? detail::LinkLevels::places_for(n, upper_degree) : 0;
+    return n * degree + std::int64_t(upper);
+}
+
+/// \param upper_degree  links on each level above the one that all are on; 0: there are none
+/// \param links         places_of_links(), filled: n x degree, where there are levels as detail::LinkLayout says
+/// \param levels        n, filled: on how many each object is, where there are any above
+/// \param entry         every object can be reached from this one afterwards; -1: some may not
+void links_for_search(const Array& x, const nb::tuple& graph, int degree, int upper_degree, const Array& links,
+                      const Array& levels, std::int64_t entry, nb::handle given_threads, const std::string& device) {
     const KnnGraphView view = graph_of(graph);
     const int threads = value_of<int>("threads", given_threads);
     Hooks hooks{nb::none()};
     const Callbacks callbacks = hooks.callbacks();
     hooks.run([&] {
         LinkParams params;
-        params.degree = int(links.columns);
+        params.degree = degree;
         params.device = Device::parse(device);
         params.threads = threads;
-        if (links.rows != view.n) throw InvalidArgument("links need a row for each object of the graph");
+        if (links.rows * links.columns != places_of_links(view.n, degree, upper_degree) ||
+            levels.rows * levels.columns != view.n)
+            throw InvalidArgument("links and levels of another number of objects than the graph");
         if (entry < -1 || entry >= view.n)
             throw InvalidArgument("entry = " + std::to_string(entry) + " of " + std::to_string(view.n) + " objects");
         const bool far = entry >= 0 && detail::needs_far_links(x.vectors(), view, callbacks);
         (far ? detail::choose_far_links : search_links)(x.vectors(), view, params, links.ids(), callbacks, nullptr);
         if (entry < 0) return;
-        detail::link_anywhere(far, view.n, params.degree, std::int32_t(entry), links.ids());
+        detail::LinkLayout layout{degree};
+        std::vector<std::size_t> offsets;
+        if (upper_degree > 0) {
+            params.degree = upper_degree;
+            const detail::LinkLevels upper(x.vectors(), view.metric, std::int32_t(entry), params, callbacks, nullptr);
+            offsets.resize(std::size_t(view.n) + 1);
+            upper.put_into(degree, links.ids(), levels.ids(), offsets.data());
+            layout = {degree, offsets.data(), upper.top(), upper_degree};
+        } else {
+            detail::link_anywhere(far, view.n, degree, std::int32_t(entry), links.ids());
+        }
         const cpu::Team team{cpu::Team::resolve(threads), &callbacks.interrupt};
         const cpu::Space space(x.vectors(), view.metric, team, detail::or_heap(nullptr));
         MetricDistances distances(space);
         std::vector<std::int32_t> parents(view.n, -1);
-        detail::LinkRows rows(links.ids(), params.degree, std::int32_t(entry), parents);
+        detail::LinkRows rows(links.ids(), layout, std::int32_t(entry), parents);
         detail::TreeGrowth growth(distances, rows, callbacks);
         growth.follow(std::int32_t(entry));
         growth.attach_others();
@@ -73,7 +95,9 @@ void links_for_search(const Array& x, const nb::tuple& graph, const Array& links
 }  // namespace
 
 void bind_links(nb::module_& module) {
-    module.def("search_links", &links_for_search, nb::arg("x"), nb::arg("graph"), nb::arg("links"), nb::arg("entry"),
+    module.def("places_of_links", &places_of_links, nb::arg("n"), nb::arg("degree"), nb::arg("upper_degree"));
+    module.def("search_links", &links_for_search, nb::arg("x"), nb::arg("graph"), nb::arg("degree"),
+               nb::arg("upper_degree"), nb::arg("links"), nb::arg("levels"), nb::arg("entry"),
                nb::arg("threads").none(), nb::arg("device"));
     module.def(
         "check_graph", [](const nb::tuple& graph) { check_structure(graph_of(graph)); }, nb::arg("graph"));

@@ -176,7 +176,8 @@ def test_all_are_reached(case: str) -> None:
         x = (centres + np.random.default_rng(0).normal(size=(40, 50, 3))).astype(np.float32).reshape(-1, 3)
     graph = gnnd.build(x, min(8, len(x) - 1))
     index = gnnd.faiss.to_hnsw(x, graph)
-    links = faiss.rev_swig_ptr(index.hnsw.neighbors.data(), len(x) * 32).reshape(len(x), 32)
+    neighbors = faiss.vector_to_array(index.hnsw.neighbors)
+    links = neighbors[faiss.vector_to_array(index.hnsw.offsets)[:-1, None].astype(int) + np.arange(32)]
     reached, new = {index.hnsw.entry_point}, [index.hnsw.entry_point]
     while new:
         new = [int(i) for i in np.unique(links[new]) if i >= 0 and i not in reached]
@@ -185,6 +186,16 @@ def test_all_are_reached(case: str) -> None:
     # An NSG's searches start from random objects, too, on whichever islands these lie.
     for made, found in ((index, 0.97), (gnnd.faiss.to_nsg(x, graph), 0.9)):
         assert (made.search(x, 1)[0] == 0).mean() > found
+
+
+def test_searches_come_down_the_levels_of_an_hnsw() -> None:
+    x = np.random.default_rng(3).permutation(5000).astype(np.float32)[:, None]
+    index = gnnd.faiss.to_hnsw(x, gnnd.build(x, 32), M=8)
+    levels = faiss.vector_to_array(index.hnsw.levels)
+    assert [int((levels > level).sum()) for level in range(4)] == [5000, 625, 78, 9]
+    assert index.hnsw.max_level == 3 and levels[index.hnsw.entry_point] == 4
+    index.hnsw.efSearch = 1
+    assert (index.search(x, 1)[0] == 0).mean() > 0.95  # in so few steps that none walks far
 
 
 def test_short_rows_of_cagra_are_filled() -> None:

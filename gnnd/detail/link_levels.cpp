@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: MIT
+#include "gnnd/detail/link_levels.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "gnnd/detail/recall.h"
+#include "gnnd/detail/sample_graph.h"
+
+namespace gnnd::detail {
+
+namespace {
+
+constexpr std::uint64_t kSeed = 0x1e7;
+constexpr std::int64_t kCandidates = 4;  // for each link
+
+}  // namespace
+
+std::vector<std::int64_t> LinkLevels::sizes_for(std::int64_t n, int degree) {
+    constexpr int kLeastShare = 8;
+    const int share = std::max(degree, kLeastShare);
+    std::vector<std::int64_t> sizes;
+    for (std::int64_t size = n / share; size > 1; size /= share) {
+        sizes.push_back(size);
+        if (size <= 2 * degree) break;
+    }
+    return sizes;
+}
+
+std::size_t LinkLevels::places_for(std::int64_t n, int degree) {
+    const std::vector<std::int64_t> sizes = sizes_for(n, degree);
+    return std::size_t(std::accumulate(sizes.begin(), sizes.end(), std::int64_t(0)) * degree);
+}
+
+LinkLevels::LinkLevels(const VectorView& vectors, Metric metric, std::int32_t entry, const LinkParams& params,
+                       const Callbacks& callbacks, Resources* resources)
+    : n_(vectors.n), degree_(params.degree), sizes_(sizes_for(vectors.n, params.degree)) {
+    if (sizes_.empty()) return;
+    order_ = sample_in_any_order(n_, sizes_.front(), kSeed);
+    if (const auto at = std::find(order_.begin(), order_.end(), entry); at != order_.end())
+        std::swap(*at, order_.front());
+    else
+        order_.front() = entry;
+    for (const std::int64_t size : sizes_) {
+        const SampleGraph sample(vectors, order_.data(), size, kCandidates * degree_, metric, params, callbacks,
+                                 resources);
+        std::vector<std::int32_t>& links = links_.emplace_back(std::size_t(size) * degree_);
+        search_links(sample.vectors, sample.graph, params, links.data(), callbacks, resources);
+        for (std::int32_t& link : links)
+            if (link >= 0) link = order_[link];
+    }
+}
+
+void LinkLevels::put_into(int degree, std::int32_t* links, int* levels, std::size_t* offsets) const {
+    std::fill_n(levels, n_, 1);
+    for (const std::int64_t size : sizes_)
+        for (std::int64_t i = 0; i < size; ++i) ++levels[order_[i]];
+    offsets[0] = 0;
+    for (std::int64_t i = 0; i < n_; ++i) offsets[i + 1] = offsets[i] + std::size_t(degree + (levels[i] - 1) * degree_);
+    for (std::int64_t i = n_ - 1; i > 0; --i) {  // from behind, for all move there
+        const std::int32_t* row = links + i * degree;
+        std::copy_backward(row, row + degree, links + offsets[i] + degree);
+    }
+    const LinkLayout layout{degree, offsets, top(), degree_};
+    for (int level = 1; level <= top(); ++level)
+        for (std::int64_t i = 0; i < sizes_[level - 1]; ++i)
+            std::copy_n(&links_[level - 1][std::size_t(i) * degree_], degree_,
+                        links + layout.begin_of(order_[i], level));
+}
+
+}  // namespace gnnd::detail
