@@ -84,8 +84,7 @@ LinkTree room_for_links(std::int64_t n, int degree, int upper_degree, std::int64
     tree.degree = degree;
     tree.upper_degree = upper_degree;
     const auto places = [&](std::int64_t objects) {
-        const std::size_t upper = upper_degree > 0 ? gnnd::detail::LinkLevels::places_for(objects, upper_degree) : 0;
-        return std::size_t(objects) * degree + upper;
+        return gnnd::detail::LinkLevels::places_for(objects, degree, upper_degree);
     };
     resize_with_pages(tree.links, places(n), places(room));
     resize_with_pages(tree.parents, std::size_t(n), std::size_t(room));

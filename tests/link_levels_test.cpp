@@ -28,8 +28,9 @@ TEST(LinkLevels, EndWhereNearlyAllCanBeLinked) {
     EXPECT_EQ(LinkLevels::sizes_for(10'000, 2), (std::vector<std::int64_t>{1250, 156, 19, 2}));  // not one in two
     EXPECT_EQ(LinkLevels::sizes_for(33, 16), (std::vector<std::int64_t>{2}));
     EXPECT_TRUE(LinkLevels::sizes_for(31, 16).empty());
-    EXPECT_EQ(LinkLevels::places_for(10'000, 32), 321u * 32);
-    EXPECT_EQ(LinkLevels::places_for(31, 16), 0u);
+    EXPECT_EQ(LinkLevels::places_for(10'000, 64, 32), (20'000u + 321) * 32);
+    EXPECT_EQ(LinkLevels::places_for(31, 32, 16), 31u * 32);
+    EXPECT_EQ(LinkLevels::places_for(10'000, 64, 0), 640'000u);
 }
 
 /// Numbers from 0 on, on a line.
@@ -51,7 +52,7 @@ struct Leveled {
         std::iota(rows.begin(), rows.end(), 0.0f);
         LinkParams params{kUpperDegree, kCpu, threads};
         const LinkLevels levels({rows.data(), n, 1, DType::f32, 0}, Metric::L2, kEntry, params, {}, nullptr);
-        links.resize(links.size() + LinkLevels::places_for(n, kUpperDegree));
+        links.resize(LinkLevels::places_for(n, kDegree, kUpperDegree));
         levels.put_into(kDegree, links.data(), counts.data(), offsets.data());
         layout = {kDegree, offsets.data(), levels.top(), kUpperDegree};
     }

@@ -12,7 +12,6 @@ namespace gnnd::detail {
 namespace {
 
 constexpr std::uint64_t kSeed = 0x1e7;
-constexpr std::int64_t kCandidates = 4;  // for each link
 
 }  // namespace
 
@@ -27,9 +26,9 @@ std::vector<std::int64_t> LinkLevels::sizes_for(std::int64_t n, int degree) {
     return sizes;
 }
 
-std::size_t LinkLevels::places_for(std::int64_t n, int degree) {
-    const std::vector<std::int64_t> sizes = sizes_for(n, degree);
-    return std::size_t(std::accumulate(sizes.begin(), sizes.end(), std::int64_t(0)) * degree);
+std::size_t LinkLevels::places_for(std::int64_t n, int degree, int upper_degree) {
+    const std::vector<std::int64_t> sizes = sizes_for(n, upper_degree);
+    return std::size_t(n * degree + std::accumulate(sizes.begin(), sizes.end(), std::int64_t(0)) * upper_degree);
 }
 
 LinkLevels::LinkLevels(const VectorView& vectors, Metric metric, std::int32_t entry, const LinkParams& params,
@@ -42,7 +41,7 @@ LinkLevels::LinkLevels(const VectorView& vectors, Metric metric, std::int32_t en
     else
         order_.front() = entry;
     for (const std::int64_t size : sizes_) {
-        const SampleGraph sample(vectors, order_.data(), size, kCandidates * degree_, metric, params, callbacks,
+        const SampleGraph sample(vectors, order_.data(), size, std::max(degree_, kMaxPruned), metric, params, callbacks,
                                  resources);
         std::vector<std::int32_t>& links = links_.emplace_back(std::size_t(size) * degree_);
         search_links(sample.vectors, sample.graph, params, links.data(), callbacks, resources);

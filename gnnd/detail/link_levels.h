@@ -37,21 +37,22 @@ class LinkLevels {
     /// but no more than one in eight, until nearly all can be linked to each other. FAISS's tables have room for as
     /// many.
     static std::vector<std::int64_t> sizes_for(std::int64_t n, int degree);
-    /// Places that the links of these levels take.
-    static std::size_t places_for(std::int64_t n, int degree);
+    /// Places for the links of n objects on all levels.
+    /// \param upper_degree  on each level above 0; 0: there are none
+    static std::size_t places_for(std::int64_t n, int degree, int upper_degree);
 
     /// Draws the objects, and links those of each level by search_links() over a graph of them. The result is the same
     /// on any number of threads wherever search_links() and build() give the same.
-    /// \param vectors    on the host
-    /// \param entry      is on all levels
-    /// \param params     degree: links of an object on each level; the device also builds the graphs
+    /// \param vectors  on the host
+    /// \param entry    is on all levels
+    /// \param params   degree: links of an object on each level; the device also builds the graphs
     LinkLevels(const VectorView& vectors, Metric metric, std::int32_t entry, const LinkParams& params,
                const Callbacks& callbacks, Resources* resources);
 
     int top() const { return int(sizes_.size()); }
     /// Puts these behind the links of level 0.
     /// \param degree   of level 0
-    /// \param links    n x degree, with places_for() more behind; afterwards as LinkLayout says
+    /// \param links    n x degree, in places_for() places; afterwards as LinkLayout says
     /// \param levels   n: on how many each object is
     /// \param offsets  n + 1: where the links of each begin, and all end
     void put_into(int degree, std::int32_t* links, int* levels, std::size_t* offsets) const;

@@ -80,11 +80,11 @@ class TreeGrowth {
     /// The same for many, one after the other. Those of them that are not reached are passed over.
     /// \param first  all before this one are reached
     void follow(const std::vector<std::int32_t>& objects, std::int64_t first);
-    /// Searches for objects that are not reached among those that are, and links them from the nearest found, but only
-    /// few from each. Under inner products most objects are nobody's neighbour, and searches for all of them end at the
-    /// few long ones: with their links taken no query would get on from there. \param first   all before this one are
-    /// reached \param former  n, or none: through whom each object was reached when others were linked, -1 where that
-    /// is not
+    /// Searches for objects that are not reached among those that are, and links them from the nearest found, but
+    /// only few from each. Under inner products most objects are nobody's neighbour, and searches for all of them end
+    /// at the few long ones: with their links taken no query would get on from there.
+    /// \param first   all before this one are reached
+    /// \param former  n, or none: through whom each object was reached when others were linked, -1 where that is not
     ///                known. It is linked from there without a search, as far as that one may take it
     void attach_others(std::int64_t first = 0, const std::vector<std::int32_t>& former = {});
     /// Lets narrow searches, as wide as FAISS's indexes search by default, find what they could not: where one for a

@@ -41,14 +41,9 @@ class MetricDistances final : public detail::ObjectDistances {
     cpu::Block block_;
 };
 
-std::int64_t places_of_links(std::int64_t n, int degree, int upper_degree) {
-    const std::size_t upper = upper_degree > 0 ? detail::LinkLevels::places_for(n, upper_degree) : 0;
-    return n * degree + std::int64_t(upper);
-}
-
 /// \param upper_degree  links on each level above the one that all are on; 0: there are none
-/// \param links         places_of_links(), filled: n x degree, where there are levels as detail::LinkLayout says
-/// \param levels        n, filled: on how many each object is, where there are any above
+/// \param links         one row, filled: n x degree, where there are levels as detail::LinkLayout says
+/// \param levels        one row of n, filled: on how many each object is, where there are any above
 /// \param entry         every object can be reached from this one afterwards; -1: some may not
 void links_for_search(const Array& x, const nb::tuple& graph, int degree, int upper_degree, const Array& links,
                       const Array& levels, std::int64_t entry, nb::handle given_threads, const std::string& device) {
@@ -61,8 +56,8 @@ void links_for_search(const Array& x, const nb::tuple& graph, int degree, int up
         params.degree = degree;
         params.device = Device::parse(device);
         params.threads = threads;
-        if (links.rows * links.columns != places_of_links(view.n, degree, upper_degree) ||
-            levels.rows * levels.columns != view.n)
+        if (std::size_t(links.columns) != detail::LinkLevels::places_for(view.n, degree, upper_degree) ||
+            levels.columns != view.n)
             throw InvalidArgument("links and levels of another number of objects than the graph");
         if (entry < -1 || entry >= view.n)
             throw InvalidArgument("entry = " + std::to_string(entry) + " of " + std::to_string(view.n) + " objects");
@@ -95,7 +90,8 @@ void links_for_search(const Array& x, const nb::tuple& graph, int degree, int up
 }  // namespace
 
 void bind_links(nb::module_& module) {
-    module.def("places_of_links", &places_of_links, nb::arg("n"), nb::arg("degree"), nb::arg("upper_degree"));
+    module.def("places_of_links", &detail::LinkLevels::places_for, nb::arg("n"), nb::arg("degree"),
+               nb::arg("upper_degree"));
     module.def("search_links", &links_for_search, nb::arg("x"), nb::arg("graph"), nb::arg("degree"),
                nb::arg("upper_degree"), nb::arg("links"), nb::arg("levels"), nb::arg("entry"),
                nb::arg("threads").none(), nb::arg("device"));
