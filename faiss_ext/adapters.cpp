@@ -85,7 +85,7 @@ std::unique_ptr<faiss::IndexHNSWFlat> to_hnsw(const VectorSource& source, const 
         index->verbose = params.verbose;
         detail::LinkTree made =
             detail::make_links(source, add_vectors(*index, source), graph, detail::degree_of(*index),
-                               params.base_level_only ? 0 : detail::upper_degree_of(*index), params.gpu);
+                               params.base_level_only ? 0 : detail::upper_degree_for(*index, x.n), params.gpu);
         report(params.verbose, who, made);
         detail::set_links(*index, std::move(made));
         index->hnsw.efSearch = int(std::min<std::int64_t>(params.efSearch, x.n));

@@ -109,6 +109,47 @@ TEST_P(IndexOfScales, GrowAsGoodAsOneBuild) {
     expect_as_good(grown, built, flat, queries_, 0.03);
 }
 
+/// Clusters that no k-NN graph connects: a search comes down into one of them, and finds the others if it is wide.
+TEST(HnswOfClusters, WideSearchesFindAllWhereverTheyBegin) {
+    constexpr int d = 8, kSize = 100;
+    for (const int clusters : {2, 3, 7}) {
+        std::mt19937 random(clusters);
+        std::normal_distribution<float> normal;
+        Rows rows;
+        for (int i = 0; i < clusters * kSize; ++i)
+            for (int c = 0; c < d; ++c) rows.push_back(0.01f * normal(random) + (c == i / kSize ? 100.0f : 0.0f));
+        faiss_ext::IndexHNSWGnnd index(d, 8);
+        const std::int64_t n = clusters * kSize, first = n * 9 / 10;
+        index.add(first, rows.data());
+        index.add(n - first, rows.data() + first * d);
+        ASSERT_GT(index.hnsw.max_level, 0);
+        index.hnsw.efSearch = int(n);
+        const gnnd::test::SearchResult found = gnnd::test::search_index(index, rows, n);
+        EXPECT_EQ(std::count(found.ids.begin(), found.ids.end(), -1), 0) << clusters;
+    }
+}
+
+/// FAISS lets its users say how many levels there are, and how many links on each.
+TEST(HnswOfTables, HasLevelsWhereTheTableHas) {
+    constexpr int d = 8;
+    const Rows rows = gnnd::test::random_rows(3000, d, false, 1);
+    const auto top = [&](const auto& change) {
+        faiss_ext::IndexHNSWGnnd index(d, 8);
+        change(index.hnsw);
+        index.add(2800, rows.data());
+        index.add(200, rows.data() + 2800 * d);
+        EXPECT_NO_THROW(faiss_ext::check_index(index));
+        return index.hnsw.max_level;
+    };
+    EXPECT_EQ(top([](faiss::HNSW&) {}), 3);
+    EXPECT_EQ(top([](faiss::HNSW& hnsw) { hnsw.set_nb_neighbors(0, 24); }), 3);
+    EXPECT_EQ(top([](faiss::HNSW& hnsw) { hnsw.set_nb_neighbors(2, 4); }), 0);
+    EXPECT_EQ(top([](faiss::HNSW& hnsw) { hnsw.set_nb_neighbors(1, 0); }), 0);
+    EXPECT_EQ(top([](faiss::HNSW& hnsw) { hnsw.cum_nneighbor_per_level.resize(5); }), 3);
+    for (const int levels : {1, 2, 3})  // one more than there are degrees
+        EXPECT_EQ(top([&](faiss::HNSW& hnsw) { hnsw.cum_nneighbor_per_level.resize(levels + 1); }), 0);
+}
+
 class HnswOfScales : public testing::TestWithParam<ScalesCase> {};
 INSTANTIATE_TEST_SUITE_P(All, HnswOfScales, testing::ValuesIn(kCases), testing::PrintToStringParamName());
 

@@ -12,6 +12,7 @@
 #include "faiss_ext/detail/errors.h"
 #include "faiss_ext/detail/pages.h"
 #include "gnnd/cpu/copy.h"
+#include "gnnd/detail/link_levels.h"
 
 namespace faiss_ext::detail {
 
@@ -161,18 +162,24 @@ int degree_of(const faiss::IndexHNSW& index) {
     return index.hnsw.nb_neighbors(0);
 }
 
-int upper_degree_of(const faiss::IndexNSG& /*index*/) {
+int upper_degree_for(const faiss::IndexNSG& /*index*/, std::int64_t /*n*/) {
     return 0;
 }
-int upper_degree_of(const faiss::IndexHNSW& index) {
-    return index.hnsw.nb_neighbors(1);
+int upper_degree_for(const faiss::IndexHNSW& index, std::int64_t n) {
+    const std::vector<int>& ends = index.hnsw.cum_nneighbor_per_level;
+    if (ends.size() < 3) return 0;
+    const int degree = ends[2] - ends[1];
+    for (std::size_t level = 2; level + 1 < ends.size(); ++level)
+        if (ends[level + 1] - ends[level] != degree) return 0;
+    return gnnd::detail::LinkLevels::sizes_for(n, degree).size() + 2 <= ends.size() ? degree : 0;
 }
 
 gnnd::detail::LinkLayout layout_of(const faiss::IndexNSG& index) {
     return {index.nsg.R};
 }
 gnnd::detail::LinkLayout layout_of(const faiss::IndexHNSW& index) {
-    return {degree_of(index), index.hnsw.offsets.data(), index.hnsw.max_level, upper_degree_of(index)};
+    const faiss::HNSW& hnsw = index.hnsw;
+    return {degree_of(index), hnsw.offsets.data(), hnsw.max_level, hnsw.max_level > 0 ? hnsw.nb_neighbors(1) : 0};
 }
 
 std::int32_t entry_of(const faiss::IndexNSG& index) {

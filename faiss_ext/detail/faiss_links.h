@@ -43,9 +43,10 @@ const std::int32_t* links_of(const faiss::IndexNSG& index, std::int64_t object);
 const std::int32_t* links_of(const faiss::IndexHNSW& index, std::int64_t object);
 int degree_of(const faiss::IndexNSG& index);
 int degree_of(const faiss::IndexHNSW& index);
-/// Links of an object on each level above 0; 0: the index has one level.
-int upper_degree_of(const faiss::IndexNSG& index);
-int upper_degree_of(const faiss::IndexHNSW& index);
+/// Links of an object on each level above 0, where links of n objects are chosen; 0: all are on one level, as in an
+/// NSG, and in an HNSW whose table has not as many levels, or has levels of several degrees.
+int upper_degree_for(const faiss::IndexNSG& index, std::int64_t n);
+int upper_degree_for(const faiss::IndexHNSW& index, std::int64_t n);
 
 /// Where the links lie in the index, until there are others.
 gnnd::detail::LinkLayout layout_of(const faiss::IndexNSG& index);

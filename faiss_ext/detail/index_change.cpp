@@ -121,7 +121,7 @@ LinkChange<GraphIndex>::~LinkChange() {
 template <class GraphIndex>
 void LinkChange<GraphIndex>::make_room_for_all(std::int64_t n) {
     n_ = n;
-    all_ = room_for_links(n, degree_of(index_), upper_degree_of(index_), gnnd::cpu::with_room(n));
+    all_ = room_for_links(n, degree_of(index_), upper_degree_for(index_, n), gnnd::cpu::with_room(n));
 }
 
 template <class GraphIndex>

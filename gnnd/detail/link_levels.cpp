@@ -50,7 +50,24 @@ LinkLevels::LinkLevels(const VectorView& vectors, Metric metric, std::int32_t en
     }
 }
 
+/// \param links  n x degree
+void LinkLevels::link_across(std::int32_t* links, int degree) const {
+    const int kept = degree - degree / 4;
+    for (std::size_t i = 0; i < order_.size(); ++i) {
+        std::int32_t* const row = links + std::int64_t(order_[i]) * degree;
+        const std::vector<std::int32_t> before(row, std::find(row, row + degree, -1));
+        const std::int32_t* const upper = &links_.front()[i * std::size_t(degree_)];
+        std::int32_t* end = row + std::min(std::ptrdiff_t(kept), std::ssize(before));
+        const auto add = [&](std::int32_t link) {
+            if (end != row + degree && std::find(row, end, link) == end) *end++ = link;
+        };
+        std::for_each(upper, std::find(upper, upper + degree_, -1), add);
+        std::for_each(before.begin(), before.end(), add);
+    }
+}
+
 void LinkLevels::put_into(int degree, std::int32_t* links, int* levels, std::size_t* offsets) const {
+    link_across(links, degree);
     std::fill_n(levels, n_, 1);
     for (const std::int64_t size : sizes_)
         for (std::int64_t i = 0; i < size; ++i) ++levels[order_[i]];

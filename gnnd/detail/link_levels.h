@@ -34,8 +34,8 @@ struct LinkLayout {
 class LinkLevels {
   public:
     /// How many objects are on each level above 0, the lowest first: one in `degree` of those below, as FAISS has it,
-    /// but no more than one in eight, until nearly all can be linked to each other. FAISS's tables have room for as
-    /// many.
+    /// but no more than one in eight, until nearly all can be linked to each other. The table that FAISS makes for an
+    /// HNSW has room for as many.
     static std::vector<std::int64_t> sizes_for(std::int64_t n, int degree);
     /// Places for the links of n objects on all levels.
     /// \param upper_degree  on each level above 0; 0: there are none
@@ -50,14 +50,16 @@ class LinkLevels {
                const Callbacks& callbacks, Resources* resources);
 
     int top() const { return int(sizes_.size()); }
-    /// Puts these behind the links of level 0.
-    /// \param degree   of level 0
-    /// \param links    n x degree, in places_for() places; afterwards as LinkLayout says
-    /// \param levels   n: on how many each object is
-    /// \param offsets  n + 1: where the links of each begin, and all end
+    /// Puts these behind the links of level 0. A quarter of those that objects of level 1 have there, the last ones,
+    /// become links of level 1: a search that has come down beside what it looks for finds the way across as a wide one
+    /// would there. \param degree   of level 0 \param links    n x degree, in places_for() places; afterwards as
+    /// LinkLayout says \param levels   n: on how many each object is \param offsets  n + 1: where the links of each
+    /// begin, and all end
     void put_into(int degree, std::int32_t* links, int* levels, std::size_t* offsets) const;
 
   private:
+    void link_across(std::int32_t* links, int degree) const;
+
     const std::int64_t n_;
     const int degree_;
     const std::vector<std::int64_t> sizes_;

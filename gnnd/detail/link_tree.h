@@ -89,7 +89,8 @@ class TreeGrowth {
     void attach_others(std::int64_t first = 0, const std::vector<std::int32_t>& former = {});
     /// Lets narrow searches, as wide as FAISS's indexes search by default, find what they could not: where one for a
     /// sample of the objects, or for those that lie apart, ends elsewhere, in another cluster or at the border of what
-    /// was added, a link leads on. The tree holds all objects.
+    /// was added, a link leads on. The tree holds all objects. Links with levels lead back to the entry from everywhere
+    /// afterwards, so that wide searches find all wherever they begin.
     /// \return the share of the objects that narrow searches miss whatever ways there are; 0 where ways help them
     double open_ways();
     /// The same where objects from this one on were added: these are searched for, and all where links were made.
@@ -129,6 +130,7 @@ class TreeGrowth {
     double lead_to(std::int64_t first, std::size_t searches, double usual);
     std::vector<std::int32_t> linked_by(const std::vector<Sought>& objects) const;
     void link(std::vector<Sought> missed);
+    void lead_back();
     Searcher& searcher(int thread);
     std::vector<Sought> not_found(const std::int32_t* objects, std::int64_t count);
     void seek(std::vector<Sought>& sought, std::size_t begin, std::size_t end);

@@ -26,7 +26,9 @@ constexpr std::uint64_t kWaysSeed = 0x3a95;                // samples that ways 
 double TreeGrowth::open_ways() {
     const std::vector<std::int32_t> apart = those_apart();
     link(not_found(apart.data(), std::int64_t(apart.size())));
-    return lead_to(0, kSearches, 0);
+    const double missed = lead_to(0, kSearches, 0);
+    if (tree_.has_levels()) lead_back();
+    return missed;
 }
 
 /// The objects that lie apart, alone or with fewer than they have links, which few samples have one of: the last of
