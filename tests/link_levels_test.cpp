@@ -132,11 +132,19 @@ TEST(LinkLevels, LeadToWhereSearchesLookAround) {
     EXPECT_LT(found({Leveled::kDegree, made.layout.offsets}), 100);
 }
 
+class LinkLevelsOfParts : public testing::TestWithParam<bool> {};
+INSTANTIATE_TEST_SUITE_P(All, LinkLevelsOfParts, testing::Bool(),
+                         [](const auto& info) { return info.param ? "both_ways" : "one_way"; });
+
 /// Levels reach what the links of level 0 do not: that is attached to what is reached by these all the same. Searches
 /// begin anywhere then: from wherever they do links lead to all.
-TEST(LinkLevels, DoNotMakeUpForLinks) {
+TEST_P(LinkLevelsOfParts, AreReachedByLinksAndLeadOn) {
     constexpr std::int32_t kObjects = 3000;
-    const std::vector<std::int32_t> given = next_ones(kObjects, 50);
+    std::vector<std::int32_t> given = next_ones(kObjects, 50);
+    for (std::int32_t i = 0; !GetParam() && i < kObjects; ++i) {
+        const auto row = given.begin() + i * Leveled::kDegree, end = row + Leveled::kDegree;
+        std::fill(std::remove_if(row, end, [&](std::int32_t link) { return link < i; }), end, -1);
+    }
     Leveled made(given);
     for (std::int32_t i = 0; i < kObjects; ++i)  // as if none led across
         std::copy_n(given.begin() + i * Leveled::kDegree, Leveled::kDegree,

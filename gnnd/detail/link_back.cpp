@@ -27,8 +27,12 @@ class LinksBack {
         collect_sources();
         for (const std::int32_t object : others_)
             if (leads_to(object)) follow(object);
-        for (const std::int32_t object : others_)
-            if (leads_[object] == 0) link_back(object);
+        std::vector<std::int32_t> path;  // up the tree
+        for (const std::int32_t other : others_) {
+            path.clear();
+            for (std::int32_t at = other; leads_[at] == 0; at = tree_.parents[at]) path.push_back(at);
+            std::for_each(path.rbegin(), path.rend(), [&](std::int32_t object) { link_back(object); });
+        }
     }
 
   private:
@@ -85,16 +89,16 @@ class LinksBack {
         }
     }
 
-    /// Up the tree, from the first that is reached through one that leads to the entry, a link goes back to that one;
-    /// or from whom it links to, where all its own links are edges of the tree.
+    /// Links an object that does not lead to the entry to the one through which it is reached, and which does; or one
+    /// that it links to, where all its own links are edges of the tree.
     void link_back(std::int32_t object) {
-        while (leads_[tree_.parents[object]] == 0) object = tree_.parents[object];
         const std::int32_t parent = tree_.parents[object];
-        const std::vector<std::int32_t> links(tree_.of(object), tree_.end_of(object));
-        if (add(object, parent) || std::any_of(links.begin(), links.end(), [&](std::int32_t link) {
-                return leads_[link] == 0 && add(link, parent);
-            }))
-            follow(object);
+        if (leads_[object] != 0 || leads_[parent] == 0) return;
+        std::vector<std::int32_t> ways{object};
+        ways.insert(ways.end(), tree_.of(object), tree_.end_of(object));
+        const auto way = std::find_if(ways.begin(), ways.end(),
+                                      [&](std::int32_t from) { return leads_[from] == 0 && add(from, parent); });
+        if (way != ways.end()) follow(*way);
     }
 
     /// False where there is no place for a link.
