@@ -29,9 +29,9 @@ bool needs_far_links(const VectorView& vectors, const KnnGraphView& graph, const
 void choose_far_links(const VectorView& vectors, const KnnGraphView& graph, const LinkParams& params,
                       std::int32_t* links, const Callbacks& callbacks = {}, Resources* resources = nullptr);
 
-/// Half of the links of the object from which searches start lead to objects anywhere then, the first ones of its row,
-/// for searches may follow no others. Whoever would have to walk far from the middle is spared half of the way. Of few
-/// objects, which are not far away, only where links are choose_far_links()'s.
+/// For links without levels (link_levels.h): half of those of the object from which searches start lead anywhere then,
+/// the first ones of its row, for searches may follow no others. Whoever would have to walk far from the middle is
+/// spared half of the way. Of few objects, which are not far away, only where links are choose_far_links()'s.
 /// \param far    whether they are
 /// \param links  n x degree
 void link_anywhere(bool far, std::int64_t n, int degree, std::int32_t entry, std::int32_t* links);
