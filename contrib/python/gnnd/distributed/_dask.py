@@ -125,6 +125,7 @@ class _Engine:
         self._heard: deque[dict[str, Any]] = deque()  # what workers tell under it
         self._news = threading.Event()  # something was heard, or a task of Dask's is over
         self._began, self._before = time.monotonic(), patiently(records.state).done()
+        self._done = self._before  # tasks
         self._bytes = 0
         self._is_over = False  # the end was told
 
@@ -272,11 +273,12 @@ class _Engine:
             if task.kind != "check":  # of which nothing is held
                 self._held[told["worker"]] = task.shards
             self._bytes += told["moved"]
-            self._is_over = task == FINISH
+            self._is_over |= task == FINISH
             self._tell(task, told["done"], told["tasks"])
 
     def _tell(self, task: Task, done: int, tasks: int) -> None:
         seconds = time.monotonic() - self._began
+        done = self._done = max(self._done, done)  # what two workers tell may come in the other order
         here = done - self._before
         left = seconds / here * (tasks - done) if here > 0 else None
         log.info(
