@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import signal
 import sys
@@ -21,7 +22,7 @@ from gnnd.distributed._leases import Leases
 from gnnd.distributed._plan import read_plan
 from gnnd.distributed._quiet import quiet, quiet_others
 from gnnd.distributed._records import Records
-from gnnd.distributed._schedule import Schedule, Task
+from gnnd.distributed._schedule import FINISH, Schedule, Task
 from gnnd.distributed._sizing import first_that_fits
 from gnnd.distributed._storage import Damaged, storage
 from gnnd.distributed._tasks import Carrier
@@ -219,6 +220,19 @@ def test_a_worker_that_is_too_small_is_passed_over(tmp_path, caplog):
     assert [record.getMessage() for record in caplog.records].count(
         f"small gets no tasks: its memory limit is {held}, a task holds {held}"
     ) == 1
+
+
+def test_what_two_workers_tell_comes_in_any_order(tmp_path):
+    gnnd.distributed.start(make_base(tmp_path, 2000), tmp_path / "work", K, shards=2)
+    place = storage(str(tmp_path / "work"))
+    plan, told = read_plan(place), []
+    engine = _Engine(None, Records(place, plan), plan, (), told.append)
+    last, before = (dataclasses.astuple(task) for task in (FINISH, Task("check", (0,))))
+    for task, done in ((last, 4), (before, 3)):
+        engine._heard.append({"key": "", "worker": "", "task": task, "moved": 0, "done": done, "tasks": 4})
+    engine._tell_what_was_heard()
+    assert [record["tasks_done"] for record in told] == [4, 4]
+    assert engine._is_over
 
 
 @pytest.mark.disturbed
