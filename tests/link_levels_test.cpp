@@ -7,8 +7,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
-#include <memory>
 #include <numeric>
 #include <random>
 #include <vector>
@@ -16,6 +14,7 @@
 #include "gnnd/detail/beam_search.h"
 #include "gnnd/detail/link_tree.h"
 #include "tests/links.h"
+#include "tests/on_a_line.h"
 
 namespace gnnd::test {
 namespace {
@@ -33,14 +32,7 @@ TEST(LinkLevels, EndWhereNearlyAllCanBeLinked) {
     EXPECT_EQ(LinkLevels::places_for(10'000, 64, 0), 640'000u);
 }
 
-/// Numbers from 0 on, on a line.
-class Numbers final : public detail::ObjectDistances {
-  public:
-    float between(std::int32_t a, std::int32_t b) override { return std::abs(float(a - b)); }
-    std::unique_ptr<ObjectDistances> clone() const override { return std::make_unique<Numbers>(); }
-};
-
-/// Links of those numbers on all levels.
+/// Links of numbers on a line, on all levels.
 struct Leveled {
     static constexpr int kDegree = 6, kUpperDegree = 4;
     static constexpr std::int32_t kEntry = 700;
@@ -121,7 +113,7 @@ TEST(LinkLevels, LieBehindTheLinksOfLevel0) {
 TEST(LinkLevels, LeadToWhereSearchesLookAround) {
     constexpr std::int32_t kObjects = 5000, kSteps = 8;
     const Leveled made(next_ones(kObjects, kObjects));
-    Numbers distances;
+    OnALine distances;
     const auto found = [&](const detail::LinkLayout& layout) {
         detail::BeamSearch search({made.links.data(), layout, Leveled::kEntry, Leveled::kDegree}, 8, kSteps, distances);
         int count = 0;
@@ -151,7 +143,7 @@ TEST_P(LinkLevelsOfParts, AreReachedByLinksAndLeadOn) {
                     made.links.begin() + std::ptrdiff_t(made.layout.begin_of(i)));
     const std::vector<std::int32_t> before = made.links;
     std::vector<std::int32_t> parents(kObjects, -1);
-    Numbers distances;
+    OnALine distances;
     detail::LinkRows rows(made.links.data(), made.layout, Leveled::kEntry, parents);
     ASSERT_TRUE(rows.has_levels());
     detail::TreeGrowth growth(distances, rows);

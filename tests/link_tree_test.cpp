@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "gnnd/random.h"
+#include "tests/on_a_line.h"
 
 namespace gnnd::test {
 namespace {
@@ -80,13 +81,6 @@ TEST(LinkTree, MakesEdgesOfLinksAndTakesThemBack) {
     EXPECT_EQ(links, links_before);
     EXPECT_EQ(parents, parents_before);
 }
-
-/// Of numbers on a line.
-class OnALine : public detail::ObjectDistances {
-  public:
-    float between(std::int32_t a, std::int32_t b) override { return std::abs(float(a - b)); }
-    std::unique_ptr<ObjectDistances> clone() const override { return std::make_unique<OnALine>(); }
-};
 
 /// Of the next ones only, so that long walks find all, and short ones what is near.
 std::vector<std::int32_t> links_on_a_line(int objects, int degree) {

@@ -15,8 +15,7 @@ namespace {
 
 class LinksBack {
   public:
-    LinksBack(LinkRows& tree, const cpu::Team& team)
-        : tree_(tree), team_(team), leads_(tree.n()), slots_(tree.n(), -1) {
+    LinksBack(LinkRows& tree, const cpu::Team& team) : tree_(tree), team_(team), leads_(tree.n()) {
         leads_[tree.entry] = 1;
         for (std::int64_t i = 0; i < tree.n(); ++i)
             if (i != tree.entry) others_.push_back(std::int32_t(i));
@@ -24,6 +23,7 @@ class LinksBack {
 
     void run() {
         while (sweep()) continue;
+        if (others_.empty()) return;
         collect_sources();
         for (const std::int32_t object : others_)
             if (leads_to(object)) follow(object);
@@ -59,6 +59,7 @@ class LinksBack {
 
     /// Who links to each of those that are left, as far as these are left, too.
     void collect_sources() {
+        slots_.assign(tree_.n(), -1);
         for (std::size_t slot = 0; slot < others_.size(); ++slot) slots_[others_[slot]] = std::int32_t(slot);
         begins_.assign(others_.size() + 1, 0);
         const auto for_links = [&](const auto& use) {
@@ -103,9 +104,8 @@ class LinksBack {
 
     /// False where there is no place for a link.
     bool add(std::int32_t from, std::int32_t to) {
-        std::int32_t *begin = tree_.row(from), *place = std::find(begin, begin + tree_.degree, -1);
-        while (place == begin + tree_.degree || (*place >= 0 && tree_.is_edge(from, *place)))
-            if (place-- == begin) return false;
+        std::int32_t* const place = tree_.place_for(from, to);
+        if (place == nullptr) return false;
         tree_.keep(from);
         *place = to;
         return true;

@@ -51,10 +51,12 @@ class LinkLevels {
 
     int top() const { return int(sizes_.size()); }
     /// Puts these behind the links of level 0. A quarter of those that objects of level 1 have there, the last ones,
-    /// become links of level 1: a search that has come down beside what it looks for finds the way across as a wide one
-    /// would there. \param degree   of level 0 \param links    n x degree, in places_for() places; afterwards as
-    /// LinkLayout says \param levels   n: on how many each object is \param offsets  n + 1: where the links of each
-    /// begin, and all end
+    /// become links of level 1: a search that has come down beside what it looks for finds the way across as a wide
+    /// one would there.
+    /// \param degree   of level 0
+    /// \param links    n x degree, in places_for() places; afterwards as LinkLayout says
+    /// \param levels   n: on how many each object is
+    /// \param offsets  n + 1: where the links of each begin, and all end
     void put_into(int degree, std::int32_t* links, int* levels, std::size_t* offsets) const;
 
   private:

@@ -19,6 +19,14 @@ constexpr std::size_t kManyReached = 8192;  // from so many on their links are f
 
 }  // namespace
 
+std::int32_t* LinkRows::place_for(std::int32_t from, std::int32_t to) {
+    std::int32_t *links = row(from), *end = links + degree, *place = std::find(links, end, to);
+    if (place == end) place = std::find(links, end, -1);
+    while (place == end || (*place >= 0 && *place != to && is_edge(from, *place)))
+        if (place-- == links) return nullptr;
+    return place;
+}
+
 bool LinkRows::add(std::int32_t from, std::int32_t to) {
     std::int32_t *begin = row(from), *end = begin + degree;
     for (; begin != end && *begin >= 0; ++begin)
@@ -258,13 +266,12 @@ void TreeGrowth::follow_level(std::size_t first, std::size_t end) {
 /// Links one object to another, unless all its links are edges of the tree, or `most`; this becomes one, so that no
 /// other takes its place.
 bool TreeGrowth::make_link(std::int32_t from, std::int32_t to, int most) {
-    std::int32_t *links = tree_.row(from), *end = links + tree_.degree, *link = std::find(links, end, to);
+    std::int32_t *links = tree_.row(from), *end = links + tree_.degree;
     const auto is_edge = [&](std::int32_t other) { return other >= 0 && tree_.is_edge(from, other); };
     if (most < tree_.degree && std::count_if(links, end, is_edge) >= most) return false;
+    std::int32_t* const link = tree_.place_for(from, to);
+    if (link == nullptr) return false;
     tree_.keep(from);
-    if (link == end) link = std::find(links, end, -1);
-    while (link == end || (*link != to && is_edge(*link)))
-        if (link-- == links) return false;
     *link = to;
     if (from == tree_.entry) std::rotate(links, link, link + 1);  // narrow searches may follow the first ones only
     tree_.make_edge(from, to);

@@ -43,6 +43,9 @@ class LinkRows {
     BeamSearch::Links to_search(int of_entry) const { return {links_, layout_, entry, of_entry}; }
     /// The same on level 0 alone, where searches see what the entry's links lead to and nothing else.
     BeamSearch::Links on_level_0() const { return {links_, {degree, layout_.offsets}, entry, degree}; }
+    /// Where a link from one object to another is, or could be: in place of none, or of the last one that is no edge of
+    /// the tree; null where all are.
+    std::int32_t* place_for(std::int32_t from, std::int32_t to);
     /// Links one object to another behind those it has; false where it is linked already, or all places are taken.
     bool add(std::int32_t from, std::int32_t to);
     /// Remembers an object's links, which are about to change.

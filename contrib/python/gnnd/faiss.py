@@ -23,7 +23,7 @@ from ._arrays import rows_on_host
 from ._arrays import vectors as vectors_of
 from ._faiss_vectors import ids, metric, vectors
 from ._graph import Graph, require_graph
-from .graph import links_with_levels, search_links
+from .graph import _links_with_levels, search_links
 
 __all__ = ["ids", "metric", "to_cagra", "to_hnsw", "to_hnsw_cagra", "to_nndescent", "to_nsg", "vectors"]
 
@@ -91,7 +91,7 @@ def to_hnsw(
     given.require_places(2 * M)
     degrees = index.hnsw.nb_neighbors(0), index.hnsw.nb_neighbors(1)
     where = {"entry": given.entry, "threads": threads, "device": device}
-    _fill_hnsw(index, given, *links_with_levels(given.x, given.graph, *degrees, **where))
+    _fill_hnsw(index, given, *_links_with_levels(given.x, given.graph, *degrees, **where))
     index.hnsw.efSearch = min(_native.whole("efSearch", efSearch, 1), given.n)
     return index
 

@@ -276,11 +276,11 @@ def search_links(
     """
     require_graph(graph)
     first = -1 if entry is None else _native.whole("entry", entry, 0, graph.n - 1)
-    links, _ = links_with_levels(x, graph, degree, 0, entry=first, threads=threads, device=device)
+    links, _ = _links_with_levels(x, graph, degree, 0, entry=first, threads=threads, device=device)
     return links.reshape(graph.n, degree)
 
 
-def links_with_levels(
+def _links_with_levels(
     x: Any, graph: Graph, degree: int, upper_degree: int, *, entry: int, threads: int, device: Any
 ) -> tuple[np.ndarray, np.ndarray]:
     """Links as FAISS's HNSW keeps them, and of each object on how many levels it is.
