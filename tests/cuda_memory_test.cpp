@@ -155,8 +155,9 @@ TEST(Cuda, MemoryPlanIsKept) {
 
 TEST(Cuda, MemoryPlanSaysWhatTheBuildWouldChoose) {
     SKIP_WITHOUT_GPU();
-    const VectorView vectors{nullptr, 20000, 128, DType::u8, 0};
+    const VectorView vectors{nullptr, 200000, 128, DType::u8, 0}, few{nullptr, 20000, 128, DType::u8, 0};
     BuildParams params = gpu_params(64);
+    EXPECT_EQ(plan_memory(few, params).why, "all pairs, which cost less with so few objects");
     const MemoryPlan plan = plan_memory(vectors, params);
     EXPECT_EQ(plan.why, "the build measures after its first iteration and takes all pairs if that is cheaper");
     EXPECT_GT(plan.predicted.all_pairs, 0);
@@ -178,10 +179,11 @@ TEST(Cuda, MemoryPlanOfASmallSetIsNothing) {
 
 TEST(Cuda, MemoryCapIsKept) {
     SKIP_WITHOUT_GPU();
-    const Vectors vectors = random_vectors(20000, 128, DType::u8);
+    constexpr std::int64_t kN = 200000;  // so many that all pairs are not compared at once
+    const Vectors vectors = random_vectors(kN, 16, DType::u8);
     BuildParams params = gpu_params(64);
     const std::size_t wanted = plan_memory(vectors, params).total();
-    params.device_memory = std::int64_t(wanted - 20000 * 8 * 20);
+    params.device_memory = std::int64_t(wanted - kN * 8 * 20);
     HeapResources heap;
     CountedResources counted(heap);
     const BuildResult result = build(vectors, params, {}, &counted);

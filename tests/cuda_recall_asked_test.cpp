@@ -78,6 +78,29 @@ TEST_F(CudaRecall, OfOneIsAllPairs) {
     EXPECT_THROW(build(vectors, params), OutOfDeviceMemory);
 }
 
+/// Sets whose neighbours float16 does not tell, of so many objects that some of them are asked before all are compared.
+TEST_F(CudaRecall, OfOneIsAllPairsWhereBoundsFromASampleSayLittle) {
+    constexpr std::int64_t kN = 52000;
+    std::vector<std::int32_t> some;
+    for (std::int32_t i = 0; i < kN; i += 400) some.push_back(i);
+    for (const HardSet& set : hard_sets()) {
+        if (set.name != "line1" && set.name != "walk32" && set.name != "column16" && set.name != "copies32") continue;
+        SCOPED_TRACE(set.name);
+        const Vectors vectors = vectors_of(set, kN, DType::f32);
+        BuildParams params = gpu_params(64);
+        params.recall = 1;
+        const MemoryPlan plan = plan_memory(vectors, params);
+        params.device_memory = std::int64_t(plan.total());
+        HeapResources heap;
+        CountedResources counted(heap);
+        const BuildResult result = build(vectors, params, {}, &counted);
+        EXPECT_EQ(result.stats.stop, StopReason::exact);
+        EXPECT_LE(counted.peak(), plan.total());
+        expect_valid_graph(result.graph, vectors);
+        expect_exact(vectors, result.graph, some);
+    }
+}
+
 /// Less memory than the set takes: its parts are compared two by two, and the graph is the same.
 TEST_F(CudaRecall, OfOneIsAllPairsInPartsToo) {
     constexpr std::int64_t kN = 20000, kD = 24;

@@ -16,8 +16,10 @@
 #include "gnnd/cuda/space/projection.h"
 #include "gnnd/cuda/sweep/sweep.h"
 #include "gnnd/cuda/sweep/swept_set.h"
+#include "tests/all_objects.h"
 #include "tests/cuda_lists.h"
 #include "tests/gpu.h"
+#include "tests/hard_sets.h"
 #include "tests/invariants.h"
 #include "tests/reference.h"
 
@@ -161,6 +163,102 @@ TEST(CudaKernelSweep, IsExactInEveryForm) {
                 EXPECT_GE(truth.recall_of(graph), 0.9995);  // float32 may take two for equally far
             }
         }
+}
+
+/// The graph from nothing, in the memory that is planned for it, beside which rows that are split may take some.
+/// \return nothing where the sweep says that products do not tell the neighbours
+std::optional<KnnGraph> from_nothing(const VectorView& vectors, int k, Metric metric) {
+    const std::int64_t n = vectors.n;
+    const std::vector<float> poison(std::size_t(n * k), -1e30F);
+    const test::OnDevice<float> distances(poison.size(), poison.data()), bounds(std::size_t(n), poison.data());
+    const test::OnDevice<std::int32_t> ids(poison.size(), nullptr);
+    GNND_CUDA(cudaMemset(ids.get(), 0x5a, poison.size() * 4));
+    const Lists lists{.ids = reinterpret_cast<u32*>(ids.get()),
+                      .distances = distances.get(),
+                      .bounds = bounds.get(),
+                      .length = k,
+                      .segments = 1};
+    HeapResources heap;
+    const OwnedStream stream(heap);
+    const detail::Input input{{vectors, {}}, {}};
+    const SweptSet set(input, metric, heap, stream);
+    SweepSpace space = set.space();
+    EXPECT_TRUE(Sweep::may_find_exact(space, k));
+    space.spare = std::size_t(1) << 30;
+    const std::size_t planned = Sweep::bytes_from_sample(space, k);
+    const OnDevice<std::byte> block(planned);
+    GNND_CUDA(cudaMemset(block, 0xa5, planned));
+    CountedResources beside(heap);
+    Piece piece(block, planned, true, beside);
+    GNND_CUDA(cudaDeviceSynchronize());
+    {
+        Sweep sweep(space, k, piece, stream);
+        if (!sweep.find_exact(lists, {})) return std::nullopt;
+        if (sweep.bytes_of_split() == 0) EXPECT_EQ(beside.peak(), 0u);
+    }
+    close_graph(metric, lists, n, stream);
+    GNND_CUDA(cudaStreamSynchronize(stream));
+    KnnGraph graph(n, k, metric);
+    GNND_CUDA(cudaMemcpy(graph.ids(), ids.get(), poison.size() * 4, cudaMemcpyDeviceToHost));
+    GNND_CUDA(cudaMemcpy(graph.distances(), distances.get(), poison.size() * 4, cudaMemcpyDeviceToHost));
+    return graph;
+}
+
+/// With bounds from a sample, of which four rows in a thousand end behind theirs and are compared again.
+TEST(CudaKernelSweep, IsExactFromNothing) {
+    SKIP_WITHOUT_GPU();
+    for (const std::int64_t d : {1, 20, 100, 700})
+        for (const Metric metric : {Metric::L2, Metric::InnerProduct, Metric::Cosine})
+            for (const DType dtype : {DType::f32, DType::f16, DType::u8, DType::i8}) {
+                if (d == 1 && metric == Metric::Cosine) continue;  // of which there are two
+                const test::Vectors vectors = test::vectors_for(metric, 5003, d, dtype);
+                for (const int k : {1, 10, 64}) {
+                    SCOPED_TRACE(testing::Message()
+                                 << name_of(metric) << ' ' << name_of(dtype) << ", d = " << d << ", k = " << k);
+                    const std::optional<KnnGraph> graph = from_nothing(vectors, k, metric);
+                    if (!graph && d == 1) continue;  // equally far are too many
+                    ASSERT_TRUE(graph);
+                    test::expect_valid_graph(*graph, vectors);
+                    const test::Truth truth =
+                        d <= 20 ? test::Truth(vectors, metric, test::all_of(5003), k) : test::Truth(vectors, metric, k);
+                    EXPECT_GE(truth.recall_of(*graph), 0.9995);
+                }
+            }
+}
+
+/// Whatever the data: exact, or it says that it cannot be.
+TEST(CudaKernelSweep, IsExactFromNothingOrSaysSo) {
+    SKIP_WITHOUT_GPU();
+    int exact = 0;
+    for (const test::HardSet& set : test::hard_sets()) {
+        const test::Vectors vectors = test::vectors_of(set, 6000, DType::f32);
+        for (const int k : {10, 64}) {
+            SCOPED_TRACE(set.name + ", k = " + std::to_string(k));
+            const std::optional<KnnGraph> graph = from_nothing(vectors, k, Metric::L2);
+            if (!graph) continue;
+            ++exact;
+            test::expect_valid_graph(*graph, vectors);
+            EXPECT_GE(test::Truth(vectors, Metric::L2, test::all_of(6000), k).recall_of(*graph), 0.9995);
+        }
+    }
+    EXPECT_GE(exact, 16);
+    // All hits of a bound, or none.
+    const std::vector<float> equal(std::size_t(5000) * 8, 0.5F);
+    EXPECT_FALSE(from_nothing({equal.data(), 5000, 8, DType::f32, 0}, 10, Metric::L2));
+}
+
+TEST(CudaKernelSweep, KnowsWhichSetsAreTooSmallForASample) {
+    SKIP_WITHOUT_GPU();
+    const auto may = [](std::int64_t n, int k, Metric metric) {
+        const VectorView vectors{nullptr, n, 32, DType::f32, 0};
+        return Sweep::may_find_exact(SweptSet::shape({{vectors, {}}, {}}, false, metric), k);
+    };
+    EXPECT_TRUE(may(1025, 10, Metric::L2));
+    EXPECT_FALSE(may(1025, 64, Metric::L2)) << "of 129 columns the 17th is looked for among 32 maxima";
+    EXPECT_TRUE(may(4097, 64, Metric::L2));
+    EXPECT_FALSE(may(10000, 1000, Metric::Cosine));
+    EXPECT_TRUE(may(100000, 1000, Metric::Cosine));
+    for (const Metric metric : {Metric::L1, Metric::Linf, Metric::ChiSquare}) EXPECT_FALSE(may(100000, 10, metric));
 }
 
 /// Codes are given up where they tell little: where a twentieth of the rows is so much longer that they are cut, and

@@ -5,10 +5,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <random>
 #include <string>
 #include <vector>
 
 #include "gnnd/builder.h"
+#include "gnnd/detail/bound_sample.h"
 #include "gnnd/detail/resolve.h"
 
 namespace gnnd {
@@ -73,6 +75,59 @@ TEST(Predict, IsNearWhatWasMeasuredOnTheH200) {
     EXPECT_NEAR(predict_on_gpu(kH200, bytes(1000000, 128, 10)).iterations, 0.0334, 0.005);
 }
 
+/// All pairs with bounds from a sample, where that takes less; and sets of which it takes as long or longer.
+TEST(Predict, TellsWhereBoundsComeFromASample) {
+    struct Measured {
+        ComparedSet set;
+        double all_pairs;
+    };
+    for (auto [set, seconds] : std::vector<Measured>{{floats16(5000, 50, 64), 0.00058},
+                                                     {floats16(20000, 50, 10), 0.00076},
+                                                     {floats16(20000, 50, 64), 0.00122},
+                                                     {floats16(100000, 50, 10), 0.0041},
+                                                     {floats16(100000, 50, 64), 0.0062},
+                                                     {floats16(200000, 32, 10), 0.0111},
+                                                     {floats16(200000, 128, 64), 0.0198},
+                                                     {floats16(400000, 128, 64), 0.0647},
+                                                     {floats16(100000, 256, 10), 0.0069},
+                                                     {floats16(50000, 768, 10), 0.0073},
+                                                     {floats16(50000, 768, 64), 0.0106},
+                                                     {bytes(50000, 128, 64), 0.0024},
+                                                     {bytes(200000, 128, 64), 0.0150}}) {
+        SCOPED_TRACE(testing::Message() << set.n << " x " << set.row_bytes << ", k = " << set.k);
+        const double of_lists = predict_on_gpu(kH200, set).all_pairs;
+        set.from_sample = true;
+        const detail::GpuPrediction predicted = predict_on_gpu(kH200, set);
+        EXPECT_TRUE(predicted.from_sample);
+        EXPECT_LE(predicted.all_pairs, of_lists);
+        EXPECT_NEAR(predicted.all_pairs, seconds, 0.25 * seconds);
+    }
+    for (ComparedSet set : {bytes(1000000, 128, 10), bytes(2000000, 128, 64), floats16(10000000, 50, 10)}) {
+        set.from_sample = true;
+        EXPECT_FALSE(predict_on_gpu(kH200, set).from_sample) << set.n << ", k = " << set.k;
+    }
+}
+
+/// The rank that the sample's part of the nearest rarely reaches.
+TEST(BoundSample, HoldsFewerOfTheNearestThanTheRankSays) {
+    std::mt19937 random(1);
+    for (const int k : {1, 5, 10, 16, 17, 32, 64, 100, 200, 512, 1024}) {
+        const std::uint32_t stride = detail::sample_stride(k), rank = detail::sample_rank(k, stride);
+        EXPECT_LE((k + 1) / double(stride), 20);
+        constexpr int kTimes = 50000;
+        std::binomial_distribution<int> held(k + 1, 1.0 / stride);
+        int reached = 0, nearly = 0;
+        for (int i = 0; i < kTimes; ++i) {
+            const auto in_sample = std::uint32_t(held(random));
+            reached += in_sample >= rank;
+            nearly += in_sample + 1 >= rank;
+        }
+        EXPECT_LE(reached, kTimes * 0.006) << k;
+        if (rank > 1) EXPECT_GT(nearly, kTimes * 0.003) << k << ": the least rank";
+        EXPECT_LE(rank * stride, 64 + 3 * k) << k << ": not many more lie within the bound";
+    }
+}
+
 /// One thread, seconds of processor time.
 TEST(Predict, IsNearWhatWasMeasuredOnTheCpu) {
     const auto floats32 = [](std::int64_t n, std::int64_t d, int k) {
@@ -116,7 +171,7 @@ TEST(Predict, GrowsWithObjectsDimensionsAndNeighbours) {
             SCOPED_TRACE(testing::Message() << (gpu ? "gpu" : "cpu") << (of_bytes ? ", bytes" : ", floats"));
             const auto predict = [&](std::int64_t n, std::int64_t row_bytes, int k) {
                 const ComparedSet set{.n = n, .row_bytes = row_bytes, .bytes = of_bytes, .k = k, .list_size = 64};
-                return gpu ? predict_on_gpu(kH200, set) : predict_on_cpu(2, set);
+                return gpu ? Prediction(predict_on_gpu(kH200, set)) : predict_on_cpu(2, set);
             };
             for (std::int64_t n = 5000; n < 100000000; n *= 2) {
                 EXPECT_LT(predict(n, 128, 10).all_pairs, predict(2 * n, 128, 10).all_pairs);

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "gnnd/cuda/all_pairs/exhaustive.h"
+#include "gnnd/cuda/all_pairs/from_nothing.h"
 #include "gnnd/cuda/all_pairs/in_parts.h"
 #include "gnnd/cuda/append/insert.h"
 #include "gnnd/cuda/backend.h"
@@ -39,7 +40,7 @@ void check_update(Update update) {
 /// A quick graph, to compare all pairs against its last distances.
 BuildParams for_bounds(const BuildParams& params) {
     BuildParams quick = params;
-    if (params.iterations == BuildParams{}.iterations) quick.iterations = iterations_for_bounds(params.k);
+    if (params.iterations == BuildParams{}.iterations) quick.iterations = detail::iterations_for_bounds(params.k);
     quick.recall = 0;
     return quick;
 }
@@ -138,8 +139,8 @@ std::int64_t bytes_in_lists(const Choices& choices, std::int64_t n, std::int64_t
 constexpr int kSplitProducts = 3;
 
 /// \param swept  what all pairs are compared in: codes or float16, whichever takes less, if none is given
-Prediction predict(const detail::Input& input, const BuildParams& params, const Choices& choices,
-                   std::optional<SweepForm> swept = {}) {
+detail::GpuPrediction predict(const detail::Input& input, const BuildParams& params, const Choices& choices,
+                              std::optional<SweepForm> swept = {}) {
     const bool has_rates = swept != SweepForm::projections && swept != SweepForm::floats;
     if (!detail::is_predictable(params.metric) || !has_rates) return {};
     const VectorForm form = form_of(input.vectors[0], false, params.metric);
@@ -150,6 +151,7 @@ Prediction predict(const detail::Input& input, const BuildParams& params, const 
          .bytes = form.packed != PackedType::f16,
          .codes = (!swept || swept == SweepForm::codes) && choices.parts == 1 &&
                   may_sweep_codes(form.packed, params.metric, input.d()),
+         .from_sample = !swept && may_compare_from_nothing(input, params),
          .list_bytes = form.packed == PackedType::f16 ? bytes_in_lists(choices, input.n(), input.d()) : 0,
          .k = params.k,
          .list_size = std::max(choices.list_size, detail::list_size_of(params)),
@@ -199,17 +201,25 @@ void run_gnnd(const detail::Input& input, const BuildParams& params, const Callb
     stats.choices.passes = plan.passes;
 }
 
-BuildPlan plan_all_pairs(const detail::Input& input, const BuildParams& params, std::size_t free) {
+/// True where all pairs are compared without lists before, unless these turn out to be needed.
+bool is_from_nothing(const detail::Input& input, const BuildParams& params) {
+    return predict(input, params, choices_for_bounds(input, for_bounds(params))).from_sample;
+}
+
+/// With vectors and result on the host.
+ExactPlan plan_all_pairs(const detail::Input& input, const BuildParams& params, std::size_t free) {
     const BuildParams quick = for_bounds(params);
     Choices choices = choices_for_bounds(input, quick);
-    return plan_gnnd(all_pairs_of(input), {}, quick, free, choices);
+    const BuildPlan plan = plan_gnnd(all_pairs_of(input), {}, quick, free, choices);
+    ExactPlan exact{plan.vector_bytes(), plan.graph_bytes(), plan.total + plan.beside};
+    if (is_from_nothing(input, params))
+        exact.total = std::max(exact.total, plan_from_nothing(input, false, false, params, free).total);
+    return exact;
 }
 
 PartsPlan plan_all_pairs_in_parts(const detail::Input& input, const BuildParams& params, std::size_t free) {
-    return plan_parts(input, params, free, [&](const detail::Input& part) {
-        const BuildPlan plan = plan_all_pairs(part, params, free);
-        return plan.total + plan.beside;
-    });
+    return plan_parts(input, params, free,
+                      [&](const detail::Input& part) { return plan_all_pairs(part, params, free).total; });
 }
 
 void run_in_parts(const detail::Input& input, const BuildParams& params, const Callbacks& callbacks,
@@ -225,6 +235,9 @@ void run_all_pairs(const detail::Input& input, const BuildParams& params, const 
                    Resources& resources, std::int32_t* ids, float* distances, BuildStats& stats) {
     const Choices choices = stats.choices;
     try {
+        if (is_from_nothing(input, params) &&
+            compare_from_nothing(input, params, callbacks, resources, ids, distances, stats))
+            return;
         const BuildParams quick = for_bounds(params);
         stats.choices = choices_for_bounds(input, quick);
         run_gnnd(all_pairs_of(input), quick, callbacks, resources, ids, distances, stats);
@@ -296,22 +309,25 @@ MemoryPlan plan(const detail::Input& input, const BuildParams& params, const Cho
     result.why = detail::explain(result.choices, params, true, true);
     if (exhaustive && input.n() <= kMostOnHost) return result;
     check_update(params.update);
-    try {
-        const BuildPlan plan = exhaustive ? plan_all_pairs(input, params, result.free)
-                                          : plan_gnnd(input, {}, params, result.free, result.choices);
-        result.choices.capacity = plan.capacity;
-        result.choices.passes = plan.passes;
-        result.vectors = plan.vector_bytes();
-        result.graph = plan.graph_bytes();
-        result.work = plan.work_bytes();
-        result.why = detail::explain(result.choices, params, true, plan.all_pairs.bytes != 0);
-    } catch (const OutOfDeviceMemory&) {
-        if (!exhaustive) throw;
-        const PartsPlan plan = plan_all_pairs_in_parts(input, params, result.free);
-        result.choices.parts = plan.count;
+    const auto tell = [&](const ExactPlan& plan) {
         result.vectors = plan.vectors;
         result.graph = plan.graph;
         result.work = plan.total - plan.vectors - plan.graph;
+    };
+    if (!exhaustive) {
+        const BuildPlan plan = plan_gnnd(input, {}, params, result.free, result.choices);
+        result.choices.capacity = plan.capacity;
+        result.choices.passes = plan.passes;
+        tell({plan.vector_bytes(), plan.graph_bytes(), plan.total + plan.beside});
+        result.why = detail::explain(result.choices, params, true, plan.all_pairs.bytes != 0);
+    } else {
+        try {
+            tell(plan_all_pairs(input, params, result.free));
+        } catch (const OutOfDeviceMemory&) {
+            const PartsPlan plan = plan_all_pairs_in_parts(input, params, result.free);
+            result.choices.parts = plan.count;
+            tell(plan);
+        }
     }
     Choices of_lists = result.choices;
     of_lists.codes = choices.codes;  // of what iterations would compare, where they are not what is chosen

@@ -6,6 +6,7 @@
 #include "gnnd/cuda/iterations.h"
 #include "gnnd/cuda/runtime/wait.h"
 #include "gnnd/cuda/space/bad_row.h"
+#include "gnnd/detail/predict.h"
 #include "gnnd/detail/report.h"
 #include "gnnd/error.h"
 
@@ -239,7 +240,7 @@ void Iterations::await(int iteration) {
         slowest_ = std::max(slowest_, here.seconds);
         if (iteration >= kTelling && missing_ < before) state_.settles = settled(missing_, before);
         // All pairs need as many iterations anyway, each of which tells more than the one before.
-        const bool may_end = iteration >= iterations_for_bounds(state_.params.k);
+        const bool may_end = iteration >= detail::iterations_for_bounds(state_.params.k);
         gave_up_ = (may_end && in_vain(iteration, missing_, before, here.seconds)) ||
                    (iteration >= kTelling && settles_short(missing_, before));
     }

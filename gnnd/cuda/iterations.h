@@ -9,12 +9,6 @@
 
 namespace gnnd::cuda {
 
-/// Iterations after which lists are good enough to compare all pairs against their last distances: better ones cost
-/// more time than they save (benchs/NOTEBOOK.md).
-inline int iterations_for_bounds(int k) {
-    return k > 32 ? 2 : 1;
-}
-
 /// Where more of the true neighbours is missing longer lists do not help enough (benchs/NOTEBOOK.md).
 inline constexpr double kHopeless = 0.2;
 

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <utility>
 
+#include "gnnd/detail/bound_sample.h"
 #include "gnnd/detail/recall.h"
 #include "gnnd/detail/resolve.h"
 
@@ -22,6 +23,11 @@ struct Rates {
     double resident_steps;    ///< rows of more of them do not stay in shared memory
     double pair_step_beyond;  ///< for all steps of these, and nothing for the pair
 
+    // The same with bounds from a sample: start, of each object, and for each neighbour.
+    double sampled_start;
+    double sampled_object, sampled_byte;             ///< per byte of a row
+    double sampled_neighbor, sampled_neighbor_byte;  ///< likewise
+
     // Three iterations of GNND.
     double gnnd_start;
     double gnnd_object, gnnd_byte, gnnd_place;  ///< of each object, per byte of a row, per place of its list
@@ -33,6 +39,8 @@ constexpr int kManySamples = 32;
 constexpr double kUntilSettled = 1.5;
 /// From kHighRecall on three iterations are the least, and all pairs may take so many times as long.
 constexpr double kAtLeast = 1.15;
+/// Seconds of a build of few objects that measures itself, which one that compares all pairs does not.
+constexpr double kMeasuring = 0.7e-3;
 constexpr double kMicro = 1e-6, kNano = 1e-9, kPico = 1e-12;
 
 /// With vectors in its memory; of bytes measured with rows of 128 and taken for floats of as many bytes beyond.
@@ -47,6 +55,11 @@ constexpr Rates of_h200(double pair, double many_samples) {
             .step_bytes = 128,
             .resident_steps = 5,
             .pair_step_beyond = 0.27 * kPico,
+            .sampled_start = 0.45e-3,
+            .sampled_object = 8 * kNano,
+            .sampled_byte = 0.027 * kNano,
+            .sampled_neighbor = 0.28 * kNano,
+            .sampled_neighbor_byte = 0.0004 * kNano,
             .gnnd_start = 1.6e-3,
             .gnnd_object = 0,
             .gnnd_byte = 0.16 * kNano,
@@ -67,6 +80,11 @@ constexpr Rates of_cpu(std::string_view machine, bool bytes, double neighbor, do
             .step_bytes = bytes ? 1.0 : 4.0,
             .resident_steps = HUGE_VAL,
             .pair_step_beyond = 0,
+            .sampled_start = 0,
+            .sampled_object = 0,
+            .sampled_byte = 0,
+            .sampled_neighbor = 0,
+            .sampled_neighbor_byte = 0,
             .gnnd_start = 0,
             .gnnd_object = 0,
             .gnnd_byte = gnnd_byte * kMicro,
@@ -145,7 +163,9 @@ Rates derived(const GpuTraits& gpu, bool bytes) {
     const double of_clocks = kMultiprocessors * kClock / per_second;
     const double of_memory =
         gpu.bytes_per_second > 0 ? kBytesPerSecond / gpu.bytes_per_second : kMultiprocessors / gpu.multiprocessors;
-    for (double* rate : {&rates.object, &rates.object_byte, &rates.object_neighbor}) *rate *= of_memory;
+    for (double* rate : {&rates.object, &rates.object_byte, &rates.object_neighbor, &rates.sampled_object,
+                         &rates.sampled_byte, &rates.sampled_neighbor, &rates.sampled_neighbor_byte})
+        *rate *= of_memory;
     for (double* rate : {&rates.pair, &rates.pair_step, &rates.pair_step_beyond}) *rate *= of_clocks;
     for (double* rate : {&rates.gnnd_byte, &rates.gnnd_place}) *rate *= std::max(of_clocks, of_memory);
     if (!gpu.wgmma) {
@@ -157,13 +177,28 @@ Rates derived(const GpuTraits& gpu, bool bytes) {
     return rates;
 }
 
+double seconds_of_pair(const Rates& rates, const ComparedSet& set) {
+    const double steps = std::ceil(double(set.row_bytes) / rates.step_bytes);
+    return steps <= rates.resident_steps ? rates.pair + rates.pair_step * steps : rates.pair_step_beyond * steps;
+}
+
 double seconds_of_all_pairs(const Rates& rates, const ComparedSet& set) {
-    const double n = double(set.n), steps = std::ceil(double(set.row_bytes) / rates.step_bytes);
+    const double n = double(set.n);
     const double of_object =
         rates.object + rates.object_byte * double(set.row_bytes) + rates.object_neighbor * double(set.k);
-    const double of_pair =
-        steps <= rates.resident_steps ? rates.pair + rates.pair_step * steps : rates.pair_step_beyond * steps;
-    return rates.start + set.parts * n * of_object + n * (n - 1) / 2 * of_pair;
+    return rates.start + set.parts * n * of_object + n * (n - 1) / 2 * seconds_of_pair(rates, set);
+}
+
+double seconds_of_sample(const Rates& rates, const ComparedSet& set) {
+    return double(set.n) * double(set.n) / sample_stride(set.k) * seconds_of_pair(rates, set);
+}
+
+double seconds_from_sample(const Rates& rates, const ComparedSet& set) {
+    const double n = double(set.n), bytes = double(set.row_bytes);
+    const double of_object = rates.sampled_object + rates.sampled_byte * bytes +
+                             (rates.sampled_neighbor + rates.sampled_neighbor_byte * bytes) * set.k;
+    return rates.sampled_start + n * of_object + n * (n - 1) / 2 * seconds_of_pair(rates, set) +
+           seconds_of_sample(rates, set);
 }
 
 double seconds_of_iterations(const Rates& rates, const ComparedSet& set) {
@@ -180,7 +215,7 @@ bool is_predictable(Metric metric) {
     return is_product(metric);
 }
 
-Prediction predict_on_gpu(const GpuTraits& gpu, const ComparedSet& set) {
+GpuPrediction predict_on_gpu(const GpuTraits& gpu, const ComparedSet& set) {
     const bool measured = gpu.name.starts_with(kMeasured) && gpu.wgmma &&
                           gpu.multiprocessors == kMultiprocessors;  // not so of a part of one
     const Rates rates = measured ? gpu_rates(set.bytes) : derived(gpu, set.bytes);
@@ -193,9 +228,17 @@ Prediction predict_on_gpu(const GpuTraits& gpu, const ComparedSet& set) {
         coded.row_bytes /= 2;
         all_pairs = std::min(all_pairs, seconds_of_all_pairs(codes, coded));
     }
+    // Lists that all pairs are compared against take so much of the time of three iterations, and bounds that are
+    // better.
+    const double iterations = seconds_of_iterations(rates, set),
+                 share = iterations_for_bounds(set.k) == 1 ? 0.33 : 0.75;
+    const double from_sample = seconds_from_sample(rates, set);
+    const bool sampled = set.from_sample && set.parts == 1 && from_sample <= all_pairs &&
+                         seconds_of_sample(rates, set) <= share * iterations;
     const std::string whose = std::string(rates.machine);
-    return {all_pairs, seconds_of_iterations(rates, set),
-            measured ? "rates of " + whose : "rates derived from those of " + whose + " for " + gpu.name};
+    return {{sampled ? from_sample : all_pairs, iterations,
+             measured ? "rates of " + whose : "rates derived from those of " + whose + " for " + gpu.name},
+            sampled};
 }
 
 Prediction predict_on_cpu(int threads, const ComparedSet& set, cpu::Isa isa) {
@@ -222,7 +265,7 @@ bool all_pairs_cost_less(const Prediction& prediction, std::int64_t n, const Bui
     const std::int64_t objects = std::min(n, objects_to_measure(n, double(params.recall)));
     const bool shown = shows({n, objects, recall_at_of(params)}, double(params.recall), kSamplesOfGpu);
     const double least = params.recall >= kHighRecall ? kAtLeast : 1;
-    return prediction.all_pairs <= prediction.iterations * (shown ? least : kUntilSettled);
+    return prediction.all_pairs <= prediction.iterations * (shown ? least : kUntilSettled) + kMeasuring;
 }
 
 std::string explain(const Choices& choices, const BuildParams& params, bool gpu, bool room) {

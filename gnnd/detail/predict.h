@@ -19,6 +19,7 @@ struct ComparedSet {
     std::int64_t row_bytes = 0;   ///< of a row as it is compared: of floats as float16 on a GPU, as float32 on the CPU
     bool bytes = false;           ///< of components that are bytes; otherwise floats
     bool codes = false;           ///< all pairs of floats may be compared as codes, on a GPU
+    bool from_sample = false;     ///< all pairs may be compared with bounds from a sample, on a GPU (bound_sample.h)
     std::int64_t list_bytes = 0;  ///< of a row as lists are built of it, where floats are codes on a GPU; 0: row_bytes
     int k = 0;
     int list_size = 0;  ///< while GNND runs
@@ -39,7 +40,16 @@ struct GpuTraits {
 /// For metrics that are sums of products, euclidean distances among them; of others no rates were measured.
 bool is_predictable(Metric metric);
 
-Prediction predict_on_gpu(const GpuTraits& gpu, const ComparedSet& set);
+/// On a GPU: iterations after which lists are good enough to compare all pairs against their last distances: better
+/// ones cost more time than they save (benchs/NOTEBOOK.md).
+inline int iterations_for_bounds(int k) {
+    return k > 32 ? 2 : 1;
+}
+
+struct GpuPrediction : Prediction {
+    bool from_sample = false;  ///< all pairs take least with bounds from a sample, not against lists
+};
+GpuPrediction predict_on_gpu(const GpuTraits& gpu, const ComparedSet& set);
 /// \param threads  among which the work is divided evenly
 /// \param isa      whose kernels are used
 Prediction predict_on_cpu(int threads, const ComparedSet& set, cpu::Isa isa = cpu::supported_isas().back());

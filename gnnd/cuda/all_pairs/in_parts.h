@@ -10,15 +10,15 @@
 #include <functional>
 
 #include "gnnd/builder.h"
+#include "gnnd/cuda/all_pairs/exact_plan.h"
 #include "gnnd/detail/input.h"
 
 namespace gnnd::cuda {
 
-struct PartsPlan {
+/// Vectors and graph are those of two parts.
+struct PartsPlan : ExactPlan {
     int count = 0;          ///< parts
     std::int64_t rows = 0;  ///< of a part, at most
-    std::size_t vectors = 0, graph = 0;
-    std::size_t total = 0;  ///< bytes at any time, vectors and graph of two parts among them
 };
 
 /// The fewest parts that fit.

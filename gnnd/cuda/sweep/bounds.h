@@ -85,9 +85,20 @@ struct BoundArgs {
     /// offsets count.
     Lists lists;
     Wanted wanted;
+    const float* ceilings;  ///< of all objects: no bound is larger; null: none
     const RowNorms* norms;  ///< of all rows; not of integers and floats
     Threshold* out;         ///< padded
 };
+
+/// Sums with a sample (maxima.cuh), from which bounds of lists are made that are empty.
+struct CeilingArgs {
+    u32 count;          ///< all rows
+    const u32* maxima;  ///< count x groups x kMaxima
+    u32 groups;         ///< kMostGroups at most
+    u32 rank;           ///< the object whose sum is the rank-th largest maximum lies within the ceiling
+    float* out;         ///< count
+};
+inline constexpr u32 kMostGroups = 4;
 
 /// Lists and hits of all objects, or of chosen ones.
 struct ScoreArgs {
@@ -102,8 +113,13 @@ struct ScoreArgs {
 
 void sum_up_norms(SweepForm, const SweepSpace&, RowNorms*, cudaStream_t);
 void make_thresholds(SweepForm, const SweepSpace&, const BoundArgs&, cudaStream_t);
+/// Not of codes and floats.
+void make_ceilings(SweepForm, const SweepSpace&, const CeilingArgs&, cudaStream_t);
 /// Hits become candidates that apply_candidates() takes: with exact distances, and without those that the list has.
 void score_hits(const SweepSpace&, const ScoreArgs&, cudaStream_t);
+/// Adds to those that overflowed the rows whose lists do not end below their ceiling, so that others may belong there.
+/// \param ceilings  of all objects
+void find_short_lists(const ScoreArgs&, const float* ceilings, cudaStream_t);
 /// A graph as lists, and back: distances negated for similarities, and in `bounds` the last ones.
 void open_graph(Metric, const Lists&, std::int64_t n, cudaStream_t);
 void close_graph(Metric, const Lists&, std::int64_t n, cudaStream_t);

@@ -35,6 +35,12 @@ struct ListPart {
     }
 };
 
+/// One thread of a row that is not among them.
+__device__ void add_overflowed(const ScoreArgs& args, u32 i) {
+    args.is_overflowed[i] = 1;
+    args.overflowed[atomicAdd(args.overflows, 1u)] = i;
+}
+
 /// A warp a row; of few rows, for which the device would have little to do, all warps of a block.
 /// \param sharing  warps that share a row, and take its hits in turn: 1 or kWarps
 template <class T, class M>
@@ -45,10 +51,7 @@ __global__ void __launch_bounds__(kThreads) score_kernel(RawVectors vectors, Sco
     const u32 offered = args.hits.counts[i];
     if (offered == 0) return;
     const int count = min(int(offered), args.hits.capacity), length = args.lists.length;
-    if (offered > u32(count) && turn + lane_id() == 0 && args.is_overflowed[i] == 0) {
-        args.is_overflowed[i] = 1;
-        args.overflowed[atomicAdd(args.overflows, 1u)] = i;
-    }
+    if (offered > u32(count) && turn + lane_id() == 0 && args.is_overflowed[i] == 0) add_overflowed(args, i);
     const u32* ids = args.lists.ids + std::int64_t(i) * length;
     __shared__ ListPart parts[kWarps];
     ListPart& list = parts[threadIdx.x / kWarp];
@@ -89,6 +92,14 @@ __global__ void __launch_bounds__(kThreads) score_kernel(RawVectors vectors, Sco
     }
 }
 
+__global__ void short_lists_kernel(ScoreArgs args, const float* ceilings) {
+    const u32 i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= args.count || args.is_overflowed[i] != 0) return;
+    const u32 object = args.objects != nullptr ? args.objects[i] : i;
+    if (args.lists.distances[(std::int64_t(i) + 1) * args.lists.length - 1] >= ceilings[object])
+        add_overflowed(args, i);
+}
+
 __global__ void turn_graph_kernel(Lists lists, std::int64_t n, float sign, bool bounds) {
     const std::int64_t i = std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
     if (i >= n * lists.length) return;
@@ -126,6 +137,11 @@ void score_hits(const SweepSpace& space, const ScoreArgs& args, cudaStream_t str
             GNND_LAUNCHED("score_kernel");
         });
     });
+}
+
+void find_short_lists(const ScoreArgs& args, const float* ceilings, cudaStream_t stream) {
+    short_lists_kernel<<<blocks_for(args.count, kThreads), kThreads, 0, stream>>>(args, ceilings);
+    GNND_LAUNCHED("short_lists_kernel");
 }
 
 void open_graph(Metric metric, const Lists& lists, std::int64_t n, cudaStream_t stream) {

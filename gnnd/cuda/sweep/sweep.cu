@@ -12,10 +12,6 @@
 namespace gnnd::cuda {
 namespace {
 
-/// Hits that any object has places for in one of the steps of make_exact().
-int hits_of_all(int k) {
-    return std::max(96, k + 5 * k / 8);
-}
 /// The first step of chosen rows that have lists compares so many times less than all, to see better bounds.
 constexpr u32 kFirstStep = 16;
 
@@ -24,21 +20,16 @@ constexpr double kBytesOfStep = 1e14;
 /// None of its steps is a larger part of it.
 constexpr u32 kSteps = 4;
 
-/// If more than one in so many objects has overflowed, all are compared again, at most so often: to compare as many
-/// apart takes about as long.
-constexpr std::int64_t kFewOverflow = 4;
+/// All are compared again at most so often.
 constexpr int kMostRepeats = 2;
 
-/// Objects that make_exact() looks at first.
-constexpr u32 kProbes = 2048;
+}  // namespace
 
 SweepForm first_form(const SweepSpace& space) {
     if (!is_product(space.metric)) return SweepForm::floats;
     if (space.packed == PackedType::f16) return SweepForm::halves;
     return space.rows.row_bytes <= kMaxSweptBytes ? SweepForm::integers : SweepForm::floats;
 }
-
-}  // namespace
 
 std::size_t Sweep::bytes_of_some(const SweepSpace& space, u32 count, int k) {
     return SharedLayout(space).total + RowsLayout(space, count, k, hits_of_some(k), false).total;
@@ -121,6 +112,7 @@ void Sweep::use_form(SweepForm form) {
                      .padded = padded(space_.columns),
                      .lists = {},
                      .wanted = {},
+                     .ceilings = nullptr,
                      .norms = norms_,
                      .out = columns_},
                     stream_);
@@ -171,6 +163,7 @@ void Sweep::compare(const SweepRows& rows, u32 begin, u32 end) {
                      .padded = padded(rows.count),
                      .lists = rows.lists,
                      .wanted = rows.wanted,
+                     .ceilings = rows.ceilings,
                      .norms = norms_,
                      .out = rows.thresholds},
                     stream_);
@@ -183,23 +176,28 @@ void Sweep::compare(const SweepRows& rows, u32 begin, u32 end) {
                          .begin = begin,
                          .end = end,
                          .hits = rows.hits,
-                         .high_tiles = form_ == SweepForm::split ? high_tiles_of(space_.raw.d) : 0};
+                         .high_tiles = form_ == SweepForm::split ? high_tiles_of(space_.raw.d) : 0,
+                         .maxima = nullptr};
     if (form_ == SweepForm::floats)
         sweep_floats(space_.metric, args, space_.raw, factors_, stream_);
     else
-        sweep_packed(is_codes(form_) ? PackedType::i8 : space_.packed, args, rows.packed, space_.rows, stream_);
+        sweep_packed(is_codes(form_) ? PackedType::i8 : space_.packed,
+                     rows.objects != nullptr ? Compared::chosen : Compared::pairs, args, rows.packed, space_.rows,
+                     stream_);
+}
+
+ScoreArgs Sweep::scoring(const SweepRows& rows) const {
+    return {.objects = rows.objects,
+            .count = rows.count,
+            .lists = rows.lists,
+            .hits = rows.hits,
+            .overflowed = rows.overflowed,
+            .overflows = overflows_,
+            .is_overflowed = rows.is_overflowed};
 }
 
 void Sweep::take_hits(const SweepRows& rows) {
-    score_hits(space_,
-               {.objects = rows.objects,
-                .count = rows.count,
-                .lists = rows.lists,
-                .hits = rows.hits,
-                .overflowed = rows.overflowed,
-                .overflows = overflows_,
-                .is_overflowed = rows.is_overflowed},
-               stream_);
+    score_hits(space_, scoring(rows), stream_);
     apply_candidates(rows.lists, rows.hits, rows.count, stop_, counters_, stream_);
 }
 
@@ -230,6 +228,11 @@ std::vector<u32> Sweep::two_steps(const SweepRows& rows) const {
     return {first, width};
 }
 
+u32 Sweep::least_steps() const {
+    const double n = double(space_.raw.n), bytes = n * n / 2 * double(space_.rows.row_bytes);
+    return std::max(1u, u32(bytes / kBytesOfStep));
+}
+
 u32 Sweep::compare_all(const SweepRows& rows, const std::vector<u32>& ends, const Callbacks& callbacks) {
     GNND_CUDA(cudaMemsetAsync(overflows_, 0, sizeof(u32), stream_));
     GNND_CUDA(cudaMemsetAsync(rows.is_overflowed, 0, std::size_t(rows.count) * sizeof(u32), stream_));
@@ -249,6 +252,7 @@ u32 Sweep::compare_all(const SweepRows& rows, const std::vector<u32>& ends, cons
         begin = end;
         await(stream_, callbacks);
     }
+    if (rows.ceilings != nullptr) find_short_lists(scoring(rows), rows.ceilings, stream_);
     GNND_CUDA(cudaMemcpyAsync(&overflows_here_[0], overflows_, sizeof(u32), cudaMemcpyDeviceToHost, stream_));
     GNND_CUDA(cudaStreamSynchronize(stream_));
     return overflows_here_[0];
@@ -280,8 +284,7 @@ void Sweep::make_exact(const Lists& lists, std::optional<SweepForm> form, const 
         if (form_of_all() != form_) use_form(form_of_all());
     }
     SweepRows rows = allocate_rows(u32(n), hits_of_all(k_), &lists);
-    const double bytes = double(n) * double(n) / 2 * double(space_.rows.row_bytes);
-    u32 steps = std::max(kSteps, u32(bytes / kBytesOfStep));
+    u32 steps = std::max(kSteps, least_steps());
     // Codes were found to have few hits.
     const u32 first = is_codes(form_) ? width_of(rows) / kFirstStep : 0;
     u32 overflowed = compare_all(rows, growing_steps(rows, steps, first), callbacks);
@@ -294,7 +297,12 @@ void Sweep::make_exact(const Lists& lists, std::optional<SweepForm> form, const 
         }
         overflowed = compare_all(rows, even_steps(rows, steps *= 4), callbacks);
     }
+    compare_apart(rows, overflowed, callbacks);
+}
+
+void Sweep::compare_apart(const SweepRows& rows, u32 overflowed, const Callbacks& callbacks) {
     if (overflowed == 0) return;
+    const Lists& lists = rows.lists;
     std::vector<std::int32_t> left(overflowed);
     GNND_CUDA(
         cudaMemcpyAsync(left.data(), rows.overflowed, left.size() * sizeof(u32), cudaMemcpyDeviceToHost, stream_));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 /// \file sweep.cuh
-/// All pairs of a set, or of chosen rows with the set, on tensor cores. A block takes a panel of kPanelRows rows and
-/// compares it with many columns, kPanelColumns at a time.
+/// All pairs of a set, of chosen rows with the set, or of the set with a sample, on tensor cores. A block takes a panel
+/// of kPanelRows rows and compares it with many columns, kPanelColumns at a time.
 ///
 /// On Hopper one more warp brings the tiles (pipeline.cuh), and each group of four warps has 64 of the rows and goes
 /// through the tiles on its own: while one looks for hits, the tensor cores work for the others. Where rows are too
@@ -11,6 +11,7 @@
 
 #include "gnnd/cuda/device/wgmma.cuh"
 #include "gnnd/cuda/sweep/hits.cuh"
+#include "gnnd/cuda/sweep/maxima.cuh"
 #include "gnnd/cuda/sweep/pipeline.cuh"
 #include "gnnd/cuda/sweep/sweep_launch.h"
 
@@ -26,8 +27,12 @@ inline constexpr int kSweepBarriers = 1024;                                ///< 
 inline constexpr int kQueueBytes = kSweepWarps * int(sizeof(HitQueue::Places));
 inline constexpr u32 kSharing = 2;  ///< blocks that share rows
 
-template <bool Both, u32 Share = 1>
-using PanelWalk = TileWalk<Both, kPanelRows, kPanelColumns, Share>;
+template <Compared What, u32 Share = 1>
+using PanelWalk = TileWalk<What == Compared::pairs, kPanelRows, kPanelColumns, Share>;
+
+template <class Sum, Compared What, u32 Share>
+using Finder =
+    std::conditional_t<What == Compared::sample, MaximaFinder<Sum, Share>, HitFinder<Sum, What == Compared::pairs>>;
 
 #if GNND_HAS_WGMMA
 
@@ -39,15 +44,14 @@ static_assert(sizeof(SweepBarriers) <= kSweepBarriers);
 
 /// \tparam Resident  the panel's rows stay in shared memory; otherwise their tiles come with every tile of columns, and
 ///                   kSharing blocks are a cluster
-template <PackedType C, bool Both, bool Resident>
+template <PackedType C, Compared What, bool Resident>
 __device__ __forceinline__ void sweep_panel(const SweepArgs& args, const CUtensorMap& rows_map,
                                             const CUtensorMap& columns_map, int row_bytes, u32 per_block, int stages,
                                             std::uint8_t* shared) {
     using Sum = typename TensorProducts<C>::Sum;
-    using Finder = HitFinder<Sum, Both>;
     constexpr u32 kShare = Resident ? 1 : kSharing;
     const TileOrder tiles(row_bytes, args.high_tiles);
-    const PanelWalk<Both, kShare> walk(args, per_block);
+    const PanelWalk<What, kShare> walk(args, per_block);
     if (walk.count == 0) return;  // so does the block that it shares rows with
     auto& barriers = *reinterpret_cast<SweepBarriers*>(shared);
     std::uint8_t* const rows = shared + kSweepBarriers;
@@ -103,9 +107,9 @@ __device__ __forceinline__ void sweep_panel(const SweepArgs& args, const CUtenso
     }
     asm volatile("setmaxnreg.inc.sync.aligned.u32 112;");
     const int group = warp / 4 * kGroupRows;
-    Finder finder(args, queues[warp], walk.panel * kPanelRows + warp * kTileRows + lane_id() / 4);
+    Finder<Sum, What, kShare> finder(args, queues[warp], walk.panel * kPanelRows + warp * kTileRows + lane_id() / 4);
     if (Resident) barriers.rows.wait(0);
-    typename Finder::Sums sums;
+    Sum sums[kPanelColumns / kTileColumns][4];
     const auto release = [&](int stage) {
         if (lane_id() < int(kShare)) {  // a block writes into the memory of both
             if (Resident)
@@ -154,32 +158,33 @@ __device__ inline void load_panel(std::uint8_t* tile, const SweptRows& from, std
     }
 }
 
-template <PackedType C, bool Both>
+template <PackedType C, Compared What>
 __device__ __forceinline__ void sweep_panel(const SweepArgs& args, const SweptRows& rows, const SweptRows& columns,
                                             u32 per_block, std::uint8_t* shared) {
     using Arithmetic = TensorProducts<C>;
-    using Finder = HitFinder<typename Arithmetic::Sum, Both>;
+    using Sum = typename Arithmetic::Sum;
     constexpr int kStageBytes = kRowsTile + kColumnsTile;
     const TileOrder tiles(rows.row_bytes, args.high_tiles);
     const int warp = threadIdx.x / kWarp;
-    const PanelWalk<Both> walk(args, per_block);
+    const PanelWalk<What> walk(args, per_block);
     if (walk.count == 0) return;
     auto* const terms = reinterpret_cast<Threshold*>(shared + 2 * kStageBytes);
     auto* const queues = reinterpret_cast<HitQueue::Places*>(terms + kPanelColumns);
-    Finder finder(args, queues[warp], walk.panel * kPanelRows + warp * kTileRows + lane_id() / 4);
+    Finder<Sum, What, 1> finder(args, queues[warp], walk.panel * kPanelRows + warp * kTileRows + lane_id() / 4);
     const auto fetch = [&](u32 i, int k) {
         std::uint8_t* stage = shared + (i * tiles.count() + k) % 2 * kStageBytes;
         load_panel(stage, rows, walk.panel * kPanelRows, kPanelRows, tiles.of_row(k));
         load_panel(stage + kRowsTile, columns, walk.first_column(i), kPanelColumns, tiles.of_column(k));
         commit_loads();
     };
-    typename Finder::Sums sums;
+    constexpr int kTiles = kPanelColumns / kTileColumns;
+    Sum sums[kTiles][4];
     fetch(0, 0);
     for (u32 i = 0; i < walk.count; ++i) {
         const u32 column = walk.first_column(i);
         for (int c = threadIdx.x; c < kPanelColumns; c += blockDim.x) terms[c] = args.of_columns[column + c];
 #pragma unroll
-        for (int s = 0; s < Finder::kTiles * 4; ++s) sums[s / 4][s % 4] = 0;
+        for (int s = 0; s < kTiles * 4; ++s) sums[s / 4][s % 4] = 0;
         for (int k = 0; k < tiles.count(); ++k) {
             const bool more = k + 1 < tiles.count() || i + 1 < walk.count;
             if (more)
@@ -193,7 +198,7 @@ __device__ __forceinline__ void sweep_panel(const SweepArgs& args, const SweptRo
             typename Arithmetic::Rows mine;
             Arithmetic::load(mine, stage, warp * kTileRows, steps);
 #pragma unroll
-            for (int t = 0; t < Finder::kTiles; ++t)
+            for (int t = 0; t < kTiles; ++t)
                 Arithmetic::multiply(sums[t], mine, stage + kRowsTile, t * kTileColumns, steps);
             __syncthreads();
         }
@@ -207,15 +212,15 @@ __device__ __forceinline__ void sweep_panel(const SweepArgs& args, const SweptRo
 
 /// \param per_block  panels of columns that a block takes
 /// \param stages     of shared memory, on Hopper
-template <PackedType C, bool Both, bool Resident>
+template <PackedType C, Compared What, bool Resident>
 __global__ void __launch_bounds__(GNND_HAS_WGMMA ? kPipelinedThreads : kPlainThreads, 1)
     sweep_kernel(SweepArgs args, SweptRows rows, SweptRows columns, const __grid_constant__ CUtensorMap rows_map,
                  const __grid_constant__ CUtensorMap columns_map, u32 per_block, int stages) {
     extern __shared__ __align__(1024) std::uint8_t shared[];
 #if GNND_HAS_WGMMA
-    sweep_panel<C, Both, Resident>(args, rows_map, columns_map, rows.row_bytes, per_block, stages, shared);
+    sweep_panel<C, What, Resident>(args, rows_map, columns_map, rows.row_bytes, per_block, stages, shared);
 #else
-    sweep_panel<C, Both>(args, rows, columns, per_block, shared);
+    sweep_panel<C, What>(args, rows, columns, per_block, shared);
 #endif
 }
 

@@ -14,6 +14,9 @@
 
 namespace gnnd::cuda {
 
+/// The form that a space is compared in at first.
+SweepForm first_form(const SweepSpace& space);
+
 /// A set of rows that are swept, and their lists, on the device.
 struct SweepRows {
     u32 count = 0;
@@ -22,6 +25,7 @@ struct SweepRows {
     Lists lists{};
     Wanted wanted{};
     Candidates hits{};
+    float* ceilings = nullptr;                            ///< of rows that start from nothing: see BoundArgs
     Threshold* thresholds = nullptr;                      ///< padded
     u32 *overflowed = nullptr, *is_overflowed = nullptr;  ///< count: see ScoreArgs
     DeviceMemory memory;
@@ -60,6 +64,14 @@ class Sweep {
     ///              than places
     void make_exact(const Lists& lists, std::optional<SweepForm> form, const Callbacks& callbacks);
 
+    /// The same from nothing: bounds come from a sample of columns that all rows are compared with first. The few
+    /// whose lists do not end within their bounds are compared again.
+    /// \param lists  n x k, written
+    /// \return false where products do not tell a set's neighbours well enough: the lists are anything then
+    bool find_exact(const Lists& lists, const Callbacks& callbacks);
+    /// False of spaces without products, and of sets with too few objects for so many neighbours.
+    static bool may_find_exact(const SweepSpace& space, int k);
+
     int k() const { return k_; }
     /// The form that nearest_of() ended with: the first one that has few hits beside neighbours.
     SweepForm form() const { return form_; }
@@ -71,9 +83,10 @@ class Sweep {
     /// Device memory that it has taken of the space's spare.
     std::size_t bytes_of_split() const;
 
-    /// Device memory of a Sweep for nearest_of(), and for make_exact().
+    /// Device memory of a Sweep for nearest_of(), for make_exact(), and for find_exact().
     static std::size_t bytes_of_some(const SweepSpace& space, u32 count, int k);
     static std::size_t bytes_of_all(const SweepSpace& space, int k);
+    static std::size_t bytes_from_sample(const SweepSpace& space, int k);
 
   private:
     SweepRows allocate_rows(u32 count, int capacity, const Lists* lists);
@@ -86,7 +99,11 @@ class Sweep {
     /// False where codes have so many hits that they cost more than they save in all pairs, as so many objects tell.
     static constexpr u32 kTrialObjects = 256;
     bool are_worthwhile(const std::vector<std::int32_t>& objects, const u32* ids, int stride, int width);
-    u32 compare_chosen(const std::int32_t* objects, u32 count, const u32* ids, int stride, int width, Wanted wanted);
+    /// If more than one in so many overflow, a form would do of all rows what finer ones do in less time.
+    static constexpr u32 kCrowded = 8;
+    /// \param most  places for hits of each, which hits_of_some() bounds
+    u32 compare_chosen(const std::int32_t* objects, u32 count, const u32* ids, int stride, int width, Wanted wanted,
+                       int most);
     /// The next one that rounds less and that there is memory for.
     SweepForm finer_form() const;
     /// The same where rows are packed in it; else the one that is in use, for floats take far longer.
@@ -97,10 +114,20 @@ class Sweep {
     void choose_again(const std::int32_t* objects, u32 overflowed, std::vector<u32>& places);
     /// Compares the rows with the columns (or the offsets) [begin, end) of so many panels, and takes the hits.
     void compare(const SweepRows& rows, u32 begin, u32 end);
+    ScoreArgs scoring(const SweepRows& rows) const;
     void take_hits(const SweepRows& rows);
     /// In steps that end there. \return how many rows had more hits than places in one of them
     u32 compare_all(const SweepRows& rows, const std::vector<u32>& ends, const Callbacks& callbacks);
+    /// Makes the ceilings of all rows, in the form that is in use.
+    void bound_by_sample(const SweepRows& rows);
+    /// True where most rows have no more than so many hits and as many as they want, as some objects tell.
+    bool are_bounds_good(float* ceilings, int hits);
+    /// Of all rows those that overflowed. Where more than one in so many did it takes about as long to compare all.
+    static constexpr std::int64_t kFewOverflow = 4;
+    void compare_apart(const SweepRows& rows, u32 overflowed, const Callbacks& callbacks);
     u32 width_of(const SweepRows& rows) const;
+    /// Steps of all rows, so that none takes too long.
+    u32 least_steps() const;
     /// The ends of so many steps of one size.
     std::vector<u32> even_steps(const SweepRows& rows, u32 steps) const;
     /// And of steps that grow, for lists that are empty or bad.
@@ -134,6 +161,7 @@ class Sweep {
     u32* overflows_;
     StopFlag* stop_;
     Counters* counters_;
+    DeviceMemory sample_;     ///< of columns
     SweepRows some_, again_;  ///< chosen ones, and those of them that are compared again, in the same memory
     u32* places_;             ///< of these in some_
     u32 room_ = 0;            ///< rows that it has memory for

@@ -22,6 +22,16 @@ inline constexpr int kPanelRows = 256, kPanelColumns = 128;
 /// Without them: rows of a panel and columns alike.
 inline constexpr int kFloatRows = 128;
 
+/// What is compared.
+enum class Compared {
+    pairs,   ///< all objects, every pair once
+    chosen,  ///< chosen rows with all objects
+    sample   ///< all objects with some of them, whose largest sums are kept: no hits
+};
+
+/// Of a row's sums with a group of columns of a sample the largest of each class of columns: so many.
+inline constexpr int kMaxima = 32;
+
 /// Bit patterns of int or of float, as the sums are. Arrays of them go on to a whole number of panels, and no pair with
 /// what lies behind the end is a hit.
 struct Threshold {
@@ -30,13 +40,14 @@ struct Threshold {
 
 struct SweepArgs {
     const Threshold *of_rows, *of_columns;
-    const u32* row_ids;  ///< of rows that were chosen: the objects; null: all objects, every pair once
+    const u32* row_ids;  ///< of rows that were chosen: the objects
     u32 rows;            ///< objects, or chosen ones
-    u32 columns;         ///< objects
+    u32 columns;         ///< objects, or those of a sample
     u32 border;      ///< of all objects: pairs on one side of it are known, but where a panel has some of both; 0: none
     u32 begin, end;  ///< of all objects: the offsets between panels; of chosen rows: the panels of columns
     Candidates hits;  ///< of the rows; entries hold an id, and no distance yet
     int high_tiles;   ///< of rows that are split (TileOrder); 0: they are not
+    u32* maxima;      ///< of a sample: rows x groups of columns x kMaxima, with offsets, written
 };
 
 /// Tiles of h in a row that is split.
@@ -73,7 +84,7 @@ __host__ __device__ inline u32 offsets_of(u32 panel, u32 panels) {
 }
 
 /// The tiles of columns that a block compares its panel of rows with.
-/// \tparam Both  all objects are rows, and every pair is compared once
+/// \tparam Both  every pair of all objects is compared once
 /// \tparam Rows, Columns  of a panel, and of a tile
 /// \tparam Share  so many blocks, neighbours in x, take every Share-th tile each
 template <bool Both, u32 Rows, u32 Columns, u32 Share = 1>

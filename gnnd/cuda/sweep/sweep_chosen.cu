@@ -21,8 +21,6 @@ constexpr double kObjectsOfHit = 2000;
 
 /// A form that more than one row in so many overflow in tells too little.
 constexpr u32 kManyOverflow = 32;
-/// If more than one in so many do at first, that form would do of them what finer ones do in less time.
-constexpr u32 kCrowded = 8;
 
 }  // namespace
 
@@ -70,15 +68,14 @@ void Sweep::make_room(u32 count) {
 
 bool Sweep::are_worthwhile(const std::vector<std::int32_t>& objects, const u32* ids, int stride, int width) {
     const u32 count = std::min(kTrialObjects, u32(objects.size()));
-    return compare_chosen(objects.data(), count, ids, stride, width, {}) <= count / kManyOverflow;
+    return compare_chosen(objects.data(), count, ids, stride, width, {}, hits_of_some(k_)) <= count / kManyOverflow;
 }
 
 /// Once. \return how many had more hits than places in a step
-u32 Sweep::compare_chosen(const std::int32_t* objects, u32 count, const u32* ids, int stride, int width,
-                          Wanted wanted) {
+u32 Sweep::compare_chosen(const std::int32_t* objects, u32 count, const u32* ids, int stride, int width, Wanted wanted,
+                          int most) {
     prepare();
     make_room(count);
-    const int most = hits_of_some(k_);
     const double d = double(space_.raw.d), saved = (2 * d - double(space_.rows.row_bytes)) / d;
     const double worthwhile = k_ + k_ / 4 + saved * double(space_.raw.n) / kObjectsOfHit;
     const int places = is_codes(form_) ? int(std::clamp(worthwhile, double(k_), double(most))) : most;
@@ -93,11 +90,16 @@ u32 Sweep::compare_chosen(const std::int32_t* objects, u32 count, const u32* ids
         lists_as_hits(some_.objects, count, ids, stride, std::min(width, places), wanted, k_, some_.hits, stream_);
         take_hits(some_);
     }
-    return compare_all(some_, ids != nullptr ? two_steps(some_) : growing_steps(some_, 1), {});
+    const bool bounded = some_.ceilings != nullptr;
+    return compare_all(some_,
+                       bounded          ? even_steps(some_, 1)
+                       : ids != nullptr ? two_steps(some_)
+                                        : growing_steps(some_, 1),
+                       {});
 }
 
 Lists Sweep::nearest_of(const std::int32_t* objects, u32 count, const u32* ids, int stride, int width, Wanted wanted) {
-    u32 overflowed = compare_chosen(objects, count, ids, stride, width, wanted);
+    u32 overflowed = compare_chosen(objects, count, ids, stride, width, wanted, hits_of_some(k_));
     const u32 few = count / kManyOverflow;
     crowded_ = overflowed > count / kCrowded;
     if (overflowed == 0) return some_.lists;

@@ -17,9 +17,15 @@ struct SweptRows {
     int row_bytes;
 };
 
-/// On tensor cores, by product. args.row_ids null: all pairs of the columns, which are the rows too.
-void sweep_packed(PackedType, const SweepArgs&, const SweptRows& rows, const SweptRows& columns, cudaStream_t);
-/// In float32, by the metric. \param factors  n: 1 / norm, of normalised metrics; null otherwise
+/// Pairs or chosen rows on tensor cores, by product; of pairs rows and columns are the same.
+void sweep_packed(PackedType, Compared, const SweepArgs&, const SweptRows& rows, const SweptRows& columns,
+                  cudaStream_t);
+/// All rows with a sample, likewise.
+/// \param most  groups of columns, of which there is room for as many maxima
+/// \return groups that there are
+u32 sweep_sample(PackedType, const SweepArgs&, const SweptRows& rows, const SweptRows& columns, u32 most, cudaStream_t);
+/// In float32, by the metric: pairs, or chosen rows, where there are row_ids. \param factors  n: 1 / norm, of
+/// normalised metrics; null otherwise
 void sweep_floats(Metric, const SweepArgs&, const RawVectors&, const float* factors, cudaStream_t);
 
 }  // namespace gnnd::cuda

@@ -24,6 +24,14 @@ inline int hits_of_some(int k) {
     return std::max(1024, 2 * k);
 }
 
+/// Hits that any object has places for in a step in which all are compared.
+inline int hits_of_all(int k) {
+    return std::max(96, k + 5 * k / 8);
+}
+
+/// Objects that are compared apart: those that say which form does for all, and those that are left in the end.
+inline constexpr u32 kProbes = 2048;
+
 struct ListsLayout {
     Part ids, distances, bounds;
 
@@ -81,6 +89,21 @@ struct SplitLayout {
         rows = layout.take(raw.n * 2 * high_tiles_of(raw.d) * kTileBytes);
         norms = layout.take(raw.n * 4);
         mean = layout.take(raw.d * 8);
+        total = layout.end_;
+    }
+};
+
+/// Of a sample that is compared with all rows, and of the ceilings that it gives them.
+struct SampleLayout {
+    Part ids, packed, thresholds, ceilings;
+    std::size_t total;
+
+    SampleLayout(const SweepSpace& space, std::int64_t columns) {
+        Layout layout;
+        ids = layout.take(columns * 4);
+        packed = layout.take(columns * widest_row(space));
+        thresholds = layout.take(std::int64_t(padded(columns)) * std::int64_t(sizeof(Threshold)));
+        ceilings = layout.take(space.raw.n * 4);
         total = layout.end_;
     }
 };

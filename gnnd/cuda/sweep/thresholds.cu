@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // From the norms of rows and the bounds of their lists to what sums of products have to pass, as bounds.h says.
+#include <cfloat>
 #include <cmath>
 
 #include "gnnd/cuda/device/launch.cuh"
@@ -156,6 +157,7 @@ __global__ void thresholds_kernel(SweepForm form, BoundArgs args, const u32* nor
         if (lists.bounds != nullptr)
             bound = i < args.wanted.whole ? lists.bounds[i]
                                           : lists.distances[std::int64_t(i) * lists.length + args.wanted.at - 1];
+        if (args.ceilings != nullptr) bound = fminf(bound, args.ceilings[object]);
         terms.scale = info->scale;
         if (form == SweepForm::integers) {
             made = of_integers(terms.l2, int(norms[object]), bound);
@@ -172,16 +174,55 @@ __global__ void thresholds_kernel(SweepForm form, BoundArgs args, const u32* nor
     args.out[i] = made;
 }
 
-}  // namespace
-
-void sum_up_norms(SweepForm form, const SweepSpace& space, RowNorms* norms, cudaStream_t stream) {
-    GNND_CUDA(cudaMemsetAsync(norms, 0, sizeof(RowNorms), stream));
-    norms_kernel<<<512, kThreads, 0, stream>>>(space.norms, is_codes(form) ? space.errors : nullptr, space.raw.n,
-                                               norms);
-    GNND_LAUNCHED("norms_kernel");
+/// Numbers with the order of sums, and back.
+__device__ u32 ordered(u32 sum, bool floats) {
+    return sum ^ (floats && sum >> 31 != 0 ? ~0u : 1u << 31);
+}
+__device__ u32 from_ordered(u32 key, bool floats) {
+    return key ^ (floats && key >> 31 == 0 ? ~0u : 1u << 31);
 }
 
-void make_thresholds(SweepForm form, const SweepSpace& space, const BoundArgs& args, cudaStream_t stream) {
+/// The distance (negated similarity) of a row and a column whose sum with its offset is this, and a little more, so
+/// that the column is nearer. What it says of halves is as wrong as these are: it need not be right.
+__device__ float ceiling_of(const Terms& terms, bool integers, u32 norm, u32 sum) {
+    constexpr float kMore = 0x1p-16f;
+    if (integers) {
+        const double with_offset = double(int(sum));
+        const double distance = terms.l2 ? fmax(double(int(norm)) - 2 * with_offset, 0.0) + 2 : 1 - with_offset;
+        return float(distance + fabs(distance) * double(kMore));
+    }
+    const float square_scale = terms.scale * terms.scale, with_offset = __uint_as_float(sum);
+    if (!terms.l2) {
+        const float distance = -with_offset / square_scale;
+        return distance + fabsf(distance) * kMore + terms.underflow;
+    }
+    const float squared = fmaxf(__uint_as_float(norm) - 2 * with_offset, 0.0f) / square_scale * (1 + kMore);
+    return terms.normalized ? squared / 2 - 1 + kMore : squared + FLT_MIN;
+}
+
+/// A warp a row: its rank-th largest maximum bit by bit.
+__global__ void ceilings_kernel(CeilingArgs args, const u32* norms, const SpaceInfo* info, Terms terms, bool integers) {
+    const u32 i = blockIdx.x * (kThreads / kWarp) + threadIdx.x / kWarp;
+    if (i >= args.count) return;
+    const u32* maxima = args.maxima + u64(i) * args.groups * kMaxima;
+    u32 keys[kMostGroups];
+#pragma unroll
+    for (u32 g = 0; g < kMostGroups; ++g)
+        keys[g] = g < args.groups ? ordered(maxima[g * kMaxima + lane_id()], !integers) : 0;
+    u32 least = 0;
+    for (u32 bit = 1u << 31; bit != 0; bit >>= 1) {
+        u32 larger = 0;
+#pragma unroll
+        for (u32 g = 0; g < kMostGroups; ++g) larger += __popc(__ballot_sync(kAllLanes, keys[g] >= (least | bit)));
+        if (larger >= args.rank) least |= bit;
+    }
+    if (lane_id() != 0) return;
+    terms.scale = info->scale;
+    args.out[i] = ceiling_of(terms, integers, norms[i], from_ordered(least, !integers));
+}
+
+/// Without the scale and the largest norm, which are on the device.
+HalfTerms terms_of(SweepForm form, const SweepSpace& space) {
     HalfTerms terms{{}, HalfError(space.raw.d)};
     visit(space.metric, [&]<class M>(M) {
         terms.l2 = !M::similarity || M::normalized;
@@ -192,9 +233,28 @@ void make_thresholds(SweepForm form, const SweepSpace& space, const BoundArgs& a
         terms.rounding = 0x1.7p-22f;
         terms.subnormal /= 2;
     }
-    thresholds_kernel<<<blocks_for(args.padded, kThreads), kThreads, 0, stream>>>(form, args, space.norms, space.errors,
-                                                                                  space.raw.n, space.info, terms);
+    return terms;
+}
+
+}  // namespace
+
+void sum_up_norms(SweepForm form, const SweepSpace& space, RowNorms* norms, cudaStream_t stream) {
+    GNND_CUDA(cudaMemsetAsync(norms, 0, sizeof(RowNorms), stream));
+    norms_kernel<<<512, kThreads, 0, stream>>>(space.norms, is_codes(form) ? space.errors : nullptr, space.raw.n,
+                                               norms);
+    GNND_LAUNCHED("norms_kernel");
+}
+
+void make_thresholds(SweepForm form, const SweepSpace& space, const BoundArgs& args, cudaStream_t stream) {
+    thresholds_kernel<<<blocks_for(args.padded, kThreads), kThreads, 0, stream>>>(
+        form, args, space.norms, space.errors, space.raw.n, space.info, terms_of(form, space));
     GNND_LAUNCHED("thresholds_kernel");
+}
+
+void make_ceilings(SweepForm form, const SweepSpace& space, const CeilingArgs& args, cudaStream_t stream) {
+    ceilings_kernel<<<blocks_for(args.count, kThreads / kWarp), kThreads, 0, stream>>>(
+        args, space.norms, space.info, terms_of(form, space), form == SweepForm::integers);
+    GNND_LAUNCHED("ceilings_kernel");
 }
 
 }  // namespace gnnd::cuda
