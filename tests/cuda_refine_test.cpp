@@ -21,9 +21,11 @@ TEST(CudaRefine, StartsFromTheGraph) {
     SKIP_WITHOUT_GPU();
     const Vectors vectors = random_vectors(3000, 20, DType::f32);
     BuildParams params = gpu_params(10);
+    params.recall = 0;  // else all pairs of so few are compared, without an iteration
     const BuildResult built = build(vectors, params);
     const BuildResult refined = refine(vectors, built.graph, params);
     expect_valid_graph(refined.graph, vectors);
+    ASSERT_FALSE(built.stats.iterations.empty());
     EXPECT_NEAR(refined.stats.iterations.front().phi / built.stats.iterations.back().phi, 1, 1e-3);
     EXPECT_LE(refined.stats.iterations.back().phi, built.stats.iterations.back().phi * (1 + 1e-6));
     params.k = 50;

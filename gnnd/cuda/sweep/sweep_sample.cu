@@ -126,8 +126,9 @@ bool Sweep::find_exact(const Lists& lists, const Callbacks& callbacks) {
     const auto compare = [&] { return compare_all(rows, even_steps(rows, steps), callbacks); };
     const u32 many = u32(n / kFewOverflow);
     u32 overflowed = compare();
-    // Of sorted objects all hits may come in one step. Half of them have told better bounds by then.
-    if (overflowed > many && (looks_first || are_good())) overflowed = compare();
+    // Of sorted objects all hits may come in one step. Half of them have told better bounds by then. As split rows
+    // lists take less.
+    if (overflowed > many && (looks_first ? form_ != SweepForm::split : are_good())) overflowed = compare();
     if (overflowed > many) return false;
     compare_apart(rows, overflowed, callbacks);
     return true;
