@@ -104,6 +104,38 @@ KnnGraph after_iterations(int iterations, const VectorView& vectors, Metric metr
     return build(vectors, params).graph;
 }
 
+/// The lists of a graph on the device.
+struct GraphOnDevice {
+    std::int64_t n, k;
+    Metric metric;
+    OnDevice<std::int32_t> ids;
+    OnDevice<float> distances, bounds;
+
+    /// \param start  what they hold; null: poison
+    GraphOnDevice(std::int64_t n_, std::int64_t k_, Metric metric_, const KnnGraph* start)
+        : n(n_),
+          k(k_),
+          metric(metric_),
+          ids(std::size_t(n * k), start != nullptr ? start->ids() : nullptr),
+          distances(std::size_t(n * k), start != nullptr ? start->distances() : nullptr),
+          bounds(std::size_t(n)) {}
+    Lists lists() const {
+        return {.ids = reinterpret_cast<u32*>(ids.get()),
+                .distances = distances.get(),
+                .bounds = bounds.get(),
+                .length = int(k),
+                .segments = 1};
+    }
+    KnnGraph closed(cudaStream_t stream) const {
+        close_graph(metric, lists(), n, stream);
+        GNND_CUDA(cudaStreamSynchronize(stream));
+        KnnGraph graph(n, k, metric);
+        GNND_CUDA(cudaMemcpy(graph.ids(), ids.get(), std::size_t(n * k) * 4, cudaMemcpyDeviceToHost));
+        GNND_CUDA(cudaMemcpy(graph.distances(), distances.get(), std::size_t(n * k) * 4, cudaMemcpyDeviceToHost));
+        return graph;
+    }
+};
+
 /// The graph made exact, in the memory that is planned for it, beside which rows that are split may take some.
 /// \param form   in this one; or codes first, if they do, which `ended` tells
 /// \param spare  for rows that are split
@@ -112,13 +144,8 @@ KnnGraph exact_in(std::optional<SweepForm> form, const VectorView& vectors, cons
                   SweepForm* ended = nullptr, std::size_t spare = std::size_t(1) << 30,
                   SweepForm codes = SweepForm::codes) {
     const std::int64_t n = start.n(), k = start.k();
-    const test::OnDevice<std::int32_t> ids(std::size_t(n * k), start.ids());
-    const test::OnDevice<float> distances(std::size_t(n * k), start.distances()), bounds(std::size_t(n), nullptr);
-    const Lists lists{.ids = reinterpret_cast<u32*>(ids.get()),
-                      .distances = distances.get(),
-                      .bounds = bounds.get(),
-                      .length = int(k),
-                      .segments = 1};
+    const GraphOnDevice there(n, k, start.metric(), &start);
+    const Lists lists = there.lists();
     HeapResources heap;
     const OwnedStream stream(heap);
     const detail::Input input{{vectors, {}}, {}};
@@ -140,12 +167,7 @@ KnnGraph exact_in(std::optional<SweepForm> form, const VectorView& vectors, cons
         if (ended != nullptr) *ended = sweep.form();
         if (sweep.bytes_of_split() == 0) EXPECT_EQ(beside.peak(), 0u);
     }
-    close_graph(start.metric(), lists, n, stream);
-    GNND_CUDA(cudaStreamSynchronize(stream));
-    KnnGraph graph(n, k, start.metric());
-    GNND_CUDA(cudaMemcpy(graph.ids(), ids.get(), std::size_t(n * k) * 4, cudaMemcpyDeviceToHost));
-    GNND_CUDA(cudaMemcpy(graph.distances(), distances.get(), std::size_t(n * k) * 4, cudaMemcpyDeviceToHost));
-    return graph;
+    return there.closed(stream);
 }
 
 TEST(CudaKernelSweep, IsExactInEveryForm) {
@@ -168,16 +190,7 @@ TEST(CudaKernelSweep, IsExactInEveryForm) {
 /// The graph from nothing, in the memory that is planned for it, beside which rows that are split may take some.
 /// \return nothing where the sweep says that products do not tell the neighbours
 std::optional<KnnGraph> from_nothing(const VectorView& vectors, int k, Metric metric) {
-    const std::int64_t n = vectors.n;
-    const std::vector<float> poison(std::size_t(n * k), -1e30F);
-    const test::OnDevice<float> distances(poison.size(), poison.data()), bounds(std::size_t(n), poison.data());
-    const test::OnDevice<std::int32_t> ids(poison.size(), nullptr);
-    GNND_CUDA(cudaMemset(ids.get(), 0x5a, poison.size() * 4));
-    const Lists lists{.ids = reinterpret_cast<u32*>(ids.get()),
-                      .distances = distances.get(),
-                      .bounds = bounds.get(),
-                      .length = k,
-                      .segments = 1};
+    const GraphOnDevice there(vectors.n, k, metric, nullptr);
     HeapResources heap;
     const OwnedStream stream(heap);
     const detail::Input input{{vectors, {}}, {}};
@@ -193,15 +206,10 @@ std::optional<KnnGraph> from_nothing(const VectorView& vectors, int k, Metric me
     GNND_CUDA(cudaDeviceSynchronize());
     {
         Sweep sweep(space, k, piece, stream);
-        if (!sweep.find_exact(lists, {})) return std::nullopt;
+        if (!sweep.find_exact(there.lists(), {})) return std::nullopt;
         if (sweep.bytes_of_split() == 0) EXPECT_EQ(beside.peak(), 0u);
     }
-    close_graph(metric, lists, n, stream);
-    GNND_CUDA(cudaStreamSynchronize(stream));
-    KnnGraph graph(n, k, metric);
-    GNND_CUDA(cudaMemcpy(graph.ids(), ids.get(), poison.size() * 4, cudaMemcpyDeviceToHost));
-    GNND_CUDA(cudaMemcpy(graph.distances(), distances.get(), poison.size() * 4, cudaMemcpyDeviceToHost));
-    return graph;
+    return there.closed(stream);
 }
 
 /// With bounds from a sample, of which four rows in a thousand end behind theirs and are compared again.

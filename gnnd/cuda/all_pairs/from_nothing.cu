@@ -1,31 +1,14 @@
 // SPDX-License-Identifier: MIT
 #include <algorithm>
 
+#include "gnnd/cuda/all_pairs/exact_lists.h"
 #include "gnnd/cuda/all_pairs/from_nothing.h"
 #include "gnnd/cuda/backend.h"
-#include "gnnd/cuda/memory/layout.h"
 #include "gnnd/cuda/memory/transfer.h"
 #include "gnnd/cuda/sweep/sweep.h"
 #include "gnnd/cuda/sweep/swept_set.h"
 
 namespace gnnd::cuda {
-namespace {
-
-struct GraphLayout {
-    Part ids, distances, bounds;
-    std::size_t total;
-
-    GraphLayout(std::int64_t n, std::int64_t k, bool there) {
-        Layout layout;
-        if (!there) ids = layout.take(n * k * 4);
-        if (!there) distances = layout.take(n * k * 4);
-        bounds = layout.take(n * 4);
-        total = layout.end_;
-    }
-};
-
-}  // namespace
-
 bool may_compare_from_nothing(const detail::Input& input, const BuildParams& params) {
     if (input.merges() || input.refines()) return false;  // what they bring is better than bounds from a sample
     return Sweep::may_find_exact(SweptSet::shape(input, false, params.metric), params.k);
@@ -35,7 +18,7 @@ ExactPlan plan_from_nothing(const detail::Input& input, bool vectors_there, bool
                             const BuildParams& params, std::size_t free) {
     ExactPlan plan;
     plan.vectors = SweptSet::bytes(input, vectors_there, params.metric);
-    plan.graph = GraphLayout(input.n(), params.k, result_there).total;
+    plan.graph = ExactLists(input.n(), params.k, result_there).total;
     plan.total = plan.vectors + plan.graph +
                  Sweep::bytes_from_sample(SweptSet::shape(input, vectors_there, params.metric), params.k);
     MemoryLimits{std::size_t(params.device_memory), free}.check("comparing all pairs", plan.total);
@@ -50,20 +33,18 @@ bool compare_from_nothing(const detail::Input& input, const BuildParams& params,
     const std::size_t free = resources.free_device_memory();
     const ExactPlan plan = plan_from_nothing(input, in_place, there, params, free);
     const OwnedStream stream(resources);
-    const GraphLayout layout(n, params.k, there);
+    const ExactLists layout(n, params.k, there);
     const DeviceMemory memory(resources, layout.total, stream);
     const Drain drain(stream);
-    const auto at = [&](const Part& part) { return memory.data() + part.offset; };
-    const Lists lists{.ids = there ? reinterpret_cast<u32*>(ids) : reinterpret_cast<u32*>(at(layout.ids)),
-                      .distances = there ? distances : reinterpret_cast<float*>(at(layout.distances)),
-                      .bounds = reinterpret_cast<float*>(at(layout.bounds)),
-                      .length = params.k,
-                      .segments = 1};
+    Lists lists = layout.in(memory.data());
+    if (there) {
+        lists.ids = reinterpret_cast<u32*>(ids);
+        lists.distances = distances;
+    }
     const SweptSet set(input, params.metric, resources, stream);
     set.check(n);
     SweepSpace space = set.space();
-    const auto left = [&](std::size_t bytes) { return bytes == 0 ? ~std::size_t(0) : bytes - plan.total; };
-    space.spare = std::min(left(free), left(std::size_t(params.device_memory)));
+    space.spare = std::min(bytes_left(free, plan.total), bytes_left(std::size_t(params.device_memory), plan.total));
     if (!Sweep(space, params.k, resources, stream).find_exact(lists, callbacks)) return false;
     close_graph(params.metric, lists, n, stream);
     if (!there) copy_graph_out(ids, distances, lists.ids, lists.distances, n * params.k, resources, stream);

@@ -2,11 +2,11 @@
 #include <algorithm>
 #include <vector>
 
+#include "gnnd/cuda/all_pairs/exact_lists.h"
 #include "gnnd/cuda/all_pairs/exhaustive.h"
 #include "gnnd/cuda/all_pairs/in_parts.h"
 #include "gnnd/cuda/backend.h"
 #include "gnnd/cuda/build.h"
-#include "gnnd/cuda/memory/layout.h"
 #include "gnnd/cuda/memory/transfer.h"
 #include "gnnd/cuda/sweep/sweep.h"
 #include "gnnd/cuda/sweep/swept_set.h"
@@ -17,26 +17,12 @@
 namespace gnnd::cuda {
 namespace {
 
-/// Ids and distances go between the host and the device in one piece each.
-struct ListsLayout {
-    Part ids, distances, bounds;
-    std::size_t total;
-
-    ListsLayout(std::int64_t n, std::int64_t k) {
-        Layout layout;
-        ids = layout.take(n * k * 4);
-        distances = layout.take(n * k * 4);
-        bounds = layout.take(n * 4);
-        total = layout.end_;
-    }
-};
-
 PartsPlan plan_two(const detail::Input& input, const BuildParams& params, std::int64_t rows) {
     const detail::Input two{{{nullptr, 2 * rows, input.d(), input.dtype(), 0}, {}}, {}};
     PartsPlan plan;
     plan.rows = rows;
     plan.vectors = SweptSet::bytes(two, false, params.metric);
-    plan.graph = ListsLayout(two.n(), params.k).total;
+    plan.graph = ExactLists(two.n(), params.k, false).total;
     plan.total = plan.vectors + plan.graph + Sweep::bytes_of_all(SweptSet::shape(two, false, params.metric), params.k);
     return plan;
 }
@@ -69,13 +55,9 @@ void compare_across(const detail::Input& both, KnnGraph& graph, const BuildParam
     if (both.n() <= kMostOnHost)
         return run_exhaustively(both, params, callbacks, resources, graph.ids(), graph.distances());
     const OwnedStream stream(resources);
-    const ListsLayout layout(both.n(), params.k);
+    const ExactLists layout(both.n(), params.k, false);
     const DeviceMemory memory(resources, layout.total, stream);
-    const Lists lists{.ids = reinterpret_cast<u32*>(memory.data() + layout.ids.offset),
-                      .distances = reinterpret_cast<float*>(memory.data() + layout.distances.offset),
-                      .bounds = reinterpret_cast<float*>(memory.data() + layout.bounds.offset),
-                      .length = params.k,
-                      .segments = 1};
+    const Lists lists = layout.in(memory.data());
     const SweptSet set(both, params.metric, resources, stream);
     const std::size_t row = std::size_t(params.k) * 4;
     copy_in(lists.ids, graph.ids(), both.n(), row, row, resources, stream);

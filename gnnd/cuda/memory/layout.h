@@ -44,6 +44,12 @@ struct MemoryLimits {
     }
 };
 
+/// \param there  bytes that may be taken; 0: any number
+inline std::size_t bytes_left(std::size_t there, std::size_t used) {
+    if (there == 0) return ~std::size_t(0);
+    return there > used ? there - used : 0;
+}
+
 /// Lays a plan out with `wanted` of something, or, until fits() says so, with less and less of it down to `least`.
 /// \param less  the next number to try
 template <class Number, class LayOut, class Fits, class Less>

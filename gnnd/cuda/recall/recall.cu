@@ -15,12 +15,8 @@ constexpr double kMoreOfAll = 1.1;
 /// Bytes that may be taken beside all that is planned for a build.
 /// \param taken  so many of them are already
 std::size_t spare_memory(const BuildState& state, std::size_t taken) {
-    const auto left = [](std::size_t there, std::size_t used) {
-        if (there == 0) return ~std::size_t(0);  // any number
-        return there > used ? there - used : 0;
-    };
-    return std::min(left(state.resources.free_device_memory(), state.plan.beside),
-                    left(std::size_t(state.params.device_memory), state.plan.total + state.plan.beside + taken));
+    return std::min(bytes_left(state.resources.free_device_memory(), state.plan.beside),
+                    bytes_left(std::size_t(state.params.device_memory), state.plan.total + state.plan.beside + taken));
 }
 
 /// Objects that a build measures.

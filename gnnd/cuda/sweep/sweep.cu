@@ -106,16 +106,24 @@ void Sweep::use_form(SweepForm form) {
     pack_rows();
     if (form == SweepForm::split && split_.data() == nullptr) split();
     if (form != SweepForm::integers && form != SweepForm::floats) sum_up_norms(form, space_, norms_, stream_);
-    make_thresholds(form, space_,
-                    {.objects = nullptr,
-                     .count = u32(space_.columns),
-                     .padded = padded(space_.columns),
+    make_offsets(nullptr, u32(space_.columns), columns_);
+}
+
+void Sweep::make_offsets(const u32* objects, u32 count, Threshold* offsets) {
+    make_thresholds(form_, space_,
+                    {.objects = objects,
+                     .count = count,
+                     .padded = padded(count),
                      .lists = {},
                      .wanted = {},
                      .ceilings = nullptr,
                      .norms = norms_,
-                     .out = columns_},
+                     .out = offsets},
                     stream_);
+}
+
+int Sweep::high_tiles() const {
+    return form_ == SweepForm::split ? high_tiles_of(space_.raw.d) : 0;
 }
 
 SweepRows Sweep::allocate_rows(u32 count, int capacity, const Lists* lists) {
@@ -176,7 +184,7 @@ void Sweep::compare(const SweepRows& rows, u32 begin, u32 end) {
                          .begin = begin,
                          .end = end,
                          .hits = rows.hits,
-                         .high_tiles = form_ == SweepForm::split ? high_tiles_of(space_.raw.d) : 0,
+                         .high_tiles = high_tiles(),
                          .maxima = nullptr};
     if (form_ == SweepForm::floats)
         sweep_floats(space_.metric, args, space_.raw, factors_, stream_);

@@ -118,6 +118,10 @@ class Sweep {
     void take_hits(const SweepRows& rows);
     /// In steps that end there. \return how many rows had more hits than places in one of them
     u32 compare_all(const SweepRows& rows, const std::vector<u32>& ends, const Callbacks& callbacks);
+    /// Thresholds of columns, of which only offsets count. \param objects  count of them; null: all
+    void make_offsets(const u32* objects, u32 count, Threshold* offsets);
+    /// See SweepArgs.
+    int high_tiles() const;
     /// Makes the ceilings of all rows, in the form that is in use.
     void bound_by_sample(const SweepRows& rows);
     /// True where most rows have no more than so many hits and as many as they want, as some objects tell.

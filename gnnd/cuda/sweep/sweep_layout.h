@@ -25,7 +25,7 @@ inline int hits_of_some(int k) {
 }
 
 /// Hits that any object has places for in a step in which all are compared.
-inline int hits_of_all(int k) {
+constexpr int hits_of_all(int k) {
     return std::max(96, k + 5 * k / 8);
 }
 

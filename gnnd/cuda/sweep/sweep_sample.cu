@@ -56,18 +56,9 @@ void Sweep::bound_by_sample(const SweepRows& rows) {
                                                                                    ids);
     GNND_LAUNCHED("choose_columns_kernel");
     gather_rows(space_.rows, ids, columns, packed, stream_);
-    make_thresholds(form_, space_,
-                    {.objects = ids,
-                     .count = columns,
-                     .padded = padded(columns),
-                     .lists = {},
-                     .wanted = {},
-                     .ceilings = nullptr,
-                     .norms = norms_,
-                     .out = thresholds},
-                    stream_);
+    make_offsets(ids, columns, thresholds);
     // Nobody needs the places for hits yet.
-    static_assert(kMostGroups * kMaxima * sizeof(u32) <= 96 * sizeof(u64));
+    static_assert(kMostGroups * kMaxima * sizeof(u32) <= hits_of_all(1) * sizeof(u64));
     auto* maxima = reinterpret_cast<u32*>(rows.hits.entries);
     const SweepArgs args{.of_rows = nullptr,
                          .of_columns = thresholds,
@@ -78,7 +69,7 @@ void Sweep::bound_by_sample(const SweepRows& rows) {
                          .begin = 0,
                          .end = panels_of(columns, kPanelRows),
                          .hits = {},
-                         .high_tiles = form_ == SweepForm::split ? high_tiles_of(space_.raw.d) : 0,
+                         .high_tiles = high_tiles(),
                          .maxima = maxima};
     const u32 groups =
         sweep_sample(space_.packed, args, rows.packed, {packed, columns, space_.rows.row_bytes}, kMostGroups, stream_);
