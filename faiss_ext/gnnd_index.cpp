@@ -179,9 +179,12 @@ void GnndIndex<FaissIndex>::choose_all(LinkChange<GraphIndex>& links, const fais
                                        const std::vector<std::int32_t>& former, std::future<void> copying) {
     detail::LinkPlace place;
     if (builder.on_gpu) place = {builder.stats.device, builder.resources()};
+    const gnnd::VectorView here = view_rows(rows, 0, rows.ntotal, metric()).vectors();
     const auto choose_there = [&] {
         const VectorSource source(there->vectors(), metric());
-        if (gnnd::detail::needs_far_links(source.vectors(), there->graph(), detail::interrupt_hooks(), place.resources))
+        const bool levels = detail::upper_degree_for(static_cast<const GraphIndex&>(*this), rows.ntotal) > 0;
+        if (gnnd::detail::needs_far_links(source.vectors(), there->graph(), levels ? &here : nullptr,
+                                          detail::interrupt_hooks(), place.resources))
             return false;
         links.choose_all(source, rows, there->graph(), place, former);
         return true;

@@ -110,15 +110,16 @@ void make_links(const VectorSource& source, const faiss::IndexFlat& storage, con
     const bool beside = place.device.kind == gnnd::Device::Kind::cuda;
     std::future<std::int32_t> entry =
         std::async(beside ? std::launch::async : std::launch::deferred, [&storage] { return find_entry(storage); });
-    const bool far = gnnd::device_of(graph.ids) < 0 && gnnd::detail::needs_far_links(on_host, graph, hooks);
+    const gnnd::VectorView* const levels = tree.upper_degree > 0 ? &on_host : nullptr;
+    const bool far = gnnd::device_of(graph.ids) < 0 && gnnd::detail::needs_far_links(on_host, graph, levels, hooks);
     (far ? gnnd::detail::choose_far_links : gnnd::search_links)(on_gpu && !far ? source.vectors() : on_host, graph,
                                                                 params, tree.links.data(), hooks, resources);
     tree.entry = entry.get();
     if (tree.upper_degree > 0) {
         params.degree = tree.upper_degree;
-        const gnnd::detail::LinkLevels levels(on_host, graph.metric, tree.entry, params, hooks, resources);
-        levels.put_into(tree.degree, tree.links.data(), tree.levels.data(), tree.offsets.data());
-        tree.top = levels.top();
+        const gnnd::detail::LinkLevels upper(on_host, graph.metric, tree.entry, params, hooks, resources);
+        upper.put_into(tree.degree, tree.links.data(), tree.levels.data(), tree.offsets.data());
+        tree.top = upper.top();
     } else {
         gnnd::detail::link_anywhere(far, graph.n, tree.degree, tree.entry, tree.links.data());
     }

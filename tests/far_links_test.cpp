@@ -29,9 +29,10 @@ const HardSet& set_of(const std::string& name) {
     return *std::find_if(sets.begin(), sets.end(), [&](const HardSet& set) { return set.name == name; });
 }
 
-bool needs(const std::string& name, std::int64_t n) {
+bool needs(const std::string& name, std::int64_t n, bool levels = false) {
     const Vectors vectors = vectors_of(set_of(name), n, DType::f32);
-    return detail::needs_far_links(vectors, exact_graph(vectors, Metric::L2, 64));
+    const VectorView view = vectors;
+    return detail::needs_far_links(vectors, exact_graph(vectors, Metric::L2, 64), levels ? &view : nullptr);
 }
 
 TEST(FarLinks, AreForSetsWhoseRowsLeadNowhereFar) {
@@ -40,6 +41,16 @@ TEST(FarLinks, AreForSetsWhoseRowsLeadNowhereFar) {
     for (const char* name : {"gauss32", "gauss64", "gauss128"}) EXPECT_FALSE(needs(name, kRows)) << name;
     EXPECT_TRUE(needs("line1", 512));
     EXPECT_FALSE(needs("line1", 511)) << "which has all in its rows";
+}
+
+TEST(FarLinks, AreNotForLevelsWhoseSamplesAreLikeTheWhole) {
+    constexpr std::int64_t kFewest = 4096;
+    for (const char* name : {"plane2", "walk32"}) {
+        EXPECT_TRUE(needs(name, kFewest)) << name;
+        EXPECT_FALSE(needs(name, kFewest, true)) << name;
+    }
+    for (const char* name : {"line1", "copies32", "near64", "small32"}) EXPECT_TRUE(needs(name, kFewest, true)) << name;
+    EXPECT_TRUE(needs("plane2", kFewest - 16, true)) << "of which samples are too small to tell";
 }
 
 /// Others, each once, -1 behind them.

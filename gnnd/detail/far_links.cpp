@@ -248,27 +248,58 @@ class FarLinks {
     KnnGraph candidates_;                    // of each object, nearest first
 };
 
-}  // namespace
+/// What step 1 of search_links() leaves of rows.
+struct Pruned {
+    double links = 0;  ///< of a row, on average of a sample
+    double many = 0;   ///< the share of rows with many links
+};
 
-bool needs_far_links(const VectorView& vectors, const KnnGraphView& graph, const Callbacks& callbacks,
-                     Resources* resources) {
+Pruned prune_some(const VectorView& vectors, const KnnGraphView& graph, const Callbacks& callbacks,
+                  Resources* resources) {
     constexpr std::int64_t kObjects = 256;
-    constexpr std::size_t kHomogeneous = 16;  // one row in so many may have many
-    constexpr int kFewLinks = 8, kManyLinks = 10, kDegree = 32;
-    if (graph.n < kSmallest) return false;
+    constexpr int kManyLinks = 10, kDegree = 32;
     const std::vector<std::int32_t> sample = sample_objects(graph.n, kObjects, kSeed);
     std::vector<std::int32_t> links(sample.size() * kDegree);
     LinkParams params;
     params.degree = kDegree;
     prune_rows(vectors, graph, sample.data(), std::int64_t(sample.size()), params, links.data(), callbacks, resources);
-    std::size_t all = 0, many = 0;  // links, and rows of so many
+    Pruned left;
     for (std::size_t i = 0; i < sample.size(); ++i) {
         const auto begin = links.begin() + std::ptrdiff_t(i * kDegree);
         const auto count = std::find(begin, begin + kDegree, -1) - begin;
-        all += std::size_t(count);
-        many += std::size_t(count >= kManyLinks);
+        left.links += double(count) / double(sample.size());
+        left.many += double(count >= kManyLinks) / double(sample.size());
     }
-    return all < kFewLinks * sample.size() && many * kHomogeneous <= sample.size();
+    return left;
+}
+
+/// True where rows of samples have as few links as those of all objects, as on a line or a plane: then each level leads
+/// as far as its rows do, and the one above it farther. Of groups and copies a sample holds one object each, which has
+/// others around it on all sides.
+/// \param links  of a row of all objects, on average
+bool are_samples_alike(const VectorView& vectors, Metric metric, double links, const Callbacks& callbacks) {
+    constexpr std::int64_t kMost = 4096, kOneIn = 16, kFewer = 8, kFewest = 256;
+    constexpr double kAlike = 1.25;
+    constexpr double kWaysAround = 2.5;  // a line's rows have two links: one pair of copies there cuts the way
+    const std::int64_t first = std::min(kMost, vectors.n / kOneIn);
+    if (first < kFewest || links < kWaysAround) return false;
+    const std::vector<std::int32_t> order = sample_in_any_order(vectors.n, first, kSeed);
+    for (const std::int64_t size : {first, std::max(first / kFewer, kFewest)}) {
+        const SampleGraph sample(vectors, order.data(), size, kNear, metric, {}, callbacks, nullptr);
+        if (prune_some(sample.vectors, sample.graph, callbacks, nullptr).links > kAlike * links) return false;
+    }
+    return true;
+}
+
+}  // namespace
+
+bool needs_far_links(const VectorView& vectors, const KnnGraphView& graph, const VectorView* levels,
+                     const Callbacks& callbacks, Resources* resources) {
+    constexpr double kFewLinks = 8, kHomogeneous = 1.0 / 16;  // so many rows may have many
+    if (graph.n < kSmallest) return false;
+    const Pruned left = prune_some(vectors, graph, callbacks, resources);
+    if (left.links >= kFewLinks || left.many > kHomogeneous) return false;
+    return levels == nullptr || !are_samples_alike(*levels, graph.metric, left.links, callbacks);
 }
 
 void choose_far_links(const VectorView& vectors, const KnnGraphView& graph, const LinkParams& params,

@@ -61,7 +61,9 @@ void links_for_search(const Array& x, const nb::tuple& graph, int degree, int up
             throw InvalidArgument("links and levels of another number of objects than the graph");
         if (entry < -1 || entry >= view.n)
             throw InvalidArgument("entry = " + std::to_string(entry) + " of " + std::to_string(view.n) + " objects");
-        const bool far = entry >= 0 && detail::needs_far_links(x.vectors(), view, callbacks);
+        const VectorView vectors = x.vectors();
+        const bool far =
+            entry >= 0 && detail::needs_far_links(vectors, view, upper_degree > 0 ? &vectors : nullptr, callbacks);
         (far ? detail::choose_far_links : search_links)(x.vectors(), view, params, links.ids(), callbacks, nullptr);
         if (entry < 0) return;
         detail::LinkLayout layout{degree};
