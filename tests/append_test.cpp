@@ -14,6 +14,7 @@
 #include "tests/append_cases.h"
 #include "tests/cpu.h"
 #include "tests/io_conditions.h"
+#include "tests/paths.h"
 
 namespace gnnd {
 namespace {
@@ -42,7 +43,7 @@ TEST(Append, SearchKeepsTheInvariants) {
 }
 
 TEST(Append, SearchIsAsGoodAsOneBuild) {
-    const io::VectorFile sample(GNND_TEST_DATA "/photosift20k.u8bin");
+    const io::VectorFile sample(test::kSampleFile);
     const VectorView rows = test::rows_of(sample.view(), 0, test::sized(sample.n()));
     for (const std::int64_t count : {200, 950}) {  // one in 20, more than are searched for by default
         SCOPED_TRACE(count);
@@ -51,7 +52,7 @@ TEST(Append, SearchIsAsGoodAsOneBuild) {
 }
 
 TEST(Append, SearchOfOneAmongManyIsAsGood) {
-    const io::VectorFile sample(GNND_TEST_DATA "/photosift20k.u8bin");
+    const io::VectorFile sample(test::kSampleFile);
     const VectorView rows = test::rows_of(sample.view(), 0, test::sized(sample.n()));
     test::expect_search_as_good_as_one_build(rows, test::sized(19), cpu_params(32));  // too few for links back
 }
@@ -190,7 +191,7 @@ TEST(Append, HoldsWhatWasAddedUnmeasured) {
 }
 
 TEST(Append, LosesLittleUnmeasured) {
-    const io::VectorFile sample(GNND_TEST_DATA "/photosift20k.u8bin");
+    const io::VectorFile sample(test::kSampleFile);
     test::expect_unmeasured_appends_lose_little(test::rows_of(sample.view(), 0, 12000), cpu_params(32));
 }
 

@@ -26,6 +26,7 @@
 
 #include "gnnd/io/graph_file.h"
 #include "gnnd/io/vector_file.h"
+#include "tests/paths.h"
 #include "tests/temp_dir.h"
 
 namespace gnnd::test {
@@ -33,7 +34,7 @@ namespace gnnd::test {
 using nlohmann::json;
 using Arguments = std::vector<std::string>;
 
-inline const std::string kSample = GNND_TEST_DATA "/photosift20k.u8bin";
+inline const std::string kSample = kSampleFile;
 
 struct Result {
     int code = -1;
@@ -71,7 +72,7 @@ class Cli : public testing::Test {
     pid_t spawn(const Arguments& arguments, int error_descriptor = -1, const Arguments& before = {}) const {
         std::vector<char*> argv;
         for (const std::string& argument : before) argv.push_back(const_cast<char*>(argument.c_str()));
-        argv.push_back(const_cast<char*>(GNND_TOOL));
+        argv.push_back(const_cast<char*>(kTool));
         for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
         argv.push_back(nullptr);
         const std::string out = logs_.file("out"), err = logs_.file("err");
@@ -98,7 +99,7 @@ class Cli : public testing::Test {
         const int error = posix_spawnp(&pid, argv[0], &actions, &attributes, argv.data(), environ);
         posix_spawnattr_destroy(&attributes);
         posix_spawn_file_actions_destroy(&actions);
-        if (error != 0) throw std::runtime_error("cannot start " GNND_TOOL);
+        if (error != 0) throw std::runtime_error(std::string("cannot start ") + kTool);
         return pid;
     }
 

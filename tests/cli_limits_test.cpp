@@ -71,7 +71,7 @@ TEST_F(CliLimits, FilesThatMayNotGrowAreTold) {
 }
 
 TEST_F(CliLimits, FewThreadsAreEnough) {
-    const std::string preload = "export LD_PRELOAD=" GNND_FEW_THREADS " GNND_FEW_THREADS=";
+    const std::string preload = std::string("export LD_PRELOAD=") + kFewThreads + " GNND_FEW_THREADS=";
     for (const Arguments& command : commands())
         for (const char* threads : {"0", "1", "2", "5", "9"}) {
             std::filesystem::remove_all(file("w"));

@@ -295,7 +295,7 @@ TEST_F(Cli, StandardOutputThatCannotBeWrittenIsAnError) {
         const int null = open("/dev/null", O_WRONLY);
         dup2(full, STDOUT_FILENO);
         dup2(null, STDERR_FILENO);
-        execl(GNND_TOOL, "gnnd", "info", kSample.c_str(), static_cast<char*>(nullptr));
+        execl(kTool, "gnnd", "info", kSample.c_str(), static_cast<char*>(nullptr));
         _exit(127);
     }
     EXPECT_EQ(wait(pid), 1);

@@ -133,7 +133,7 @@ TEST_F(Cli, HelpThatCannotBeWrittenIsAnError) {
         if (pid == 0) {
             dup2(open("/dev/full", O_WRONLY), STDOUT_FILENO);
             dup2(open("/dev/null", O_WRONLY), STDERR_FILENO);
-            execl(GNND_TOOL, "gnnd", flag, static_cast<char*>(nullptr));
+            execl(kTool, "gnnd", flag, static_cast<char*>(nullptr));
             _exit(127);
         }
         EXPECT_EQ(wait(pid), 1) << flag;

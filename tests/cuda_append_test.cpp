@@ -15,6 +15,7 @@
 #include "tests/converted.h"
 #include "tests/gpu.h"
 #include "tests/io_conditions.h"
+#include "tests/paths.h"
 
 namespace gnnd {
 namespace {
@@ -61,7 +62,7 @@ TEST(CudaAppend, ShortRowsAreFilledWithOthers) {
 
 TEST(CudaAppend, SearchIsAsGoodAsOneBuild) {
     SKIP_WITHOUT_GPU();
-    const io::VectorFile sample(GNND_TEST_DATA "/photosift20k.u8bin");
+    const io::VectorFile sample(test::kSampleFile);
     for (const std::int64_t count : {19, 200, 950}) {
         SCOPED_TRACE(count);
         test::expect_search_as_good_as_one_build(sample.view(), count, searching(32));
@@ -227,7 +228,7 @@ TEST(CudaAppend, SearchKeepsTheMemoryCap) {
 TEST(CudaAppend, ChainsHoldTheRecall) {
     SKIP_WITHOUT_GPU();
     test::expect_chain_of_appends_holds(random_vectors(11000, 16, DType::f32), 6000, 100, gpu_params(10));
-    const io::VectorFile sample(GNND_TEST_DATA "/photosift20k.u8bin");
+    const io::VectorFile sample(test::kSampleFile);
     test::expect_chain_of_appends_holds(sample.view(), 15000, 100, gpu_params(32));
 }
 
@@ -248,7 +249,7 @@ TEST(CudaAppend, HoldsWhatWasAddedUnmeasured) {
 
 TEST(CudaAppend, LosesLittleUnmeasured) {
     SKIP_WITHOUT_GPU();
-    const io::VectorFile sample(GNND_TEST_DATA "/photosift20k.u8bin");
+    const io::VectorFile sample(test::kSampleFile);
     test::expect_unmeasured_appends_lose_little(test::rows_of(sample.view(), 0, 12000), gpu_params(32));
 }
 

@@ -12,6 +12,7 @@
 #include "tests/gpu.h"
 #include "tests/invariants.h"
 #include "tests/own_stream.h"
+#include "tests/paths.h"
 
 namespace gnnd {
 namespace {
@@ -133,7 +134,7 @@ const test::Truth& truth_of_sample(Metric metric) {
     static std::map<Metric, test::Truth> truths;
     const auto found = truths.find(metric);
     if (found != truths.end()) return found->second;
-    const io::VectorFile file(GNND_TEST_DATA "/photosift20k.u8bin");
+    const io::VectorFile file(test::kSampleFile);
     std::vector<std::int32_t> objects;
     for (std::int32_t i = 0; i < file.view().n; i += 10) objects.push_back(i);
     return truths.emplace(metric, test::Truth(file.view(), metric, objects)).first->second;
@@ -141,7 +142,7 @@ const test::Truth& truth_of_sample(Metric metric) {
 
 TEST(Cuda, RecallIsThatOfTheCpu) {
     SKIP_WITHOUT_GPU();
-    const io::VectorFile file(GNND_TEST_DATA "/photosift20k.u8bin");
+    const io::VectorFile file(test::kSampleFile);
     std::vector<float> floats(20000 * 128);
     copy_as_f32(file.view(), 0, 20000, floats.data());
     const VectorView as_floats{floats.data(), 20000, 128, DType::f32, 0};
@@ -174,7 +175,7 @@ class CudaVariantTest : public testing::TestWithParam<Variant> {
 INSTANTIATE_TEST_SUITE_P(All, CudaVariantTest, testing::ValuesIn(all_variants()), testing::PrintToStringParamName());
 
 TEST_P(CudaVariantTest, RecallIsThatOfTheCpu) {
-    const io::VectorFile file(GNND_TEST_DATA "/photosift20k.u8bin");
+    const io::VectorFile file(test::kSampleFile);
     for (Metric metric : {Metric::L2, Metric::Cosine, Metric::L1}) {
         const test::Truth& truth = truth_of_sample(metric);
         for (int k : {32, 64})

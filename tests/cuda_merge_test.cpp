@@ -11,6 +11,7 @@
 #include "tests/hard_sets.h"
 #include "tests/io_conditions.h"
 #include "tests/merge_cases.h"
+#include "tests/paths.h"
 #include "tests/scales.h"
 
 namespace gnnd {
@@ -48,7 +49,7 @@ TEST(CudaMerge, WithLocksOfLists) {
 
 TEST(CudaMerge, OfHalvesIsAsGoodAsOneBuild) {
     SKIP_WITHOUT_GPU();
-    const io::VectorFile sample(GNND_TEST_DATA "/photosift20k.u8bin");
+    const io::VectorFile sample(test::kSampleFile);
     for (const Init init : kInits)
         for (const Update update : {Update::automatic, Update::selective, Update::all}) {
             if (!has_update(update)) continue;
@@ -62,7 +63,7 @@ TEST(CudaMerge, OfHalvesIsAsGoodAsOneBuild) {
 
 TEST(CudaMerge, OfSetsThatLieApartIsAsGoodAsOneBuild) {
     SKIP_WITHOUT_GPU();
-    const io::VectorFile sample(GNND_TEST_DATA "/photosift20k.u8bin");
+    const io::VectorFile sample(test::kSampleFile);
     test::expect_recall_of_one_build(test::sorted_by_distance(sample.view()), 10000, converging(gpu_params(32)), 0.003);
 }
 
@@ -75,7 +76,7 @@ TEST(CudaMerge, IsAsGoodAtBothEndsOfFloats) {
 /// A merge looks at its lists in between, as a build does.
 TEST(CudaMerge, EndsWhenItsRecallIsThere) {
     SKIP_WITHOUT_GPU();
-    const io::VectorFile sample(GNND_TEST_DATA "/photosift20k.u8bin");
+    const io::VectorFile sample(test::kSampleFile);
     BuildParams params = gpu_params(32);
     const Halves halves(sample.view(), 10000, params);
     const BuildResult converged = halves.merge(converging(params));
@@ -99,7 +100,7 @@ TEST(CudaMerge, HoldsTheSmallerSetToTheRecall) {
 
 TEST(CudaMerge, EndsWhenLittleIsLeftToFind) {
     SKIP_WITHOUT_GPU();
-    const io::VectorFile sample(GNND_TEST_DATA "/photosift20k.u8bin");
+    const io::VectorFile sample(test::kSampleFile);
     for (const Init init : kInits)
         for (const std::int64_t n2 : {10000, 1000}) {
             SCOPED_TRACE(testing::Message() << name_of(init) << ", " << n2);

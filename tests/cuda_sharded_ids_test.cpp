@@ -12,6 +12,7 @@
 #include "gnnd/shards/cuda/fold.h"
 #include "tests/gpu.h"
 #include "tests/invariants.h"
+#include "tests/paths.h"
 #include "tests/shard_graph.h"
 #include "tests/temp_dir.h"
 
@@ -52,7 +53,7 @@ class CudaWideIds : public testing::TestWithParam<WideIdsCase> {
         return all;
     }
 
-    const io::VectorFile base_{GNND_TEST_DATA "/photosift20k.u8bin"};
+    const io::VectorFile base_{kSampleFile};
     const TempDir dir_;
     BuildParams params_ = gpu_params(32);
 };

@@ -20,6 +20,7 @@
 #include "tests/hard_sets.h"
 #include "tests/invariants.h"
 #include "tests/io_conditions.h"
+#include "tests/paths.h"
 #include "tests/shard_graph.h"
 #include "tests/shard_recall.h"
 #include "tests/temp_dir.h"
@@ -138,7 +139,7 @@ class CudaShardedRecall : public testing::Test {
         EXPECT_EQ(stats.stop, stats.recall.value >= params.recall ? StopReason::recall : StopReason::recall_missed);
         EXPECT_GT(stats.recall_seconds, 0);
     }
-    const io::VectorFile base_{GNND_TEST_DATA "/photosift20k.u8bin"};
+    const io::VectorFile base_{kSampleFile};
     const TempDir dir_;
 };
 

@@ -18,6 +18,7 @@
 #include "gnnd/shards/cuda/fold.h"
 #include "tests/gpu.h"
 #include "tests/invariants.h"
+#include "tests/paths.h"
 #include "tests/reference.h"
 #include "tests/shard_graph.h"
 #include "tests/temp_dir.h"
@@ -61,7 +62,7 @@ class CudaSharded : public testing::TestWithParam<ShardedCase> {
                    std::int64_t(plan_memory(pair, as_merged(params)).total() + std::size_t(pair.n * params.k * 8));
         return c.workers * std::int64_t(bytes_of_three(pair, params) + 20000);  // for what rounding takes
     }
-    const io::VectorFile base_{GNND_TEST_DATA "/photosift20k.u8bin"};
+    const io::VectorFile base_{kSampleFile};
     const TempDir dir_;
 };
 
@@ -142,7 +143,7 @@ class CudaShardsTakenOver : public testing::TestWithParam<int> {
         std::filesystem::remove_all(dir_.file("work"));
         return graph;
     }
-    const io::VectorFile base_{GNND_TEST_DATA "/photosift20k.u8bin"};
+    const io::VectorFile base_{kSampleFile};
     const TempDir dir_;
     BuildParams params_ = gpu_params(32);
 };
@@ -194,7 +195,7 @@ TEST_P(CudaShardsTakenOver, GoOnAfterAnInterruptAnywhere) {
 // As few as keep three shards within the device memory that is allowed.
 TEST(CudaShardedMemory, DecidesTheNumberOfShards) {
     SKIP_WITHOUT_GPU();
-    const io::VectorFile base(GNND_TEST_DATA "/photosift20k.u8bin");
+    const io::VectorFile base(kSampleFile);
     const TempDir dir;
     BuildParams params = converging(gpu_params(32));
     ShardParams shards;
@@ -222,7 +223,7 @@ TEST(CudaShardedMemory, DecidesTheNumberOfShards) {
 // Workers that keep three shards each, so that neither can reach the other's memory.
 TEST(CudaShardsOfAFunction, MayMakeAnotherDeviceCurrent) {
     if (cuda::device_count() < 2) GTEST_SKIP() << "one GPU only";
-    const io::VectorFile file(GNND_TEST_DATA "/photosift20k.u8bin");
+    const io::VectorFile file(kSampleFile);
     std::atomic<int> calls = 0;
     const io::VectorReader base(file.n(), file.d(), file.dtype(),
                                 [&](std::int64_t begin, std::int64_t count, void* out) {

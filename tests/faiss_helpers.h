@@ -11,6 +11,7 @@
 
 #include "faiss_ext/vector_source.h"
 #include "gnnd/io/vector_file.h"
+#include "tests/paths.h"
 #include "tests/reference.h"
 
 namespace gnnd::test {
@@ -29,7 +30,7 @@ inline VectorView view_of(const std::vector<float>& rows, std::int64_t d) {
 
 /// The first n rows of the real sample, which has 20,000 x 128 u8.
 inline VectorView sample(std::int64_t n) {
-    static const io::VectorFile file(GNND_TEST_DATA "/photosift20k.u8bin");
+    static const io::VectorFile file(kSampleFile);
     VectorView view = file.view();
     view.n = n;
     return view;

@@ -15,6 +15,7 @@
 #include "tests/invariants.h"
 #include "tests/io_conditions.h"
 #include "tests/merge_cases.h"
+#include "tests/paths.h"
 #include "tests/reference.h"
 
 namespace gnnd {
@@ -36,7 +37,7 @@ TEST(Merge, KeepsTheInvariants) {
 }
 
 TEST(Merge, OfHalvesIsAsGoodAsOneBuild) {
-    const io::VectorFile sample(GNND_TEST_DATA "/photosift20k.u8bin");
+    const io::VectorFile sample(test::kSampleFile);
     for (const Init init : kInits)
         for (const Update update : {Update::all, Update::selective}) {
             BuildParams params = cpu_params(32);
@@ -49,7 +50,7 @@ TEST(Merge, OfHalvesIsAsGoodAsOneBuild) {
 }
 
 TEST(Merge, OfSetsThatLieApartIsAsGoodAsOneBuild) {
-    const io::VectorFile sample(GNND_TEST_DATA "/photosift20k.u8bin");
+    const io::VectorFile sample(test::kSampleFile);
     const VectorView rows = test::rows_of(sample.view(), 0, test::sized(8000));
     test::expect_recall_of_one_build(test::sorted_by_distance(rows), test::sized(4000), cpu_params(32), 0.003);
 }
@@ -73,7 +74,7 @@ TEST(Merge, OfFewAndManyTakesNoStepsForPairsThatAreKnown) {
 }
 
 TEST(Merge, EndsWhenLittleIsLeftToFind) {
-    const io::VectorFile sample(GNND_TEST_DATA "/photosift20k.u8bin");
+    const io::VectorFile sample(test::kSampleFile);
     const VectorView rows = test::rows_of(sample.view(), 0, test::sized(8000));
     for (const Init init : kInits)
         for (const std::int64_t n2 : {rows.n / 2, rows.n / 20}) {
@@ -116,7 +117,7 @@ TEST(Merge, HoldsTheSmallerSetToTheRecall) {
 
 /// Every object has a twin in the other set, at no distance.
 TEST(Merge, FindsTheTwinsOfTheSameSetTwice) {
-    const io::VectorFile sample(GNND_TEST_DATA "/photosift20k.u8bin");
+    const io::VectorFile sample(test::kSampleFile);
     const std::int64_t n = test::sized(5000);
     const VectorView half = test::rows_of(sample.view(), 0, n);
     const KnnGraph graph = build(half, cpu_params(20)).graph;
@@ -150,7 +151,7 @@ TEST(Merge, AppendsAnyNumber) {
 }
 
 TEST(Merge, AppendedObjectsAreFoundAsByOneBuild) {
-    const io::VectorFile sample(GNND_TEST_DATA "/photosift20k.u8bin");
+    const io::VectorFile sample(test::kSampleFile);
     const BuildParams params = cpu_params(32);
     const VectorView rows = test::rows_of(sample.view(), 0, test::sized(sample.n()));
     const std::int64_t added = test::sized(1000), old = rows.n - added;

@@ -181,7 +181,7 @@ class CliPowerCut : public Cli {
     /// Runs the tool on the disk's folder. \return what it did to files
     std::vector<Operation> record() const {
         write_bytes(file("record"), "");
-        setenv("LD_PRELOAD", GNND_RECORDER, 1);
+        setenv("LD_PRELOAD", kDiskRecorder, 1);
         setenv("GNND_RECORD", file("record").c_str(), 1);
         setenv("GNND_RECORD_FOLDER", disk().c_str(), 1);
         const pid_t pid = spawn({"build", base_path_, "-k", "8", "--shards", "5", "--work", disk() + kWork,
@@ -210,7 +210,7 @@ class CliPowerCut : public Cli {
 };
 
 TEST_F(CliPowerCut, AtAnyMomentCostsNoMoreThanTheWorkOfTheMoment) {
-    if (std::string(GNND_RECORDER).empty()) GTEST_SKIP() << "a sanitizer's library must be loaded before all others";
+    if (*kDiskRecorder == 0) GTEST_SKIP() << "a sanitizer's library must be loaded before all others";
     const io::VectorFile base(base_path_);
     EXPECT_EQ(resume({{"/graphs/", ""}}), 15);
     const KnnGraph undisturbed = resumed();

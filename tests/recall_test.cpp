@@ -5,6 +5,7 @@
 #include "gnnd/builder.h"
 #include "gnnd/io/vector_file.h"
 #include "tests/cpu.h"
+#include "tests/paths.h"
 #include "tests/reference.h"
 
 namespace gnnd {
@@ -25,7 +26,7 @@ class RecallTest : public testing::TestWithParam<Case> {};
 
 TEST_P(RecallTest, OnRealDescriptors) {
     const Case c = GetParam();
-    const io::VectorFile file(GNND_TEST_DATA "/photosift20k.u8bin");
+    const io::VectorFile file(test::kSampleFile);
     VectorView rows = file.view();
     rows.n = test::sized(rows.n);
     BuildParams params = test::cpu_params(c.k, c.metric);

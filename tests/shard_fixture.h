@@ -23,6 +23,7 @@
 #include "gnnd/shards/executor.h"
 #include "gnnd/shards/manifest.h"
 #include "tests/invariants.h"
+#include "tests/paths.h"
 #include "tests/shard_graph.h"
 #include "tests/temp_dir.h"
 
@@ -222,7 +223,7 @@ class Sharded : public testing::Test {
         return bytes;
     }
 
-    const io::VectorFile sample_{GNND_TEST_DATA "/photosift20k.u8bin"};
+    const io::VectorFile sample_{kSampleFile};
     const TempDir dir_;
     BuildParams params_;
     std::unique_ptr<io::VectorFile> base_;

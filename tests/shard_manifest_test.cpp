@@ -10,6 +10,7 @@
 #include "gnnd/error.h"
 #include "gnnd/shards/manifest.h"
 #include "tests/io_conditions.h"
+#include "tests/paths.h"
 #include "tests/temp_dir.h"
 
 namespace gnnd::shards {
@@ -146,7 +147,7 @@ TEST(ShardManifest, KnowsTheShardOfEachRow) {
 
 // Written by an earlier version, which did not know the base's checksum.
 TEST(ShardManifest, OlderOnesAreRead) {
-    const Manifest read = Manifest::read(GNND_TEST_DATA "/manifest_v1.json");
+    const Manifest read = Manifest::read(test::kManifestFile);
     EXPECT_EQ(read.shards, make_manifest().shards);
     EXPECT_EQ(read.params.seed, ~std::uint64_t(0));
     EXPECT_FALSE(read.base.checksum);

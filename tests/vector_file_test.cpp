@@ -18,6 +18,7 @@
 #include "gnnd/error.h"
 #include "gnnd/io/detail/mapped_file.h"
 #include "tests/io_conditions.h"
+#include "tests/paths.h"
 #include "tests/temp_dir.h"
 
 namespace gnnd::io {
@@ -44,7 +45,7 @@ TEST(VectorFile, BytesAreThoseOfTheFormats) {
 }
 
 TEST(VectorFile, TheSampleOfTheRepository) {
-    const VectorFile file(std::string(GNND_TEST_DATA) + "/photosift20k.u8bin");
+    const VectorFile file(test::kSampleFile);
     EXPECT_EQ(file.n(), 20000);
     EXPECT_EQ(file.d(), 128);
     EXPECT_EQ(file.dtype(), DType::u8);
