@@ -179,11 +179,12 @@ void GnndIndex<FaissIndex>::choose_all(LinkChange<GraphIndex>& links, const fais
                                        const std::vector<std::int32_t>& former, std::future<void> copying) {
     detail::LinkPlace place;
     if (builder.on_gpu) place = {builder.stats.device, builder.resources()};
-    const gnnd::VectorView here = view_rows(rows, 0, rows.ntotal, metric()).vectors();
+    const VectorSource here = view_rows(rows, 0, rows.ntotal, metric());
     const auto choose_there = [&] {
         const VectorSource source(there->vectors(), metric());
+        const gnnd::VectorView on_host = here.vectors();
         const bool levels = detail::upper_degree_for(static_cast<const GraphIndex&>(*this), rows.ntotal) > 0;
-        if (gnnd::detail::needs_far_links(source.vectors(), there->graph(), levels ? &here : nullptr,
+        if (gnnd::detail::needs_far_links(source.vectors(), there->graph(), levels ? &on_host : nullptr,
                                           detail::interrupt_hooks(), place.resources))
             return false;
         links.choose_all(source, rows, there->graph(), place, former);
@@ -191,7 +192,7 @@ void GnndIndex<FaissIndex>::choose_all(LinkChange<GraphIndex>& links, const fais
     };
     const bool chosen = there != nullptr && choose_there();
     if (copying.valid()) copying.get();
-    if (!chosen) links.choose_all(view_rows(rows, 0, rows.ntotal, metric()), rows, graph, place, former);
+    if (!chosen) links.choose_all(here, rows, graph, place, former);
 }
 
 /// Those of graph_, which become the index's.

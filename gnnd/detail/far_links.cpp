@@ -273,19 +273,21 @@ Pruned prune_some(const VectorView& vectors, const KnnGraphView& graph, const Ca
     return left;
 }
 
-/// True where rows of samples have as few links as those of all objects, as on a line or a plane: then each level leads
-/// as far as its rows do, and the one above it farther. Of groups and copies a sample holds one object each, which has
-/// others around it on all sides.
+/// True where rows of samples have as few links as those of all objects, as in a plane: then each level leads as far as
+/// its rows do, and the one above it farther. Of groups and copies a sample holds one object each, which has others
+/// around it on all sides.
 /// \param links  of a row of all objects, on average
 bool are_samples_alike(const VectorView& vectors, Metric metric, double links, const Callbacks& callbacks) {
-    constexpr std::int64_t kMost = 4096, kOneIn = 16, kFewer = 8, kFewest = 256;
+    constexpr std::int64_t kMost = 4096, kOneIn = 16, kFewest = 256;
     constexpr double kAlike = 1.25;
     constexpr double kWaysAround = 2.5;  // a line's rows have two links: one pair of copies there cuts the way
     const std::int64_t first = std::min(kMost, vectors.n / kOneIn);
     if (first < kFewest || links < kWaysAround) return false;
     const std::vector<std::int32_t> order = sample_in_any_order(vectors.n, first, kSeed);
-    for (const std::int64_t size : {first, std::max(first / kFewer, kFewest)}) {
-        const SampleGraph sample(vectors, order.data(), size, kNear, metric, {}, callbacks, nullptr);
+    LinkParams params;
+    params.device = {Device::Kind::cpu, 0};  // a GPU may not be the caller's wish
+    for (const std::int64_t size : {first, std::max(first / kShare, kFewest)}) {
+        const SampleGraph sample(vectors, order.data(), size, kNear, metric, params, callbacks, nullptr);
         if (prune_some(sample.vectors, sample.graph, callbacks, nullptr).links > kAlike * links) return false;
     }
     return true;

@@ -16,8 +16,8 @@ namespace gnnd::detail {
 
 /// True where step 1 of search_links() leaves few links of an object, on average of a sample, and many of hardly any:
 /// there choose_far_links() finds more. Where a line runs through a cloud, whoever searches in the cloud would be led
-/// away from it. benchs/NOTEBOOK.md has what is left of sets of many kinds. Levels (link_levels.h) lead as far on a
-/// line or a plane, whose samples are like the whole.
+/// away from it. benchs/NOTEBOOK.md has what is left of sets of many kinds. Levels (link_levels.h) lead as far
+/// in a plane, whose samples are like the whole.
 /// \param vectors, graph, resources  as for prune_rows()
 /// \param levels  the same vectors on the host, where links will have levels; null: they will not
 bool needs_far_links(const VectorView& vectors, const KnnGraphView& graph, const VectorView* levels,

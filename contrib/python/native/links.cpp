@@ -64,13 +64,13 @@ void links_for_search(const Array& x, const nb::tuple& graph, int degree, int up
         const VectorView vectors = x.vectors();
         const bool far =
             entry >= 0 && detail::needs_far_links(vectors, view, upper_degree > 0 ? &vectors : nullptr, callbacks);
-        (far ? detail::choose_far_links : search_links)(x.vectors(), view, params, links.ids(), callbacks, nullptr);
+        (far ? detail::choose_far_links : search_links)(vectors, view, params, links.ids(), callbacks, nullptr);
         if (entry < 0) return;
         detail::LinkLayout layout{degree};
         std::vector<std::size_t> offsets;
         if (upper_degree > 0) {
             params.degree = upper_degree;
-            const detail::LinkLevels upper(x.vectors(), view.metric, std::int32_t(entry), params, callbacks, nullptr);
+            const detail::LinkLevels upper(vectors, view.metric, std::int32_t(entry), params, callbacks, nullptr);
             offsets.resize(std::size_t(view.n) + 1);
             upper.put_into(degree, links.ids(), levels.ids(), offsets.data());
             layout = {degree, offsets.data(), upper.top(), upper_degree};
@@ -78,7 +78,7 @@ void links_for_search(const Array& x, const nb::tuple& graph, int degree, int up
             detail::link_anywhere(far, view.n, degree, std::int32_t(entry), links.ids());
         }
         const cpu::Team team{cpu::Team::resolve(threads), &callbacks.interrupt};
-        const cpu::Space space(x.vectors(), view.metric, team, detail::or_heap(nullptr));
+        const cpu::Space space(vectors, view.metric, team, detail::or_heap(nullptr));
         MetricDistances distances(space);
         std::vector<std::int32_t> parents(view.n, -1);
         detail::LinkRows rows(links.ids(), layout, std::int32_t(entry), parents);
